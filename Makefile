@@ -1,0 +1,25 @@
+# Everything is set up in .venv/ by the first target that needs it.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: demo test bench clean
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+demo: .venv/ready            ## make a hospital extract of 1 million rows and release it
+	$(BIN)/python demo/hospital.py --rows 1000000 --out demo/out/extract.parquet
+	$(BIN)/anon run configs/hospital.yaml --overwrite
+
+test: .venv/ready            ## lint, types, tests
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto
+
+bench: .venv/ready           ## the measured figures of the README
+	$(BIN)/python bench/main_job.py
+
+clean:
+	rm -rf .venv demo/out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,189 @@
+"""The command line: options, exit codes, where output goes. Results go to stdout, messages and progress to stderr."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import traceback
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anon.errors import AnonError, ConfigError, Interrupted
+
+if TYPE_CHECKING:
+    from anon.pipeline import Options, Result
+    from anon.progress import Progress
+
+app = typer.Typer(
+    help="Anonymize tables about people: a release that a stated adversary cannot break, written and verified.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    epilog="Exit codes: 0 done or safe, 2 usage or config, 3 not safe, 4 verification failed, 5 source or backend, "
+    "6 memory or disk, 130 interrupted.",
+)
+hierarchy_app = typer.Typer(
+    help="Make and test hierarchy files (leaf;level1;level2;..., as ARX reads and writes them).", no_args_is_help=True
+)
+app.add_typer(hierarchy_app, name="hierarchy")
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else there.")]
+ShowValues = Annotated[bool, typer.Option("--show-values", help="Name data values in messages and results.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Warnings count as failures (exit 3, nothing published).")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Progress as JSON events on stderr.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
+Memory = Annotated[str | None, typer.Option(help="Memory of the whole process, e.g. 1GB; overrides limits.memory.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads; overrides limits.threads.")]
+ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `anon schema`).", metavar="CONFIG")]
+
+
+def guarded(work: Callable[[], int], as_json: bool, debug: bool) -> None:
+    """Runs a command and turns failures into messages and exit codes."""
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        code = work()
+    except KeyboardInterrupt:
+        code = _failed(Interrupted("interrupted; nothing was published"), as_json, debug)
+    except AnonError as error:
+        code = _failed(error, as_json, debug)
+    except MemoryError as error:
+        from anon.errors import ResourceError
+
+        code = _failed(ResourceError(f"out of memory: raise limits.memory ({error})"), as_json, debug)
+    raise typer.Exit(code)
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _failed(error: AnonError, as_json: bool, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    print(f"error: {error}", file=sys.stderr)
+    if as_json:
+        problems = [vars(problem) for problem in error.problems] if isinstance(error, ConfigError) else []
+        print(json.dumps({"error": str(error), "problems": problems, "exit_code": error.exit_code}))
+    return error.exit_code
+
+
+def _progress(as_json: bool, log_json: bool) -> Progress:
+    from anon.progress import Bars, Events, Lines
+
+    if log_json:
+        return Events(uuid.uuid4().hex[:12])
+    return Bars() if sys.stderr.isatty() and not as_json else Lines()
+
+
+def _options(memory: str | None, **options: Any) -> Options:
+    from anon.config import parse_size
+    from anon.pipeline import Options
+
+    try:
+        size = None if memory is None else parse_size(memory)
+    except ValueError:
+        raise ConfigError.at("--memory", repr(memory), "a size such as 512MB or 4GB") from None
+    return Options(memory=size, **options)
+
+
+def _show(result: Result, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result.to_dict(), ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from anon.report.words import show
+
+    places = {}
+    if result.release and result.run:
+        places = {"release": str(result.release), "report ": str(result.run / "report.json")}
+    show(Console(), result.facts, result.report, places)
+
+
+@app.command()
+def run(
+    config: ConfigFile,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; overrides release.path, and release.run with -run added.")
+    ] = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the release of an earlier run, in one step.")
+    ] = False,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """The main job: from the config's source to a verified release.
+
+    Nothing can be seen at release.path before the written files have passed verification.
+    """
+
+    def work() -> int:
+        from anon import pipeline
+
+        options = _options(
+            memory, out=out, threads=threads, overwrite=overwrite, show_values=show_values, strict=strict
+        )
+        progress = _progress(as_json, log_json)
+        try:
+            result = pipeline.run(config, None, options, progress)
+        finally:
+            progress.close()
+        _show(result, as_json)
+        return 0
+
+    guarded(work, as_json, debug)
+
+
+@app.command()
+def check(
+    config: ConfigFile,
+    on: Annotated[str, typer.Option("--on", help="The table: Parquet, CSV, a folder of either, or a glob.")],
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """Checks the config's criteria on a table that is already grouped, from any tool.
+
+    Groups are the distinct tuples of its quasi-identifier columns as they stand. Exit 3 when it is not safe.
+    """
+
+    def work() -> int:
+        from anon import pipeline
+
+        options = _options(memory, threads=threads, show_values=show_values)
+        progress = _progress(as_json, log_json)
+        try:
+            result = pipeline.check(config, on, options, progress)
+        finally:
+            progress.close()
+        _show(result, as_json)
+        return 0 if result.safe and not (strict and result.facts["warnings"]) else 3
+
+    guarded(work, as_json, debug)
+
+
+@app.command()
+def schema() -> None:
+    """Prints the JSON Schema of the config, for editors."""
+    from anon.config import json_schema
+
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,247 @@
+"""The `columns` and `nulls` sections of the config: the role of each column and the builders that make its values
+coarser. The source stage reads the roles, the cube the builders (config -> source -> cube -> search -> release ->
+verify -> report)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from anon.config.mistakes import Loc, Model, in_our_words, mistake, refusal, unknown_key
+from anon.config.values import Exact, File, Name, Names, Number, SchemaGenerator, as_mapping
+
+
+class BuilderModel(Model):
+    """How the values of a column become coarser; `kind` is the word users know the builder by."""
+
+    kind: ClassVar[str]
+
+
+class Intervals(BuilderModel):
+    """Intervals of growing width; each width divides the next."""
+
+    kind = "intervals"
+    intervals: list[Number] = Field(
+        min_length=1, description="interval widths in units of the column, ascending, each dividing the next"
+    )
+    origin: Number = Field(0, description="where an interval begins, in units of the column; 0 by default")
+    top: Number | None = Field(None, description="values from here on become one open interval, in units of the column")
+    bottom: Number | None = Field(None, description="values below become one open interval, in units of the column")
+
+    @field_validator("intervals")
+    @classmethod
+    def _each_divides_the_next(cls, widths: list[int | Decimal]) -> list[int | Decimal]:
+        wrong = [((i,), mistake("a width more than 0")) for i, width in enumerate(widths) if width <= 0]
+        if not wrong:
+            steps = enumerate(zip(map(Fraction, widths), map(Fraction, widths[1:])), start=1)
+            expected = "a larger width that is a whole multiple of the one before"
+            wrong = [((i,), mistake(expected)) for i, (low, high) in steps if high <= low or high % low]
+        if wrong:
+            raise refusal(wrong)
+        return widths
+
+    @model_validator(mode="after")
+    def _bottom_below_top(self) -> Self:
+        if self.top is not None and self.bottom is not None and self.bottom >= self.top:
+            raise refusal([(("bottom",), mistake("a number less than top"))])
+        return self
+
+
+class Suppress(BuilderModel):
+    """The value, then *."""
+
+    kind = "suppress"
+    suppress: Literal[True] = Field(description="true: the value as it is, then *")
+
+
+class HierarchyFile(BuilderModel):
+    """A hierarchy from a CSV file."""
+
+    kind = "hierarchy"
+    hierarchy: File = Field(description="CSV file leaf;level1;level2;..., relative to the config")
+
+
+class Digits(BuilderModel):
+    """A code of fixed length that loses its digits from the right."""
+
+    kind = "digits"
+    digits: int = Field(ge=1, le=32, description="length of the code in characters")
+
+
+CALENDAR = ("day", "month", "quarter", "year")
+
+
+class Calendar(BuilderModel):
+    """A date in growing units."""
+
+    kind = "calendar"
+    calendar: list[Literal["day", "month", "quarter", "year"]] = Field(
+        min_length=1, description="units from fine to coarse, of day, month, quarter, year"
+    )
+
+    @field_validator("calendar")
+    @classmethod
+    def _fine_to_coarse(cls, units: list[str]) -> list[str]:
+        order = [CALENDAR.index(unit) for unit in units]
+        if order != sorted(set(order)):
+            raise mistake("each unit once, in the order day, month, quarter, year", found=", ".join(units))
+        return units
+
+
+class Free(BuilderModel):
+    """An ordered column without a hierarchy, cut freely."""
+
+    kind = "free"
+
+
+Built = Intervals | Suppress | HierarchyFile | Digits | Calendar | Free
+BUILDERS: dict[str, type[BuilderModel]] = {
+    model.kind: model for model in (Intervals, Suppress, HierarchyFile, Digits, Calendar)
+}
+BUILDER_KEYS = [key for model in BUILDERS.values() for key in model.model_fields]
+
+
+def _builder(value: Any, info: ValidationInfo) -> BuilderModel:
+    if isinstance(value, BuilderModel):
+        return value
+    given = as_mapping({} if value is None else value)
+    named = [kind for kind in BUILDERS if kind in given]
+    if len(named) > 1:
+        raise mistake(f"one of {', '.join(BUILDERS)}", found=" and ".join(named))
+    if not named and given:
+        named = [kind for kind, model in BUILDERS.items() if set(given) & set(model.model_fields)]
+    if not named and given:
+        raise refusal(((key,), unknown_key(key, BUILDER_KEYS)) for key in given)
+    return (BUILDERS[named[0]] if named else Free).model_validate(given, context=info.context)
+
+
+Builder = Annotated[Built, BeforeValidator(_builder, json_schema_input_type=Built | None)]
+
+
+class Sensitive(Model):
+    """How a sensitive column is published: as it is, rounded, or coarser by a builder."""
+
+    round: Exact | None = Field(None, gt=0, description="round numbers to multiples of this, in units of the column")
+    as_categories: bool = Field(False, description="true: treat numbers as mere names, without distances between them")
+    builder: Builder | None = Field(None, description="makes the values coarser")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.round is not None and self.builder is not None:
+            raise mistake("either round or a builder", found=f"round and {self.builder.kind}")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        written = handler.resolve_ref_schema(handler(schema))
+        own = {key: value for key, value in written["properties"].items() if key != "builder"}
+        branches = [{"properties": own, "type": "object", "additionalProperties": False}]
+        for model in BUILDERS.values():
+            branch = model.model_json_schema(schema_generator=SchemaGenerator)
+            branch["properties"] |= {"as_categories": own["as_categories"]}
+            branches.append(branch)
+        return {"description": written["description"], "anyOf": branches}
+
+
+def _sensitive(value: Any, info: ValidationInfo) -> Sensitive:
+    """Gathers the builder keys of a flat mapping; mistakes in them keep the place where the user wrote them."""
+    if isinstance(value, Sensitive):
+        return value
+    given = dict(as_mapping({} if value is None else value))
+    own = {key: given.pop(key) for key in ("round", "as_categories") if key in given}
+    stray = [key for key in given if key not in BUILDER_KEYS]
+    wrong: list[tuple[Loc, PydanticCustomError]] = [
+        ((key,), unknown_key(key, ["round", "as_categories", *BUILDER_KEYS])) for key in stray
+    ]
+    rest = {key: given[key] for key in given if key not in stray}
+    try:
+        made = Sensitive.model_validate(own | ({"builder": rest} if rest else {}), context=info.context)
+    except ValidationError as error:
+        wrong += [(loc[1:] if loc[:1] == ("builder",) else loc, said) for loc, said in in_our_words(error)]
+    if wrong:
+        raise refusal(wrong)
+    return made
+
+
+def _named(value: Any) -> Any:
+    """A list of names as the mapping that it abbreviates."""
+    if isinstance(value, Mapping):
+        return value
+    if not isinstance(value, list):
+        raise mistake("a mapping or a list of names")
+    names = TypeAdapter(list[Name]).validate_python(value, strict=True)
+    wrong = [((i,), mistake("each name once")) for i, name in enumerate(names) if name in names[:i]]
+    if wrong:
+        raise refusal(wrong)
+    return dict.fromkeys(names)
+
+
+SensitiveColumn = Annotated[Sensitive, BeforeValidator(_sensitive, json_schema_input_type=Sensitive | None)]
+ROLES = ("identifiers", "quasi_identifiers", "sensitive", "keep")
+
+
+class Columns(Model):
+    """What each column is; a column that is not named is dropped."""
+
+    identifiers: list[Name] = Field([], description="columns that never leave the source stage")
+    individual: Name = Field(description="`row` (every row is another person) or the column that says who")
+    multiplicity: Literal["single", "set", "multiset"] = Field("single", description="sensitive values per individual")
+    quasi_identifiers: Annotated[
+        dict[Name, Builder],
+        BeforeValidator(_named, json_schema_input_type=Names | Annotated[dict[Name, Builder], Field(min_length=1)]),
+    ] = Field(min_length=1, description="columns an adversary may know, each with what makes it coarser")
+    sensitive: Annotated[
+        dict[Name, SensitiveColumn],
+        BeforeValidator(_named, json_schema_input_type=list[Name] | dict[Name, SensitiveColumn]),
+    ] = Field({}, description="columns whose values are to be protected, as a list or with how each is published")
+    keep: list[Name] = Field([], description="columns that are published as they are")
+
+    def places(self) -> Iterator[tuple[Loc, str]]:
+        """Every column with the place where it is named, the individual aside."""
+        for role in ROLES:
+            named = getattr(self, role)
+            for index, name in enumerate(named):
+                yield (role, name if isinstance(named, dict) else index), name
+
+    def published(self) -> list[str]:
+        return [*self.quasi_identifiers, *self.sensitive, *self.keep]
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> Self:
+        # DuckDB does not tell `Name` from `name`: an identifier must not slip out in other letters.
+        seen = {} if self.individual == "row" else {self.individual.lower(): "individual"}
+        wrong = []
+        for loc, name in self.places():
+            role = seen.get(name.lower())
+            if role is not None and (role, loc[0]) != ("individual", "identifiers"):
+                wrong.append((loc, mistake(f"a column in one role only; this one is in {role} already")))
+            seen.setdefault(name.lower(), str(loc[0]))
+        if wrong:
+            raise refusal(wrong)
+        return self
+
+
+class Nulls(Model):
+    """What missing values mean."""
+
+    quasi_identifiers: Literal["value", "drop", "error"] = Field(
+        "value", description="null in a quasi-identifier: a value of its own, drop the row, or an error"
+    )
+    sensitive: Literal["value", "drop", "error"] = Field(
+        "error", description="null in a sensitive column: a value of its own, drop the row, or an error"
+    )

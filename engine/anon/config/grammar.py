@@ -1,0 +1,350 @@
+"""The whole grammar of the config: `Config` and the sections source, method, release, limits and backend; columns and
+privacy have modules of their own. `load.py` makes a `Config` of a file or a mapping, and every later stage of the way
+of the data (config -> source -> cube -> search -> release -> verify -> report) reads its settings from it and from
+nowhere else."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from anon.config.columns import Columns, Nulls
+from anon.config.mistakes import Model, closest, mistake, one_of, refusal
+from anon.config.privacy import Criterion, Privacy
+from anon.config.values import (
+    Exact,
+    File,
+    Mistakes,
+    Name,
+    Positive,
+    SchemaGenerator,
+    absolute_glob,
+    base_folder,
+    by_kind,
+    nonempty,
+    parse_size,
+)
+
+
+class DuckDB(Model):
+    """A query on a DuckDB database file."""
+
+    file: File = Field(description="DuckDB database file, relative to the config")
+    query: Name = Field(description="SQL query whose result is the table")
+
+
+class Postgres(Model):
+    """A query on a PostgreSQL database."""
+
+    dsn: Name = Field(description="connection string; take the password from ${NAME}", repr=False)
+    query: Name = Field(description="SQL query whose result is the table")
+
+
+class Source(Model):
+    """Where the table comes from: exactly one of path, duckdb, postgres, table."""
+
+    path: Annotated[str, BeforeValidator(absolute_glob, json_schema_input_type=Name)] | None = Field(
+        None, description="Parquet or CSV file, glob or folder, relative to the config"
+    )
+    duckdb: DuckDB | None = Field(None, description="a query on a DuckDB database file")
+    postgres: Postgres | None = Field(None, description="a query on a PostgreSQL database")
+    table: Name | None = Field(None, description="name of a Spark table, such as db.name")
+
+    @property
+    def kind(self) -> str:
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise mistake("exactly one of path, duckdb, postgres, table", found=" and ".join(given) or "none of them")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        written = handler.resolve_ref_schema(handler(schema))
+        return written | {"minProperties": 1, "maxProperties": 1}
+
+
+class InformationGain(Model):
+    """Prefer the split that tells most about a column."""
+
+    information_gain: Name = Field(description="the quasi-identifier, sensitive or kept column to tell apart")
+
+
+def _prefer(value: Any, info: ValidationInfo) -> Literal["widest", "balanced"] | InformationGain:
+    if isinstance(value, Mapping | InformationGain):
+        return InformationGain.model_validate(value, context=info.context)
+    if value == "widest" or value == "balanced":
+        return "widest" if value == "widest" else "balanced"
+    words = ["widest", "balanced", "{information_gain: COLUMN}"]
+    raise one_of(value, words) if isinstance(value, str) else mistake(" or ".join(words))
+
+
+Prefer = Literal["widest", "balanced"] | InformationGain
+
+
+class Partition(Model):
+    """Top-down splits of the table (SkylineAnonymize)."""
+
+    kind: Literal["partition"] = Field("partition", description="partition: split the table top down")
+    prefer: Annotated[Prefer, BeforeValidator(_prefer, json_schema_input_type=Prefer)] = Field(
+        "widest", description="which attribute to split first: widest, balanced, or by information gain about a column"
+    )
+
+
+class Lattice(Model):
+    """One level per attribute for the whole table (Incognito)."""
+
+    kind: Literal["lattice"] = Field(description="lattice: one level per attribute for the whole table")
+    suppress: Exact = Field(Decimal(0), ge=0, le=1, description="largest share of rows that may be suppressed, of 1")
+    choose: Literal["loss", "height", "discernibility", "average", "divergence"] = Field(
+        "loss", description="the utility metric by which one of the minimal releases is chosen"
+    )
+    exhaustive: bool = Field(
+        False, description="true: check every node, so that criteria without monotonicity work too"
+    )
+
+
+class Merge(Model):
+    """Groups merged bottom up."""
+
+    kind: Literal["merge"] = Field(description="merge: join groups bottom up")
+
+
+class Colour(Model):
+    """Groups by colouring."""
+
+    kind: Literal["colour"] = Field(description="colour: put equal quasi-identifiers into different groups")
+
+
+class Reuse(Model):
+    """The recoding of an earlier run on new rows."""
+
+    kind: Literal["reuse"] = Field(description="reuse: apply the recoding of an earlier run")
+    run: File = Field(description="run folder of the earlier run, relative to the config")
+
+
+Method = Annotated[
+    Partition | Lattice | Merge | Colour | Reuse, by_kind(Partition, Lattice, Merge, Colour, Reuse, default="partition")
+]
+
+
+def _within(inner: Path, outer: Path) -> bool:
+    return inner == outer or outer in inner.parents
+
+
+class Release(Model):
+    """What is written, and where."""
+
+    path: File = Field(description="folder for what may be published, relative to the config")
+    run: File = Field(
+        default_factory=lambda data: Path(f"{data['path']}-run"),
+        description="folder for what stays in the house, relative to the config; the path with -run added by default",
+    )
+    form: Literal["generalized", "bucketized"] = Field(
+        "generalized", description="one table of labels, or quasi-identifiers and sensitive values in two tables"
+    )
+    labels: Literal["generalized", "exact"] | None = Field(
+        None, description="bucketized only: quasi-identifiers as labels or as they are; by default as the method needs"
+    )
+    format: Literal["parquet", "csv"] = Field("parquet", description="file format")
+
+    @model_validator(mode="after")
+    def _consistent(self, info: ValidationInfo) -> Self:
+        wrong = list(self._misplaced(base_folder(info).resolve()))
+        if wrong:
+            raise refusal(wrong)
+        return self
+
+    def _misplaced(self, base: Path) -> Mistakes:
+        around = [key for key in ("path", "run") if _within(base, getattr(self, key))]
+        for key in around:
+            yield (key,), mistake("a folder that does not contain the config; it is replaced as a whole")
+        if not around and (_within(self.run, self.path) or _within(self.path, self.run)):
+            yield ("run",), mistake("a folder apart from release.path, neither inside the other")
+        if self.labels is not None and self.form == "generalized":
+            yield ("labels",), mistake("no labels with form generalized; they belong to bucketized")
+
+    def contains(self, path: Path) -> bool:
+        """Whether a path lies in one of the two folders, which are replaced as a whole."""
+        return _within(path, self.path) or _within(path, self.run)
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    try:
+        return parse_size(nonempty(value))
+    except ValueError as error:
+        raise mistake("a size of at least one byte, such as 2GB or 512MiB") from error
+
+
+class Limits(Model):
+    """What the run may use of the machine."""
+
+    memory: Annotated[int, BeforeValidator(_bytes, json_schema_input_type=Positive | Name)] = Field(
+        2_000_000_000, description="memory of the whole process, such as 2GB (10^9 bytes), 512MiB (2^20), or in bytes"
+    )
+    threads: Positive | None = Field(None, description="number of threads; all cores when absent")
+    temp: File | None = Field(None, description="folder for the spill, relative to the config")
+
+
+class Local(Model):
+    """This machine."""
+
+    kind: Literal["local"] = Field("local", description="local: DuckDB on this machine")
+
+
+class Spark(Model):
+    """A Spark cluster."""
+
+    kind: Literal["spark"] = Field(description="spark: a Spark cluster")
+    master: Name | None = Field(None, description="master URL")
+    conf: dict[Name, str] = Field({}, description="Spark settings, as text")
+
+
+Backend = Annotated[Local | Spark, by_kind(Local, Spark, default="local")]
+
+
+class Config(Model):
+    """Config of an anonymization run; made by `load`."""
+
+    source: Source = Field(description="where the table comes from")
+    columns: Columns = Field(description="what each column is")
+    nulls: Nulls = Field(default_factory=Nulls, description="what missing values mean")
+    privacy: list[Privacy] = Field(min_length=1, description="the criteria; all must hold")
+    method: Method = Field(default_factory=Partition, description="how the release is searched")
+    release: Release = Field(description="what is written, and where")
+    limits: Limits = Field(default_factory=Limits, description="what the run may use of the machine")
+    backend: Backend = Field(default_factory=Local, description="where the run takes place")
+
+    _text: str = PrivateAttr("")
+    _base: Path = PrivateAttr(default_factory=Path.cwd)
+    _original: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _secrets: tuple[tuple[str, str], ...] = PrivateAttr(())
+
+    @property
+    def text(self) -> str:
+        """The config as written, before variables are put in."""
+        return self._text
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self._text.encode()).hexdigest()
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths are relative to."""
+        return self._base
+
+    @property
+    def original(self) -> dict[str, Any]:
+        """The config as plain JSON data, before variables are put in."""
+        return self._original
+
+    @property
+    def secrets(self) -> tuple[tuple[str, str], ...]:
+        """Name and value of every environment variable that was put in."""
+        return self._secrets
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        yield "original", self._original
+
+    @field_validator("privacy")
+    @classmethod
+    def _columns_of_criteria(cls, privacy: list[Criterion], info: ValidationInfo) -> list[Criterion]:
+        columns = info.data.get("columns")
+        if columns is None:
+            return privacy
+        wrong = [
+            ((index, criterion.name, *loc), said)
+            for index, criterion in enumerate(privacy)
+            for loc, said in criterion.wrong_columns(columns)
+        ]
+        if wrong:
+            raise refusal(wrong)
+        return [criterion.on(columns) for criterion in privacy]
+
+    @field_validator("method")
+    @classmethod
+    def _column_of_method(cls, method: Model, info: ValidationInfo) -> Model:
+        prefer, columns = getattr(method, "prefer", None), info.data.get("columns")
+        if isinstance(prefer, InformationGain) and columns and prefer.information_gain not in columns.published():
+            hint = closest(prefer.information_gain, columns.published())
+            said = mistake("a quasi-identifier, sensitive or kept column", hint)
+            raise refusal([(("prefer", "information_gain"), said)])
+        return method
+
+    @field_validator("release")
+    @classmethod
+    def _release_of_columns(cls, release: Release, info: ValidationInfo) -> Release:
+        source, columns = info.data.get("source"), info.data.get("columns")
+        wrong = list(_form_mistakes(release, columns)) if columns else []
+        if source and any(release.contains(path) for path in _source_paths(source)):
+            wrong.append((("path",), mistake("folders that do not contain the source; they are replaced as a whole")))
+        if wrong:
+            raise refusal(wrong)
+        return release
+
+    @field_validator("limits")
+    @classmethod
+    def _spill_apart(cls, limits: Limits, info: ValidationInfo) -> Limits:
+        release = info.data.get("release")
+        if release and limits.temp and release.contains(limits.temp):
+            raise refusal([(("temp",), mistake("a folder outside release.path and release.run"))])
+        return limits
+
+    @model_validator(mode="after")
+    def _published_names(self) -> Self:
+        if self.release.form == "generalized":
+            return self
+        wrong = [
+            (("columns", *loc), mistake("another name; form bucketized writes its own columns `group` and `count`"))
+            for loc, name in self.columns.places()
+            if loc[0] != "identifiers" and name.lower() in ("group", "count")
+        ]
+        if wrong:
+            raise refusal(wrong)
+        return self
+
+
+def _form_mistakes(release: Release, columns: Columns) -> Mistakes:
+    if release.form == "generalized" and columns.multiplicity != "single":
+        reason = f"{columns.multiplicity} data are released in bucketized form only"
+        yield ("form",), mistake(f"bucketized, because {reason}")
+    if release.form == "bucketized" and len(columns.sensitive) != 1:
+        yield ("form",), mistake(f"one sensitive column with form bucketized; there are {len(columns.sensitive)}")
+
+
+def _source_paths(source: Source) -> Iterator[Path]:
+    if source.duckdb:
+        yield source.duckdb.file
+    if source.path:
+        parts = Path(source.path).parts
+        fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+        yield Path(*parts[:fixed]).resolve()
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the config, for editors."""
+    written = Config.model_json_schema(schema_generator=SchemaGenerator)
+    return written | {"$schema": SchemaGenerator.schema_dialect, "title": "anon config"}

@@ -1,0 +1,246 @@
+"""The first step of the way of the data (config -> source -> cube -> search -> release -> verify -> report): reads
+the YAML file or mapping, puts environment variables in, and answers with one `Config` or with all mistakes at
+once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from anon.config.grammar import Config
+from anon.config.mistakes import Loc, below, describe
+from anon.config.yaml12 import parse_yaml
+from anon.errors import ConfigError, Problem
+
+VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
+LARGEST = 18  # decimal digits of a whole number, so that counts fit 64 bits
+LARGEST_EXPONENT = 300  # powers of ten, so that exact arithmetic stays small
+Secrets = tuple[tuple[str, str], ...]
+
+# What this version can run. The grammar knows more; a name that is added here becomes available.
+AVAILABLE: dict[str, set[str]] = {
+    "source": {"path"},
+    "columns.multiplicity": {"single"},
+    "privacy": {"k_anonymity", "group_size", "skyline"},
+    "method.kind": {"partition"},
+    "release.form": {"generalized"},
+    "backend.kind": {"local"},
+}
+
+
+def load(
+    config: str | os.PathLike[str] | Mapping[str, Any] | Config,
+    environ: Mapping[str, str] | None = None,
+    *,
+    available_only: bool = True,
+) -> Config:
+    """The validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
+
+    Relative paths are relative to the file, or to the working directory for a mapping. `available_only=False`
+    also takes what the grammar has and this version cannot run.
+    """
+    loaded = config if isinstance(config, Config) else _loaded(config, os.environ if environ is None else environ)
+    missing = list(_unavailable(loaded)) if available_only else []
+    if missing:
+        raise ConfigError(missing)
+    return loaded
+
+
+def redact(text: str, secrets: Secrets) -> str:
+    """The text with the value of every variable replaced by its name, longest values first.
+
+    >>> redact("user:abc", (("A", "a"), ("PASSWORD", "abc")))
+    'user:${PASSWORD}'
+    """
+    names = {value: name for name, value in reversed(secrets) if value}
+    if not names:
+        return text
+    pattern = "|".join(re.escape(value) for value in sorted(names, key=len, reverse=True))
+    return re.sub(pattern, lambda match: "${" + names[match[0]] + "}", text)
+
+
+@dataclass
+class _Draft:
+    """A config on its way: what was written, the same with variables put in, and the mistakes so far."""
+
+    environ: Mapping[str, str]
+    problems: list[Problem] = field(default_factory=list)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def plain(self, value: Any, path: str = "") -> Any:
+        """Lists, mappings with text keys, text, truth values, whole numbers and exact decimals."""
+        if isinstance(value, Mapping):
+            return {self._key(key, path): self.plain(item, below(path, str(key))) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.plain(item, below(path, index)) for index, item in enumerate(value)]
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        if isinstance(value, float):
+            value = Decimal(repr(float(value)))
+        if isinstance(value, int | Decimal) and _too_large(value):
+            expected = f"a number of at most {LARGEST} digits and an exponent of at most {LARGEST_EXPONENT}"
+            self.problems.append(Problem(path, "a number out of range", expected))
+            return None
+        return value
+
+    def _key(self, key: Any, path: str) -> str:
+        if not isinstance(key, str):
+            hint = f'write "{key}" in quotes'
+            self.problems.append(Problem(below(path, str(key)), f"{describe(key)} as a key", "text as a key", hint))
+        elif "${" in key:
+            self.problems.append(Problem(below(path, key), "a variable in a key", "variables in values only"))
+        return str(key)
+
+    def interpolated(self, value: Any, path: str = "") -> Any:
+        """The plain data with `${NAME}` replaced in every text."""
+        if isinstance(value, dict):
+            return {key: self.interpolated(item, below(path, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.interpolated(item, below(path, index)) for index, item in enumerate(value)]
+        if isinstance(value, str):
+            return VARIABLE.sub(lambda match: self._variable(match, path), value)
+        return value
+
+    def _variable(self, match: re.Match[str], path: str) -> str:
+        name, written = match["name"], match[0]
+        if name is None:
+            return "${"
+        if not match["end"] or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            hint = "write $${ for the characters ${ themselves"
+            self.problems.append(Problem(path, describe(written), "a variable as ${NAME}", hint))
+        elif name not in self.environ:
+            self.problems.append(Problem(path, written, f"an environment variable {name} that is set"))
+        else:
+            self.secrets[name] = self.environ[name]
+            return self.environ[name]
+        return written
+
+
+def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], environ: Mapping[str, str]) -> Config:
+    draft = _Draft(environ)
+    try:
+        written, text, base = _read(config, draft)
+        original = _jsonable(written)
+        data = draft.interpolated(written)
+        text = json.dumps(original, default=str) if text is None else text
+    except RecursionError:
+        raise ConfigError.at("config", "", "the config is nested too deeply") from None
+    secrets = tuple(draft.secrets.items())
+    loaded, mistakes = _validated(data, base, written, secrets)
+    known = {problem.path for problem in draft.problems}
+    problems = draft.problems + [problem for problem in mistakes if problem.path not in known]
+    if loaded is None or problems:
+        raise ConfigError(problems)
+    loaded._text, loaded._base, loaded._original, loaded._secrets = text, base, original, secrets
+    return loaded
+
+
+def _read(config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft) -> tuple[dict[str, Any], str | None, Path]:
+    """Plain data, the text of a file, and the folder that paths are relative to."""
+    if isinstance(config, Mapping):
+        return draft.plain(config), None, Path.cwd()
+    if not isinstance(config, str | os.PathLike):
+        raise ConfigError.at("config", describe(config), "a path, a mapping or a Config")
+    path = Path(config)
+    text = _text_of(path)
+    try:
+        data = parse_yaml(text, draft.problems)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{path.name}:{mark.line + 1}:{mark.column + 1}" if mark else path.name
+        raise ConfigError.at(place, "", f"not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError:
+        raise ConfigError.at(path.name, "", "the file holds characters that are not text; expected YAML") from None
+    if not isinstance(data, dict):
+        expected = "the file is empty" if data is None else f"the file holds a {describe(data)}"
+        raise ConfigError.at(path.name, "", f"{expected}; expected a mapping with source, columns, privacy and release")
+    return draft.plain(data), text, path.parent.resolve()
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError.at(str(path), "no such file", "a config file in YAML") from None
+    except IsADirectoryError:
+        raise ConfigError.at(str(path), "a folder", "a config file in YAML") from None
+    except UnicodeDecodeError:
+        raise ConfigError.at(str(path), "bytes that are not UTF-8 text", "a config file in YAML") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise ConfigError.at(str(path), f"a file that cannot be read ({reason})", "a config file in YAML") from None
+
+
+def _validated(
+    data: dict[str, Any], base: Path, written: dict[str, Any], secrets: Secrets
+) -> tuple[Config | None, list[Problem]]:
+    try:
+        return Config.model_validate(data, context={"base": base}), []
+    except ValidationError as error:
+        lines = error.errors(include_url=False)
+    problems = []
+    for line in lines:
+        said = {key: redact(text, secrets) for key, text in line["ctx"].items()}
+        path, value = _located(line["loc"], data, written)
+        problems.append(Problem(path, said["found"] or describe(value), said["expected"], said["hint"]))
+    return None, problems
+
+
+def _located(loc: Loc, data: Any, written: Any) -> tuple[str, Any]:
+    """The path of a mistake and the value there before variables were put in."""
+    path = ""
+    for part in loc:
+        if isinstance(data, list) and part in data and isinstance(part, str):
+            part = data.index(part)
+        if part == "[key]":
+            return path, ""
+        path = below(path, part)
+        data, written = _child(data, part), _child(written, part)
+    return path, written
+
+
+def _child(value: Any, part: int | str) -> Any:
+    try:
+        return value[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _too_large(value: int | Decimal) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite() and abs(value.adjusted()) > LARGEST_EXPONENT
+    return abs(value) >= 10**LARGEST
+
+
+def _jsonable(value: Any) -> Any:
+    """Plain data for JSON: a decimal becomes the float that is written like it, or text where no float is."""
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, Decimal):
+        return float(value) if value.is_finite() and Decimal(repr(float(value))) == value else str(value)
+    return value if isinstance(value, str | int | None) else str(value)
+
+
+def _unavailable(config: Config) -> Iterator[Problem]:
+    used = [
+        ("source", f"source.{config.source.kind}", config.source.kind),
+        ("columns.multiplicity", "columns.multiplicity", config.columns.multiplicity),
+        *(("privacy", f"privacy[{i}].{item.name}", item.name) for i, item in enumerate(config.privacy)),
+        ("method.kind", "method.kind", config.method.kind),
+        ("release.form", "release.form", config.release.form),
+        ("backend.kind", "backend.kind", config.backend.kind),
+    ]
+    for section, path, word in used:
+        if word not in AVAILABLE[section]:
+            yield Problem(path, "", f"{word} is not yet available in this version")

@@ -1,0 +1,130 @@
+"""The small values of the config grammar: exact numbers, names, sizes, paths relative to the config, and the choice
+of a model by its `kind`. Used by the models of the config stage only, before any data is read (config -> source ->
+cube -> search -> release -> verify -> report)."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
+
+from anon.config.mistakes import Loc, Model, mistake, one_of, refusal, required
+
+Mistakes = Iterator[tuple[Loc, PydanticCustomError]]
+
+
+def number(value: Any) -> int | Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        quoted = isinstance(value, str) and re.fullmatch(r"[-+]?[0-9.]+", value)
+        raise mistake("a number", "write it without quotes" if quoted else "")
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise mistake("a finite number")
+    return value
+
+
+def nonempty(value: Any) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise mistake("text that is not empty", "put it in quotes" if isinstance(value, int | Decimal) else "")
+    return value
+
+
+def base_folder(info: ValidationInfo) -> Path:
+    """The folder that relative paths of the config are relative to."""
+    return (info.context or {}).get("base") or Path.cwd()
+
+
+def absolute_path(value: Any, info: ValidationInfo) -> Path:
+    if isinstance(value, Path):
+        return value
+    try:
+        return Path(base_folder(info), nonempty(value)).resolve()
+    except (OSError, RuntimeError) as error:
+        raise mistake("a path that can be followed") from error
+
+
+def absolute_glob(value: Any, info: ValidationInfo) -> str:
+    """An absolute path or glob; only what the user wrote is a pattern, not the folder of the config."""
+    text, base = nonempty(value), str(base_folder(info))
+    folder = glob.escape(base) if glob.has_magic(text) else base
+    return os.path.normpath(Path(folder, text))
+
+
+Number = Annotated[int | Decimal, BeforeValidator(number, json_schema_input_type=Decimal)]
+Exact = Annotated[Decimal, BeforeValidator(lambda value: Decimal(number(value)))]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[list[Name], Field(min_length=1)]
+File = Annotated[Path, BeforeValidator(absolute_path, json_schema_input_type=Name)]
+Absent = Annotated[
+    Literal["ok"] | None,
+    Field(description="`ok`: a value named here need not occur in the data; otherwise that is an error"),
+]
+
+UNITS = {"B": 1} | {
+    f"{prefix}{middle}B": base**power
+    for middle, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("KMGT", start=1)
+}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 2GB (powers of 1000) or 512MiB (powers of 1024); ValueError when it is none.
+
+    >>> parse_size("1.5GB"), parse_size("512 MiB")
+    (1500000000, 536870912)
+    """
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]+)", text.strip())
+    unit = next((size for name, size in UNITS.items() if match and name.lower() == match[2].lower()), None)
+    size = int(Decimal(match[1]) * unit) if match and unit else 0
+    if size < 1:
+        raise ValueError("a size of at least one byte, such as 2GB or 512MiB")
+    return size
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise mistake("a mapping")
+    return value
+
+
+def by_kind(*models: type[Model], default: str | None = None) -> BeforeValidator:
+    """Chooses the model by the word under `kind`."""
+    kinds = {get_args(model.model_fields["kind"].annotation)[0]: model for model in models}
+
+    def parse(value: Any, info: ValidationInfo) -> Model:
+        if isinstance(value, models):
+            return value
+        kind = as_mapping(value).get("kind", default)
+        if kind is None:
+            raise refusal([(("kind",), required("kind", f"one of {', '.join(kinds)}"))])
+        if kind not in list(kinds):
+            raise refusal([(("kind",), one_of(kind, kinds))])
+        return kinds[kind].model_validate(value, context=info.context)
+
+    return BeforeValidator(parse, json_schema_input_type=reduce(or_, models))
+
+
+class SchemaGenerator(GenerateJsonSchema):
+    """The grammar as users write it in YAML: exact numbers are plain numbers; titles that repeat keys are left out."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        written: JsonSchemaValue = {"type": "number"}
+        self.update_with_validations(written, schema, self.ValidationsMapping.numeric)
+        return written
+
+    def encode_default(self, dft: Any) -> Any:
+        return int(dft) if isinstance(dft, Decimal) and dft == int(dft) else super().encode_default(dft)
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False

@@ -1,0 +1,103 @@
+"""YAML as the config means it, read before anything else in the way of the data (config -> source -> cube -> search
+-> release -> verify -> report): only the types of the YAML 1.2 core schema, so that `No` and `2024-01-01` stay text
+and 0.1 is exactly 0.1; no aliases, no tags of one's own, no key twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from anon.config.mistakes import below
+from anon.errors import Problem
+
+TAG = "tag:yaml.org,2002:"
+LONGEST_NUMBER = 1000  # characters; Python refuses to read much longer whole numbers
+SPECIAL = {".inf": "Infinity", "+.inf": "Infinity", "-.inf": "-Infinity", ".nan": "NaN"}
+SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
+    "null": (re.compile(r"(?:~|null|Null|NULL|)"), lambda text: None),
+    "bool": (re.compile(r"(?:true|True|TRUE|false|False|FALSE)"), lambda text: text.lower() == "true"),
+    "int": (re.compile(r"[-+]?[0-9]+"), int),
+    "float": (
+        re.compile(
+            r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+        ),
+        lambda text: Decimal(SPECIAL.get(text.lower(), text)),
+    ),
+    "str": (re.compile(r".*", re.DOTALL), str),
+}
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes the nodes of one document with the scalar types above."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's own way to start without YAML 1.1
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.composer.ComposerError(None, None, "aliases are not supported", mark)
+        return super().compose_node(parent, index)
+
+
+for _name in ("null", "bool", "int", "float"):
+    _Loader.add_implicit_resolver(TAG + _name, re.compile(rf"(?:{SCALARS[_name][0].pattern})\Z"), None)
+
+
+def parse_yaml(text: str, problems: list[Problem]) -> Any:
+    """The plain data of a YAML text; mistakes that do not stop the reading are added to the problems."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+    finally:
+        loader.dispose()
+    return None if node is None else _value(node, "", problems)
+
+
+def _value(node: yaml.Node, path: str, problems: list[Problem]) -> Any:
+    if isinstance(node, yaml.MappingNode) and node.tag == f"{TAG}map":
+        return _mapping(node, path, problems)
+    if isinstance(node, yaml.SequenceNode) and node.tag == f"{TAG}seq":
+        return [_value(item, below(path, index), problems) for index, item in enumerate(node.value)]
+    try:
+        return _scalar(node)
+    except ValueError as error:
+        problems.append(Problem(path or "config", f"an unreadable value on line {_line(node)}", str(error)))
+        return None
+
+
+def _mapping(node: yaml.MappingNode, path: str, problems: list[Problem]) -> dict[Any, Any]:
+    data: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            problems.append(
+                Problem(path or "config", f"a list or mapping as a key on line {_line(key_node)}", "text as a key")
+            )
+            continue
+        place = below(path, key_node.value)
+        key = _value(key_node, place, problems)
+        if key in data:
+            problems.append(
+                Problem(place, f"the same key again on line {_line(key_node)}", "each key once in a mapping")
+            )
+        data[key] = _value(value_node, place, problems)
+    return data
+
+
+def _scalar(node: yaml.Node) -> Any:
+    tag = node.tag.removeprefix(TAG)
+    if tag not in SCALARS or not isinstance(node, yaml.ScalarNode):
+        raise ValueError("a value without a tag of its own")
+    pattern, convert = SCALARS[tag]
+    if not pattern.fullmatch(node.value):
+        raise ValueError(f"a value that fits its tag {tag}")
+    if convert is not str and len(node.value) > LONGEST_NUMBER:
+        raise ValueError(f"a number of at most {LONGEST_NUMBER} characters")
+    return convert(node.value)
+
+
+def _line(node: yaml.Node) -> int:
+    return node.start_mark.line + 1

@@ -1,0 +1,122 @@
+"""The protocol between privacy criteria and everything that asks them: searches, `check` and `verify`. Groups come in
+batches as histograms; a criterion turns them into minima (lower is worse) that merge by taking the smaller one, and
+judges those. The search compares plain floats of many candidates at once; a comparison closer than `NEAR` goes to
+exact arithmetic on the integers behind the minima, so that every machine decides alike."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NEAR = 1e-9  # comparisons closer than this are redone in exact arithmetic
+
+UNSAFE, SAFE, CLOSE = 0, 1, -1  # what floats alone can say of a batch of minima
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A batch of groups: individuals, and the counts of the sensitive values that occur in each (CSR)."""
+
+    n: Ints
+    start: Ints
+    value: Ints
+    count: Ints
+    first: int = 0  # id of the first group of the batch
+
+    @classmethod
+    def dense(cls, counts: NDArray[Any]) -> Groups:
+        """From a matrix with one row per group and one column per sensitive value.
+
+        >>> Groups.dense(np.array([[2, 0, 1]])).value
+        array([0, 2])
+        """
+        row, value = np.nonzero(counts)
+        start = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(np.bincount(row, minlength=len(counts)), out=start[1:])
+        return cls(
+            counts.sum(axis=1).astype(np.int64), start, value.astype(np.int64), counts[row, value].astype(np.int64)
+        )
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+
+@dataclass(frozen=True)
+class State:
+    """Minima over groups, and for each the integers it was computed from; the last of them is the group's id."""
+
+    values: Floats  # [minima]
+    witness: Ints  # [minima, integers]
+
+    def merge(self, other: State) -> State:
+        """The minima over the groups of both: associative, commutative, idempotent."""
+        lower = other.values < self.values
+        for index in np.flatnonzero(other.values == self.values):
+            lower[index] = tuple(other.witness[index]) < tuple(self.witness[index])
+        return State(np.where(lower, other.values, self.values), np.where(lower[:, None], other.witness, self.witness))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing a criterion demands and what was found: e.g. one (value, point) of a skyline."""
+
+    safe: bool
+    figure: float
+    bound: float
+    group: int
+    about: Any = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a criterion says of a set of groups. `figure` is the worst finding's."""
+
+    name: str
+    safe: bool
+    figure: float
+    bound: float
+    worst_group: int
+    findings: tuple[Finding, ...] = ()
+
+
+class Criterion(ABC):
+    """A privacy criterion bound to the sensitive values of one table."""
+
+    name: str
+    column: str | None = None  # the sensitive column it is about
+    monotone: bool = True  # merging groups never turns safe into unsafe
+    alone: bool = True  # holds for a release iff it holds for each of its groups alone
+    least_group: int = 1  # no group of fewer individuals can be safe
+
+    @abstractmethod
+    def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
+        """Minima [owners, minima] over the groups of each owner. `owner` is ascending."""
+
+    @abstractmethod
+    def judge(self, minima: Floats) -> NDArray[np.int8]:
+        """SAFE, UNSAFE or CLOSE for each row of minima."""
+
+    @abstractmethod
+    def state(self, groups: Groups) -> State:
+        """The minima over all groups of the batch, with their witnesses."""
+
+    @abstractmethod
+    def verdict(self, state: State) -> Verdict:
+        """The exact verdict."""
+
+    @abstractmethod
+    def nearest(self, whole: Groups, finding: Finding) -> list[str]:
+        """For a whole table as one group that fails: the nearest thresholds that hold, changing one at a time."""
+
+
+def exact(decimal_or_int: Any) -> Fraction:
+    """The number exactly as written in the config."""
+    return Fraction(str(decimal_or_int))

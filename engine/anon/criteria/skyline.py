@@ -1,0 +1,271 @@
+"""Skyline privacy (Chen, LeFevre, Ramakrishnan, VLDB 2007), one sensitive value per individual.
+
+An adversary who wants to know whether a target has the value sigma may know, at most, l values the target does not
+have, the values of k other people, and m people of whom any one having sigma implies that the target has it too. The
+*breach probability* is the highest confidence such an adversary can reach over all random worlds that fit the
+release; a release is safe for a point (l, k, m, c) iff it is below c. Each value has its own points.
+
+By Theorem 2 of the paper, with n people in a group, s of whom have sigma, and `top` the sum of its l largest other
+counts,
+
+    T(l, k) = (n - s - top - k) / s                       V(m, k) = prod_{i<m} (n - s - k - i) / (n - k - i)
+    breach = 1 / (1 + min(SS1, SS2 * SS5, SS3 * SS4))
+    SS1 = min T(l, k) V(m, k + 1)   SS2 = min T(l, 0)   SS3 = min T(l, k)   SS4 = min V(m, 0)   SS5 = min V(m, k)
+
+where each minimum runs over all groups, so the state is five minima per (value, point). Boundaries: a group without
+sigma has T = inf and V = 1; a numerator at or below zero is zero before any division; missing values count zero.
+
+Monotone (Theorem 4 and its corollary), so that an unsafe whole table proves that no release is safe. Points with m =
+0 judge each group alone; with m > 0 the target and its family may be in different groups (SS2 * SS5, SS3 * SS4).
+
+Figures 1 to 3 of the paper, group 2 = {Flu, Cancer, Flu, AIDS}, target Tom, sigma = AIDS. Nothing known: 1/4. Tom
+does not have Cancer: 1/3. Gary has Flu as well: 1/2.
+
+>>> group_2 = Counts(n=4, s=1, top=0)
+>>> group_2.breach(k=0, m=0)
+Fraction(1, 4)
+>>> group_2.but(top=1).breach(k=0, m=0)
+Fraction(1, 3)
+>>> group_2.but(top=1).breach(k=1, m=0)
+Fraction(1, 2)
+
+The worst case is worse than the paper's story: not Flu (two of the four records) gives 1/2 at once, and Gary's Cancer
+1.
+
+>>> group_2.but(top=2).breach(k=0, m=0), group_2.but(top=2).breach(k=1, m=0)
+(Fraction(1, 2), Fraction(1, 1))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.criteria.protocol import (
+    CLOSE,
+    NEAR,
+    SAFE,
+    UNSAFE,
+    Criterion,
+    Finding,
+    Floats,
+    Groups,
+    Ints,
+    State,
+    Verdict,
+)
+
+STATISTICS = 5
+SMALLEST = 1e-290  # below this a product of fractions may have underflowed: decide exactly
+
+
+@dataclass(frozen=True)
+class Point:
+    """Knowledge (l, k, m) against which the confidence must stay below c."""
+
+    l: int  # noqa: E741
+    k: int
+    m: int
+    c: Fraction
+
+    @property
+    def least_ratio(self) -> Fraction:
+        """The negated ratio must be above this: breach < c iff NR > 1/c - 1."""
+        return 1 / self.c - 1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the formulas need of one group: n people, s of them with sigma, `top` in the l largest other counts."""
+
+    n: int
+    s: int
+    top: int
+
+    def but(self, **changes: int) -> Counts:
+        return replace(self, **changes)
+
+    def target(self, k: int) -> Fraction | None:
+        """T, exactly; None stands for infinity."""
+        if self.s == 0:
+            return None
+        return Fraction(max(self.n - self.s - self.top - k, 0), self.s)
+
+    def family(self, m: int, k: int) -> Fraction:
+        """V, exactly."""
+        product = Fraction(1)
+        for i in range(m if self.s else 0):
+            numerator = self.n - self.s - k - i
+            if numerator <= 0:
+                return Fraction(0)
+            product *= Fraction(numerator, self.n - k - i)
+        return product
+
+    def breach(self, k: int, m: int) -> Fraction:
+        """The breach probability when target, family and known people are all in this group."""
+        target = self.target(k)
+        return Fraction(0) if target is None else 1 / (1 + target * self.family(m, k + 1))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Five minima of the state: one point, for one value or (where only single groups matter) for several."""
+
+    value: int  # code of the value, -1 when shared
+    point: Point
+
+
+class Skyline(Criterion):
+    """breach < c for every (value, point); `points[code]` lists the points of a sensitive value, none if exempt.
+
+    With `shared`, values with an equal point and m = 0 share one slot: the same verdict from fewer minima, which is
+    what a search wants; without it every (value, point) has its own finding.
+    """
+
+    name = "skyline"
+
+    def __init__(self, column: str, points: list[list[Point]], shared: bool = False) -> None:
+        self.column = column
+        self.slots: list[Slot] = []
+        index: dict[tuple[int, Point], int] = {}
+        start, slot_of = [0], []
+        for code, own in enumerate(points):
+            for point in own:
+                key = (-1 if shared and point.m == 0 else code, point)
+                if key not in index:
+                    index[key] = len(self.slots)
+                    self.slots.append(Slot(*key))
+                slot_of.append(index[key])
+            start.append(len(slot_of))
+        self._start, self._slot = np.array(start, np.int64), np.array(slot_of, np.int64)
+        self._knowledge = np.array([(s.point.l, s.point.k, s.point.m) for s in self.slots], np.int64).reshape(-1, 3)
+        self._least = np.array([float(s.point.least_ratio) for s in self.slots])
+        self._tolerance = np.maximum(NEAR * self._least, SMALLEST)
+        self.alone = all(slot.point.m == 0 for slot in self.slots)
+        exempt = any(not own for own in points)
+        self.least_group = 1 if exempt or not points else min(_least_size(own) for own in points)
+
+    def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
+        values = self._empty(owners)
+        self._fold(groups, owner, values, np.empty((0, 0, 0), np.int64))
+        return values
+
+    def state(self, groups: Groups) -> State:
+        owner = np.zeros(len(groups), np.int64)
+        values = self._empty(1)
+        witness = np.zeros((1, values.shape[1], 4), np.int64)
+        self._fold(groups, owner, values, witness)
+        return State(values[0], witness[0])
+
+    def _empty(self, owners: int) -> Floats:
+        return np.tile(np.array([np.inf, np.inf, np.inf, 1.0, 1.0]), (owners, len(self.slots)))
+
+    def _fold(self, groups: Groups, owner: Ints, values: Floats, witness: Ints) -> None:
+        from anon.criteria import kernels
+
+        kernels.fold_skyline(
+            groups.n, groups.start, groups.value, groups.count, owner, self._start, self._slot, self._knowledge,
+            values, witness, groups.first,
+        )  # fmt: skip
+
+    def judge(self, minima: Floats) -> NDArray[np.int8]:
+        distance = _ratios(minima).min(axis=2) - self._least
+        unsafe = (distance < -self._tolerance).any(axis=1)
+        close = (np.abs(distance) <= self._tolerance).any(axis=1)
+        return np.where(unsafe, UNSAFE, np.where(close, CLOSE, SAFE)).astype(np.int8)
+
+    def verdict(self, state: State) -> Verdict:
+        ratios = _ratios(state.values[None, :])[0]
+        lowest = ratios.argmin(axis=1)
+        witness = state.witness.reshape(-1, STATISTICS, 4)
+        findings = tuple(
+            self._finding(i, float(ratios[i, lowest[i]]), witness[i], int(witness[i, lowest[i], 3]))
+            for i in range(len(self.slots))
+        )
+        if not findings:
+            return Verdict(self.name, True, 0.0, 1.0, 0)
+        worst = max(findings, key=lambda f: (not f.safe, f.figure - f.bound))
+        safe = all(f.safe for f in findings)
+        return Verdict(self.name, safe, max(f.figure for f in findings), worst.bound, worst.group, findings)
+
+    def _finding(self, index: int, ratio: float, witness: Ints, group: int) -> Finding:
+        slot = self.slots[index]
+        safe, breach = ratio > self._least[index], 1 / (1 + ratio)
+        if abs(ratio - self._least[index]) <= self._tolerance[index]:
+            exactly = _exact_breach(slot.point, [Counts(*row) for row in witness[:, :3].tolist()])
+            safe, breach = exactly < slot.point.c, float(exactly)
+        return Finding(bool(safe), breach, float(slot.point.c), group, slot)
+
+    def nearest(self, whole: Groups, finding: Finding) -> list[str]:
+        slot: Slot = finding.about
+        point = slot.point
+        counts = dict(zip(whole.value.tolist(), whole.count.tolist()))
+        s = counts.pop(slot.value, 0)
+        others = sorted(counts.values(), reverse=True)
+
+        def holds(p: Point) -> bool:
+            return Counts(int(whole.n[0]), s, sum(others[: p.l])).breach(p.k, p.m) < point.c
+
+        def weaker_holds(name: str, number: int) -> bool:
+            return holds(replace(point, **{name: number}))  # type: ignore[arg-type]
+
+        words = [f"c above {finding.figure:.6g}"] if finding.figure < 1 else []
+        for name in ("l", "k", "m"):
+            at_most = _largest(getattr(point, name), partial(weaker_holds, name))
+            if at_most is not None:
+                words.append(f"{name} = {at_most}")
+        return words
+
+
+def _ratios(minima: Floats) -> Floats:
+    """The three negated ratios of Theorem 2 per row and slot; inf where no group has the value (never inf * 0)."""
+    ss = minima.reshape(len(minima), -1, STATISTICS)
+    ratios = np.stack([ss[:, :, 0], ss[:, :, 1], ss[:, :, 2]], axis=2)
+    present = np.isfinite(ratios)
+    ratios[:, :, 1] *= np.where(present[:, :, 1], ss[:, :, 4], 1.0)
+    ratios[:, :, 2] *= np.where(present[:, :, 2], ss[:, :, 3], 1.0)
+    return ratios
+
+
+def _exact_breach(point: Point, counts: list[Counts]) -> Fraction:
+    """The breach probability in exact arithmetic, from the groups behind SS1 to SS5."""
+    one, two, three, four, five = counts
+    ratios = [
+        target.target(k_target) * family.family(point.m, k_family)  # type: ignore[operator]
+        for target, k_target, family, k_family in (
+            (one, point.k, one, point.k + 1),
+            (two, 0, five, point.k),
+            (three, point.k, four, 0),
+        )
+        if target.s
+    ]
+    return 1 / (1 + min(ratios)) if ratios else Fraction(0)
+
+
+def _largest(limit: int, holds: Callable[[int], bool]) -> int | None:
+    """The largest number below limit for which a condition that fails for larger numbers holds."""
+    low, high = -1, limit
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low if low >= 0 else None
+
+
+def _least_size(points: list[Point]) -> int:
+    """The fewest people a safe group with this value can have: one of them with the value, all others different."""
+
+    def may_be_safe(n: int) -> bool:
+        return all(Counts(n, 1, min(p.l, n - 1)).breach(p.k, p.m) < p.c for p in points)
+
+    low, high = 0, 1
+    while not may_be_safe(high):
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if may_be_safe(middle) else (middle, high)
+    return high

@@ -1,0 +1,75 @@
+"""What can go wrong, one class per exit code. A message names the field, what was found and what would be right;
+it does not quote data values unless the user asked for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class AnonError(Exception):
+    """Base of all failures that are answered with a message instead of a traceback."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in the input: the dotted path of the field, what was found there, what would be right."""
+
+    path: str
+    found: str
+    expected: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.path}: found {self.found}; expected {self.expected}"
+            if self.found
+            else f"{self.path}: {self.expected}"
+        )
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+@dataclass
+class ConfigError(AnonError):
+    """The command line, the config or what it says about the data is wrong (exit 2)."""
+
+    problems: list[Problem] = field(default_factory=list)
+    exit_code = 2
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+    @classmethod
+    def at(cls, path: str, found: str, expected: str, hint: str = "") -> ConfigError:
+        return cls([Problem(path, found, expected, hint)])
+
+
+class UnsafeError(AnonError):
+    """No safe release was found, or the checked table is not safe (exit 3)."""
+
+    exit_code = 3
+
+
+class VerificationError(AnonError):
+    """The written release failed its verification; nothing was published (exit 4)."""
+
+    exit_code = 4
+
+
+class SourceError(AnonError):
+    """The source or the backend could not be used (exit 5)."""
+
+    exit_code = 5
+
+
+class ResourceError(AnonError):
+    """Out of memory or disk (exit 6)."""
+
+    exit_code = 6
+
+
+class Interrupted(AnonError):
+    """Stopped by the user (exit 130)."""
+
+    exit_code = 130

@@ -1,0 +1,109 @@
+"""What a run tells while it works, behind one small interface: nothing, bars on a terminal, periodic lines elsewhere,
+or JSON events. Messages go to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Progress:
+    """Says nothing and keeps the time of each stage; the base of the other ways to tell."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """A stage of the way of the data, e.g. `search`."""
+        began = time.perf_counter()
+        self.begin(name)
+        yield
+        self.seconds[name] = time.perf_counter() - began
+        self.end(name, self.seconds[name])
+
+    def begin(self, name: str) -> None:
+        pass
+
+    def update(self, name: str, **facts: int) -> None:
+        """Facts about a stage under way, e.g. level=3."""
+
+    def end(self, name: str, seconds: float) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Lines(Progress):
+    """A line when a stage ends, and at most one every few seconds in between."""
+
+    every = 5.0  # seconds
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = time.perf_counter()
+
+    def update(self, name: str, **facts: int) -> None:
+        if time.perf_counter() - self.last >= self.every:
+            self.last = time.perf_counter()
+            self.say(f"{name}: {_listed(facts)}")
+
+    def end(self, name: str, seconds: float) -> None:
+        self.last = time.perf_counter()
+        self.say(f"{name}: done in {seconds:.2f} s")
+
+    def say(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+class Events(Progress):
+    """One JSON object per line."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self.run = run
+
+    def tell(self, **event: Any) -> None:
+        print(json.dumps({"run": self.run, **event}), file=sys.stderr, flush=True)
+
+    def begin(self, name: str) -> None:
+        self.tell(event="begin", stage=name)
+
+    def update(self, name: str, **facts: int) -> None:
+        self.tell(event="progress", stage=name, **facts)
+
+    def end(self, name: str, seconds: float) -> None:
+        self.tell(event="end", stage=name, seconds=round(seconds, 3))
+
+
+class Bars(Progress):
+    """A spinner with the facts of the stage under way, and a line for each that is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+
+        self.console = Console(stderr=True)
+        self.status = self.console.status("starting")
+        self.status.start()
+
+    def begin(self, name: str) -> None:
+        self.status.update(name)
+
+    def update(self, name: str, **facts: int) -> None:
+        self.status.update(f"{name}: {_listed(facts)}")
+
+    def end(self, name: str, seconds: float) -> None:
+        self.console.print(f"[green]✓[/green] {name} [dim]{seconds:.2f} s[/dim]")
+
+    def close(self) -> None:
+        self.status.stop()
+
+
+def _listed(facts: dict[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in facts.items())

@@ -1,0 +1,193 @@
+"""The recoding that a search ends in: a pure function from quasi-identifier values to a group and its labels. Inside it
+works on codes; written down (`recoding.json`) it speaks of values, cut points and hierarchy nodes, so that it can be
+read, kept and applied without the cube it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.cube import Domain
+from anon.errors import ConfigError
+
+if TYPE_CHECKING:
+    from anon.search.candidates import Splits
+
+Ints = NDArray[np.int64]
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class ColumnLabels:
+    """The labels of one column over all groups: each different one once, in canonical order, and who has which."""
+
+    labels: list[str | None]
+    of_group: Ints
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """A tree of cuts. Node i splits at cut[cut_start[i]:cut_start[i + 1]] of a column into the nodes from child[i] on;
+    a leaf has column -1 and in child the number of its group in canonical order."""
+
+    domains: list[Domain]
+    column: Ints
+    cut_start: Ints
+    cut: Ints
+    child: Ints
+    own_low: Ints  # the cell of each node in the column that its parent is split by
+    own_high: Ints
+    low: Ints  # [groups, columns] the cells of each group
+    high: Ints
+    people: Ints  # individuals per group
+
+    @property
+    def groups(self) -> int:
+        return len(self.people)
+
+    def assign(self, codes: NDArray[np.uint16]) -> NDArray[np.uint32]:
+        """The group of each row of codes."""
+        from anon.search import kernels
+
+        group = np.empty(len(codes), np.uint32)
+        kernels.walk(np.ascontiguousarray(codes), self.column, self.cut_start, self.cut, self.child, group)
+        return group
+
+    @cached_property
+    def labels(self) -> list[ColumnLabels]:
+        """The published labels, per column."""
+        return [_column_labels(d, self.low[:, j], self.high[:, j]) for j, d in enumerate(self.domains)]
+
+    @cached_property
+    def loss(self) -> dict[str, float]:
+        """Per column the mean width of the cells that people are published in: 0 the value itself, 1 everything."""
+        shares = {}
+        for j, domain in enumerate(self.domains):
+            whole = domain.position[-1] - domain.position[0]
+            width = (domain.position[self.high[:, j]] - domain.position[self.low[:, j]]) / (whole or 1.0)
+            if not whole:
+                width = (self.high[:, j] > self.low[:, j]).astype(np.float64)
+            shares[domain.column] = float(width @ self.people / self.people.sum())
+        return shares
+
+    def write(self, path: Path) -> None:
+        """Writes recoding.json, one node per line."""
+        head = {
+            "format": FORMAT,
+            "method": "partition",
+            "groups": self.groups,
+            "columns": [_column_facts(domain) for domain in self.domains],
+        }
+        with path.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "nodes": [\n')
+            file.write(",\n".join(json.dumps(node, ensure_ascii=False) for node in self._nodes()))
+            file.write("\n]}\n")
+
+    def _nodes(self) -> Iterator[dict[str, Any]]:
+        """Nodes in the order of their numbers; each but the root has the label of its cell in its parent's column."""
+        parent_column = np.full(len(self.column), -1)
+        for i, j in enumerate(self.column.tolist()):
+            if j >= 0:
+                parent_column[self.child[i] : self.child[i] + self.cut_start[i + 1] - self.cut_start[i] + 1] = j
+        for i, j in enumerate(self.column.tolist()):
+            node: dict[str, Any] = {}
+            if i:
+                node["label"] = self.domains[parent_column[i]].label(int(self.own_low[i]), int(self.own_high[i]))
+            if j < 0:
+                group = int(self.child[i])
+                yield node | {"group": group, "people": int(self.people[group])}
+                continue
+            cuts = self.cut[self.cut_start[i] : self.cut_start[i + 1]].tolist()
+            node["column"] = self.domains[j].column
+            if self.domains[j].tree is None:
+                node["cut"] = self.domains[j].texts[cuts[0]]
+            node["children"] = list(range(int(self.child[i]), int(self.child[i]) + len(cuts) + 1))
+            yield node
+
+
+def _column_facts(domain: Domain) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": domain.column, "kind": domain.kind}
+    if domain.tree is not None:
+        above = domain.tree.labels[domain.tree.node_at[1:]].T.tolist()
+        facts["hierarchy"] = [[value, *labels] for value, labels in zip(domain.texts, above)]
+    return facts
+
+
+def _column_labels(domain: Domain, low: Ints, high: Ints) -> ColumnLabels:
+    cells, inverse = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+    labels = [domain.label(a, b) for a, b in cells.tolist()]
+    _check_labels(domain, labels, cells)
+    order = sorted(range(len(labels)), key=lambda i: (labels[i] is not None, (labels[i] or "").encode()))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return ColumnLabels([labels[i] for i in order], rank[inverse.reshape(-1)])
+
+
+def _check_labels(domain: Domain, labels: list[str | None], cells: Ints) -> None:
+    """Labels must tell their cells apart, from each other and from the data's own values."""
+    if len(set(labels)) < len(labels):
+        raise AssertionError(f"column {domain.column}: two cells have one label")
+    if domain.kind != "text":
+        return
+    values = {word: code for code, word in enumerate(domain.texts)}
+    same = sum(1 for word, (a, b) in zip(labels, cells.tolist()) if word in values and not a <= values[word] <= b)
+    same += sum(1 for word, (a, b) in zip(labels, cells.tolist()) if word in values and a < b)
+    if same:
+        found = f"{same} generalized labels that are also values of the data"
+        raise ConfigError.at(
+            f"columns.quasi_identifiers.{domain.column}", found, "values that no label can be taken for"
+        )
+
+
+class TreeOfCuts:
+    """Collects the levels of a search and ends in a recoding with its groups in canonical order."""
+
+    def __init__(self, domains: list[Domain]) -> None:
+        self.domains = domains
+        self.column: list[Ints] = []
+        self.cuts: list[tuple[Ints, Ints]] = []
+        self.child: list[Ints] = []
+        self.own: list[tuple[Ints, Ints]] = [(np.array([0]), np.array([0]))]
+        self.leaves: list[tuple[Ints, Ints, Ints]] = []
+        self.nodes, self.groups = 0, 0
+
+    def add_level(self, low: Ints, high: Ints, people: Ints, leaf: NDArray[np.bool_], splits: Splits) -> None:
+        """The nodes of a level: cells, people, which of them are groups, and the splits of the others in order."""
+        column = np.full(len(leaf), -1, np.int64)
+        column[~leaf] = splits.column
+        self.nodes += len(leaf)
+        child = np.empty(len(leaf), np.int64)
+        child[leaf] = self.groups + np.arange(leaf.sum())
+        child[~leaf] = self.nodes + splits.part_start[:-1]
+        self.groups += int(leaf.sum())
+        cut_start, cut = splits.cuts()
+        cuts = np.zeros(len(leaf), np.int64)
+        cuts[~leaf] = np.diff(cut_start)
+        self.column.append(column)
+        self.cuts.append((cuts, cut))
+        self.child.append(child)
+        self.own.append((splits.low, splits.high))
+        self.leaves.append((low[leaf], high[leaf], people[leaf]))
+
+    def finish(self) -> Recoding:
+        low, high, people = (np.concatenate(arrays) for arrays in zip(*self.leaves))
+        column, child = np.concatenate(self.column), np.concatenate(self.child)
+        cut_start = np.append(0, np.cumsum(np.concatenate([count for count, _ in self.cuts])))
+        cut = np.concatenate([codes for _, codes in self.cuts])
+        own_low, own_high = (np.concatenate(arrays) for arrays in zip(*self.own))
+        labels = [_column_labels(d, low[:, j], high[:, j]) for j, d in enumerate(self.domains)]
+        order = np.lexsort([column_labels.of_group for column_labels in reversed(labels)])
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        leaf = column < 0
+        child[leaf] = rank[child[leaf]]
+        return Recoding(
+            self.domains, column, cut_start, cut, child, own_low, own_high, low[order], high[order], people[order]
+        )

@@ -1,0 +1,126 @@
+"""The findings as plain data: what `--json` prints and report.json holds. Values of the data appear only where the
+config names them or the user asked for them; others are told by their rank in frequency."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from anon.config import Config, Skyline
+from anon.criteria import Criterion, Finding, Slot, Verdict, protects, vacuous
+from anon.verify import FEW, Findings
+
+UNIQUE_SHARE = 0.05  # of rows alone in their group once a kept column is known: worth a warning
+HOMOGENEOUS_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Names:
+    """How values of the sensitive columns may be called."""
+
+    values: dict[str, list[str | None]]
+    frequency: dict[str, list[int]]
+    shown: set[str]
+    show_all: bool
+
+    @classmethod
+    def of(cls, found: Findings, config: Config, show_values: bool) -> Names:
+        named = {value for c in config.privacy if isinstance(c, Skyline) for value in c.values}
+        return cls(found.values, found.frequency, named, show_values)
+
+    def of_value(self, column: str, code: int) -> str:
+        value = self.values[column][code]
+        if value in self.shown or self.show_all:
+            return "null" if value is None else value
+        counts = self.frequency[column]
+        rank = sorted(range(len(counts)), key=lambda i: (-counts[i], i)).index(code) + 1
+        return f"value #{rank} by frequency"
+
+
+def number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return "inf" if math.isinf(value) else value
+
+
+def _criterion(verdict: Verdict, column: str | None, names: Names) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "name": verdict.name,
+        "safe": verdict.safe,
+        "figure": number(verdict.figure),
+        "bound": number(verdict.bound),
+        "worst_group": verdict.worst_group,
+    }
+    if column is not None:
+        facts["sensitive"] = column
+        facts["points"] = [_point(finding, names.of_value(column, finding.about.value)) for finding in verdict.findings]
+    return facts
+
+
+def _point(finding: Finding, value: str) -> dict[str, Any]:
+    slot: Slot = finding.about
+    point = slot.point
+    return {
+        "value": value, "l": point.l, "k": point.k, "m": point.m, "c": float(point.c), "breach": finding.figure,
+        "safe": finding.safe, "worst_group": finding.group,
+    }  # fmt: skip
+
+
+def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
+    """In words: what a criterion demands and what was found instead."""
+    if isinstance(finding.about, Slot):
+        point = finding.about.point
+        value = names.of_value(str(criterion.column), finding.about.value)
+        return (
+            f"{criterion.name}: {value} at (l, k, m) = ({point.l}, {point.k}, {point.m}) has breach probability "
+            f"{finding.figure:.6g}, not below {float(point.c):g}"
+        )
+    return f"{criterion.name}: {finding.figure:g} individuals, not {finding.bound:g}"
+
+
+def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str, Any]]:
+    """What the criteria of the config do not cover, each with how many are concerned."""
+    listed: list[dict[str, Any]] = []
+
+    def warn(code: str, count: int, text: str) -> None:
+        if count:
+            listed.append({"code": code, "count": count, "text": text})
+
+    for column in config.columns.sensitive:
+        if not any(protects(spec, column) for spec in config.privacy):
+            warn("unprotected_sensitive", found.rows, f"no criterion protects the values of {column}")
+    vacuous_criteria = [spec.name for spec in config.privacy if vacuous(spec)]
+    warn("vacuous_criterion", len(vacuous_criteria), f"always true: {', '.join(vacuous_criteria)}")
+    warn("homogeneous_groups", found.homogeneous_rows, "rows in groups where everybody has the same sensitive value")
+    warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
+    warn("rows_dropped", dropped, "rows dropped because of missing values")
+    for column, facts in found.with_kept.items():
+        unique, same = round(facts["unique_share"] * found.rows), round(facts["homogeneous_share"] * found.rows)
+        if facts["unique_share"] > UNIQUE_SHARE:
+            warn("kept_identifies", unique, f"rows alone in their group for who knows {column} too")
+        if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / found.rows):
+            warn("kept_reveals", same, f"rows whose sensitive value is certain for who knows {column} too")
+    return listed
+
+
+def summary(
+    config: Config, found: Findings, names: Names, suppressed: int, unique_before: int | None, dropped: int = 0
+) -> dict[str, Any]:
+    """The JSON of `run` and `check`."""
+    return {
+        "safe": found.safe,
+        "rows": found.rows,
+        "individuals": found.rows,
+        "groups": found.groups,
+        "suppressed": suppressed,
+        "criteria": [_criterion(v, c.column, names) for v, c in zip(found.verdicts, found.criteria)],
+        "risk": {
+            "highest": 1 / found.smallest,
+            "mean": found.groups / found.rows,
+            "under_5": found.under_5,
+            "unique_before": unique_before,
+            "homogeneous_rows": found.homogeneous_rows,
+        },
+        "with_kept": found.with_kept,
+        "warnings": warnings(config, found, dropped),
+    }

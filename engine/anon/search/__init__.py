@@ -1,0 +1,1 @@
+"""Searches for a safe release. Each ends in a recoding."""

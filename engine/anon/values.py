@@ -1,0 +1,80 @@
+"""The one way a data value is written as text. It stands beside the whole way of the data (config -> source -> cube ->
+search -> release -> verify -> report): names of values in a config, leaves of hierarchies and published labels are all
+compared and written in this form. Numbers never use an exponent, so that the same number has the same text whatever
+the type of its column."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+Value = bool | int | float | Decimal | date | datetime | str
+
+
+def text(value: Value) -> str:
+    """The text of a data value.
+
+    Whole numbers are decimal digits:
+
+    >>> text(42), text(-7)
+    ('42', '-7')
+
+    Floats are the shortest decimal that reads back as the same float, in plain notation without trailing zeros:
+
+    >>> text(2.0), text(0.1), text(-0.0), text(1e20), text(1.5e-7), text(float("-inf"))
+    ('2', '0.1', '0', '100000000000000000000', '0.00000015', '-inf')
+
+    Decimals are exact, in the same notation:
+
+    >>> from decimal import Decimal
+    >>> text(Decimal("1.50")), text(Decimal("1E+3")), text(Decimal("-0.00"))
+    ('1.5', '1000', '0')
+
+    Dates are ISO 8601; a time with a zone is converted to UTC:
+
+    >>> from datetime import timedelta, timezone
+    >>> text(date(2024, 3, 9)), text(datetime(2024, 3, 9, 7, 30, 0, 250000))
+    ('2024-03-09', '2024-03-09T07:30:00.25')
+    >>> text(datetime(2024, 3, 9, 0, 30, tzinfo=timezone(timedelta(hours=1))))
+    '2024-03-08T23:30:00Z'
+
+    Booleans are `true` and `false`, text stays as it is, and nothing else has a text:
+
+    >>> text(True), text("02139 ")
+    ('true', '02139 ')
+    >>> text(b"02139")
+    Traceback (most recent call last):
+    TypeError: a value of type bytes has no text form
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        return _plain(Decimal(float.__repr__(value)))
+    if isinstance(value, Decimal):
+        return _plain(value)
+    if isinstance(value, datetime):
+        return _moment(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"a value of type {type(value).__name__} has no text form")
+
+
+def _plain(number: Decimal) -> str:
+    if number.is_nan():
+        return "nan"
+    if number.is_infinite():
+        return "inf" if number > 0 else "-inf"
+    digits = format(number, "f")
+    if "." in digits:
+        digits = digits.rstrip("0").rstrip(".")
+    return "0" if digits == "-0" else digits
+
+
+def _moment(moment: datetime) -> str:
+    zone = "" if moment.utcoffset() is None else "Z"
+    written = (moment.astimezone(UTC) if zone else moment).replace(tzinfo=None).isoformat()
+    return (written.rstrip("0") if "." in written else written) + zone

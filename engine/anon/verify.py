@@ -1,0 +1,214 @@
+"""Looks at a grouped table as an outsider would: groups are the distinct tuples of its quasi-identifier columns as
+they stand, histograms are counted by SQL, and the criteria judge them. `check` does this to any table; `verify` does
+it to the files just written, before anyone else can see them, and shares with what it checks only the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon.config import Columns, Config
+from anon.criteria import Criterion, Groups, State, Verdict, bind
+from anon.database import literal, quote, translated
+from anon.errors import ConfigError, SourceError, VerificationError
+from anon.source import Unusable, canonical, describe
+from anon.values import text
+
+FEW = 5  # individuals; smaller groups are reported
+
+
+@dataclass
+class Findings:
+    """What was found in a grouped table."""
+
+    rows: int = 0
+    groups: int = 0
+    smallest: int = 0
+    under_5: int = 0
+    homogeneous_rows: int = 0
+    sizes: dict[int, int] = field(default_factory=dict)  # how many groups have each number of individuals
+    verdicts: list[Verdict] = field(default_factory=list)
+    criteria: list[Criterion] = field(default_factory=list)
+    with_kept: dict[str, dict[str, float]] = field(default_factory=dict)
+    values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
+    frequency: dict[str, list[int]] = field(default_factory=dict)  # individuals with each of them
+
+    @property
+    def safe(self) -> bool:
+        return all(verdict.safe for verdict in self.verdicts)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..."""
+
+    con: duckdb.DuckDBPyConnection
+    quasi_identifiers: list[str]
+    sensitive: list[str]
+    keep: list[str]
+
+    VIEW = "grouped_rows"
+
+    @classmethod
+    def of(cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns) -> Grouped:
+        """The columns of a registered table in the roles that the config gives them; kept ones may be missing."""
+        types = describe(con, table)
+        sensitive = list(columns.sensitive)
+        keep = [name for name in columns.keep if name in types]
+        expressions = [quote(name) for name in columns.quasi_identifiers]
+        for name in sensitive:
+            try:
+                expressions.append(canonical(con, table, name, types[name], "s")[1])
+            except Unusable as error:
+                raise ConfigError.at(f"columns.sensitive.{name}", error.args[0], error.args[1]) from error
+        expressions += [quote(name) for name in keep]
+        grouped = cls(con, list(columns.quasi_identifiers), sensitive, keep)
+        selected = ", ".join(f"{sql} AS {alias}" for sql, alias in zip(expressions, grouped._aliases()))
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {cls.VIEW} AS SELECT {selected} FROM {table}").fetchall()
+        return grouped
+
+    def _aliases(self) -> list[str]:
+        roles = (("q", self.quasi_identifiers), ("s", self.sensitive), ("k", self.keep))
+        return [f"{letter}{index}" for letter, names in roles for index in range(len(names))]
+
+    @property
+    def labels(self) -> str:
+        return ", ".join(f"q{index}" for index in range(len(self.quasi_identifiers)))
+
+
+def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
+    """Judges a grouped table by the config's criteria and counts what every report tells."""
+    found = Findings()
+    with translated("examining the table"):
+        for index, column in enumerate(grouped.sensitive):
+            found.values[column], found.frequency[column] = _code_values(grouped, index)
+        found.criteria = bind(config.privacy, found.values, absent=absent)
+        found.verdicts = _judge(grouped, found)
+        found.homogeneous_rows = _homogeneous_rows(grouped)
+        found.with_kept = {column: _with_kept(grouped, index) for index, column in enumerate(grouped.keep)}
+    return found
+
+
+def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
+    """Streams the histograms of each sensitive column through the criteria about it."""
+    states: list[State | None] = [None] * len(found.criteria)
+    for index, name in enumerate(grouped.sensitive or [None]):
+        for groups in _histograms(grouped, index):
+            if index == 0:
+                _count(found, groups)
+            for at, criterion in enumerate(found.criteria):
+                if criterion.column == name or (criterion.column is None and index == 0):
+                    state, previous = criterion.state(groups), states[at]
+                    states[at] = state if previous is None else previous.merge(state)
+    return [c.verdict(state) for c, state in zip(found.criteria, states) if state is not None]
+
+
+def _code_values(grouped: Grouped, index: int) -> tuple[list[str | None], list[int]]:
+    """Numbers the values of a sensitive column in a table values_N; the values as text and how often each occurs."""
+    grouped.con.execute(
+        f"CREATE OR REPLACE TEMP TABLE values_{index} AS "
+        f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
+        f"FROM (SELECT s{index} AS v, count(*) AS n FROM {grouped.VIEW} GROUP BY s{index})"
+    ).fetchall()
+    rows = grouped.con.sql(f"SELECT v, n FROM values_{index} ORDER BY code").to_arrow_table()
+    return [None if v is None else text(v) for v in rows["v"].to_pylist()], rows["n"].to_pylist()
+
+
+def _histograms(grouped: Grouped, index: int) -> Iterator[Groups]:
+    """The groups in canonical order as histograms of a sensitive column; without one, of their size alone."""
+    labels = grouped.labels
+    if grouped.sensitive:
+        counted = f"SELECT {labels}, s{index} AS s, count(*) AS n FROM {grouped.VIEW} GROUP BY {labels}, s{index}"
+        inner = f"SELECT c.*, v.code FROM ({counted}) AS c JOIN values_{index} AS v ON c.s IS NOT DISTINCT FROM v.v"
+    else:
+        inner = f"SELECT {labels}, 0 AS code, count(*) AS n FROM {grouped.VIEW} GROUP BY {labels}"
+    order = ", ".join(f"{label} NULLS FIRST" for label in labels.split(", "))
+    reader = grouped.con.sql(
+        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts FROM ({inner}) "
+        f"GROUP BY {labels} ORDER BY {order}"
+    ).to_arrow_reader(65_536)
+    first = 0
+    for batch in reader:
+        yield _as_groups(batch, first)
+        first += batch.num_rows
+
+
+def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
+    codes, counts = batch.column(0), batch.column(1)
+    start = np.asarray(counts.offsets).astype(np.int64)
+    count = np.ascontiguousarray(counts.values.to_numpy(), np.int64)[start[0] : start[-1]]
+    value = np.ascontiguousarray(codes.values.to_numpy(), np.int64)[start[0] : start[-1]]
+    start -= start[0]
+    return Groups(np.add.reduceat(count, start[:-1]), start, value, count, first)
+
+
+def _count(found: Findings, groups: Groups) -> None:
+    smallest = int(groups.n.min())
+    found.smallest = min(found.smallest or smallest, smallest)
+    found.rows += int(groups.n.sum())
+    found.groups += len(groups)
+    found.under_5 += int(groups.n[groups.n < FEW].sum())
+    for size, count in zip(*np.unique(groups.n, return_counts=True)):
+        found.sizes[int(size)] = found.sizes.get(int(size), 0) + int(count)
+
+
+def _same(grouped: Grouped) -> str:
+    """SQL: whether all rows of a group agree on one of the sensitive columns."""
+    columns = [f"s{index}" for index in range(len(grouped.sensitive))]
+    agree = [f"(min({c}) IS NOT DISTINCT FROM max({c}) AND count({c}) IN (0, count(*)))" for c in columns]
+    return f"({' OR '.join(agree) or 'false'})"
+
+
+def _homogeneous_rows(grouped: Grouped) -> int:
+    """Rows of groups in which everybody has the same value of some sensitive column."""
+    same = f"SELECT count(*) AS n FROM {grouped.VIEW} GROUP BY {grouped.labels} HAVING {_same(grouped)}"
+    return int(grouped.con.sql(f"SELECT coalesce(sum(n), 0) FROM ({same})").fetchall()[0][0])
+
+
+def _with_kept(grouped: Grouped, index: int) -> dict[str, float]:
+    """What an adversary who knows a kept column too would meet."""
+    groups = f"SELECT count(*) AS n, {_same(grouped)} AS same FROM {grouped.VIEW} GROUP BY {grouped.labels}, k{index}"
+    smallest, unique, homogeneous, rows = grouped.con.sql(
+        f"SELECT min(n), count_if(n = 1), coalesce(sum(n) FILTER (same), 0), sum(n) FROM ({groups})"
+    ).fetchall()[0]
+    return {
+        "smallest_group": int(smallest),
+        "unique_share": int(unique) / int(rows),
+        "homogeneous_share": int(homogeneous) / int(rows),
+    }
+
+
+def verify(con: duckdb.DuckDBPyConnection, path: Path, config: Config, rows: int, types: dict[str, str]) -> Findings:
+    """Examines a written release. `rows` is how many it must have; `types` are DuckDB's types of its columns."""
+    try:
+        with translated("opening"):
+            _open_release(con, path, types)
+        found_types = describe(con, "written_release")
+    except SourceError as error:
+        raise VerificationError(f"the written release cannot be read back ({error}); nothing was published") from error
+    if found_types != types:
+        raise VerificationError(
+            "the written release does not have the columns that were asked for; nothing was published"
+        )
+    found = examine(Grouped.of(con, "written_release", config.columns), config, absent=True)
+    if found.rows != rows:
+        raise VerificationError(f"the written release has {found.rows:,} rows, not {rows:,}; nothing was published")
+    if not found.safe:
+        failed = ", ".join(verdict.name for verdict in found.verdicts if not verdict.safe)
+        raise VerificationError(f"the written release is not safe ({failed}); nothing was published")
+    return found
+
+
+def _open_release(con: duckdb.DuckDBPyConnection, path: Path, types: dict[str, str]) -> None:
+    if path.suffix == ".csv":
+        columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in types.items())
+        options = f"header = true, columns = {{{columns}}}, nullstr = '', allow_quoted_nulls = false"
+        reader = f"read_csv({literal(str(path))}, {options})"
+    else:
+        reader = f"read_parquet({literal(str(path))})"
+    con.execute(f"CREATE OR REPLACE TEMP VIEW written_release AS SELECT * FROM {reader}").fetchall()

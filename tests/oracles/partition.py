@@ -1,0 +1,158 @@
+"""The partition search in its naive form: Privacy Skyline, Figure 6, with the root checked first and, instead of
+running statistics, every candidate split judged on the whole release it would give. Stands outside the way of the
+data, as the definition that the engine's search must reproduce cut for cut. Codes are ordered integers per column;
+what they mean, and where a null stands among them, is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, Union
+
+Value = Hashable
+Record = tuple[tuple[int, ...], Value]
+Cell = tuple[int, int]
+Cells = tuple[Cell | None, ...]
+Leaf = tuple[Cells, list[int]]
+Safe = Callable[[list[list[Value]]], bool]
+Prefer = Literal["widest", "balanced"]
+Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007
+
+
+@dataclass(frozen=True)
+class Free:
+    """A column cut anywhere between two codes; `position` places each code on the scale that widths are measured on."""
+
+    position: list[float]
+
+    def whole(self) -> Cell:
+        return 0, len(self.position) - 1
+
+    def width(self, present: Sequence[int]) -> float:
+        domain = self.position[-1] - self.position[0]
+        if domain == 0:
+            return 1.0
+        return (self.position[max(present)] - self.position[min(present)]) / domain
+
+    def candidates(self, present: Sequence[int], cell: Cell) -> Iterator[list[Cell]]:
+        codes = sorted(set(present))
+
+        def imbalance(boundary: Cell) -> tuple[int, int]:
+            left = sum(code <= boundary[0] for code in present)
+            return abs(2 * left - len(present)), boundary[0]
+
+        for below, above in sorted(pairwise(codes), key=imbalance):
+            cut = (below + above + 1) // 2
+            yield [(cell[0], cut - 1), (cut, cell[1])]
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A column split along a tree of nested tuples whose leaves are the codes 0, 1, 2, ... from left to right."""
+
+    tree: Tree
+
+    def whole(self) -> Cell:
+        return _span(self.tree)
+
+    def width(self, present: Sequence[int]) -> float:
+        low, high = _span(_covering(self.tree, present))
+        return (high - low) / self.whole()[1]
+
+    def candidates(self, present: Sequence[int], _cell: Cell) -> Iterator[list[Cell]]:
+        children = [_span(child) for child in _children(_covering(self.tree, present))]
+        yield [child for child in children if any(_inside(code, child) for code in present)]
+
+
+Column = Free | Hierarchy
+
+
+@dataclass(frozen=True)
+class _Node:
+    cells: Cells
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class _Table:
+    records: Sequence[Record]
+    columns: Sequence[Column]
+
+    def codes(self, node: _Node, column: int) -> list[int]:
+        return [self.records[member][0][column] for member in node.members]
+
+    def values(self, node: _Node) -> list[Value]:
+        return [self.records[member][1] for member in node.members]
+
+    def candidates(self, node: _Node, column: int) -> Iterator[list[_Node]]:
+        cell = node.cells[column] or self.columns[column].whole()
+        for parts in self.columns[column].candidates(self.codes(node, column), cell):
+            yield [self._child(node, column, part) for part in parts]
+
+    def _child(self, node: _Node, column: int, part: Cell) -> _Node:
+        cells = (*node.cells[:column], part, *node.cells[column + 1 :])
+        return _Node(cells, [member for member in node.members if _inside(self.records[member][0][column], part)])
+
+
+def partition(
+    records: Sequence[Record], columns: Sequence[Column], safe: Safe, prefer: Prefer = "widest"
+) -> list[Leaf] | None:
+    """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe."""
+    table = _Table(records, columns)
+    root = _Node((None,) * len(columns), list(range(len(records))))
+    if not safe([table.values(root)]):
+        return None
+    leaves: list[_Node] = []
+    queue = deque([root])
+    while queue:
+        node = queue.popleft()
+        children = _safe_split(table, node, [*leaves, *queue], safe, prefer)
+        if children is None:
+            leaves.append(node)
+        else:
+            queue.extend(children)
+    return sorted(((leaf.cells, leaf.members) for leaf in leaves), key=_uncut_first)
+
+
+def _safe_split(table: _Table, node: _Node, rest: list[_Node], safe: Safe, prefer: Prefer) -> list[_Node] | None:
+    others = [table.values(other) for other in rest]
+    for column in _preferred(table, node, prefer):
+        for children in table.candidates(node, column):
+            if safe([*others, *(table.values(child) for child in children)]):
+                return children
+    return None
+
+
+def _preferred(table: _Table, node: _Node, prefer: Prefer) -> list[int]:
+    splittable = [column for column in range(len(table.columns)) if len(set(table.codes(node, column))) > 1]
+    if prefer == "balanced":
+        return sorted(splittable, key=lambda column: max(len(c.members) for c in next(table.candidates(node, column))))
+    return sorted(splittable, key=lambda column: -table.columns[column].width(table.codes(node, column)))
+
+
+def _covering(tree: Tree, present: Sequence[int]) -> Tree:
+    for child in _children(tree):
+        if all(_inside(code, _span(child)) for code in present):
+            return _covering(child, present)
+    return tree
+
+
+def _children(tree: Tree) -> tuple[Tree, ...]:
+    return () if isinstance(tree, int) else tree
+
+
+def _span(tree: Tree) -> Cell:
+    if isinstance(tree, int):
+        return tree, tree
+    return _span(tree[0])[0], _span(tree[-1])[1]
+
+
+def _inside(code: int, cell: Cell) -> bool:
+    return cell[0] <= code <= cell[1]
+
+
+def _uncut_first(leaf: Leaf) -> list[Cell]:
+    return [cell or (-1, -1) for cell in leaf[0]]
