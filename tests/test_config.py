@@ -685,9 +685,9 @@ def test_text_and_digest_are_those_before_variables(tmp_path: Path) -> None:
     assert (one.release.path, one.original["release"]) == (tmp_path / "a", {"path": "${OUT}"})
 
 
-def test_the_text_of_a_mapping_is_its_canonical_json() -> None:
+def test_the_text_of_a_mapping_is_its_json_in_its_own_order() -> None:
     config = load(SMALL, {})
-    assert config.text == json.dumps(SMALL, sort_keys=True)
+    assert config.text == json.dumps(SMALL)
     assert config.original == SMALL
 
 

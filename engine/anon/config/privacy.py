@@ -123,7 +123,7 @@ class LDiversity(Criterion):
 
     name = "l_diversity"
     kind: Literal["distinct", "frequency", "entropy", "recursive"] = Field(description="what well represented means")
-    l: Exact = Field(ge=1, description="number of well-represented values; whole for distinct and recursive")  # noqa: E741
+    l: Exact = Field(ge=1, description="number of well-represented values; whole for distinct and recursive")
     c: Exact | None = Field(
         None, gt=0, description="recursive only: factor between the most frequent value and the tail"
     )
@@ -153,7 +153,7 @@ class LDiversity(Criterion):
 class Point(Model):
     """Knowledge that must not be enough: at most l, k and m pieces, confidence below c."""
 
-    l: Count = Field(description="values that the target is known not to have")  # noqa: E741
+    l: Count = Field(description="values that the target is known not to have")
     k: Count = Field(description="other individuals whose values are known")
     m: Count = Field(description="individuals of whom it is known that the target has the value if one of them has it")
     c: Exact = Field(gt=0, le=1, description="the confidence that must stay below this share, of 1")

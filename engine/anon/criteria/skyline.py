@@ -68,7 +68,7 @@ SMALLEST = 1e-290  # below this a product of fractions may have underflowed: dec
 class Point:
     """Knowledge (l, k, m) against which the confidence must stay below c."""
 
-    l: int  # noqa: E741
+    l: int
     k: int
     m: int
     c: Fraction

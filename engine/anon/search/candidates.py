@@ -166,9 +166,9 @@ class Evaluator:
         owner = np.repeat(np.arange(len(which)), used)
         at = _ranges(room[:-1], used)
         code, count = code[at], count[at]
-        left = np.cumsum(count)
         ends = np.cumsum(used)
-        left -= np.repeat(np.concatenate([[0], left[ends[:-1] - 1]]), used)
+        left = np.cumsum(count)
+        left -= np.repeat(np.append(0, left)[ends - used], used)
         total = nodes.people[which][owner]
         inside = np.ones(len(owner), bool)
         inside[ends - 1] = False
@@ -272,13 +272,13 @@ def _ranges(start: Ints, length: Ints) -> Ints:
 def _sides(counts: Ints, parts: Ints, order: Ints) -> Ints:
     """From the parts between all cuts of a node to both sides of each single cut, in the order of `order`."""
     ends = np.cumsum(parts)
-    below = np.cumsum(counts, axis=0)
-    before = np.vstack([np.zeros((1, counts.shape[1]), np.int64), below[ends[:-1] - 1]])
-    total = below[ends - 1] - before
+    below = np.vstack([np.zeros((1, counts.shape[1]), np.int64), np.cumsum(counts, axis=0)])
+    before = below[ends - parts]
+    total = below[ends] - before
     last = np.zeros(len(counts), bool)
     last[ends - 1] = True
     node = np.repeat(np.arange(len(parts)), parts - 1)
-    left = below[~last] - before[node]
+    left = below[1:][~last] - before[node]
     sides = np.empty((2 * len(order), counts.shape[1]), np.int64)
     sides[2 * order], sides[2 * order + 1] = left, total[node] - left
     return sides

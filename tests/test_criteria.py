@@ -1,0 +1,208 @@
+"""k-anonymity and the skyline criterion against oracles that share no code with them."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon.criteria import CLOSE, SAFE, UNSAFE, Groups, KAnonymity, Point, Skyline
+from anon.criteria.skyline import _least_size
+from tests.oracles import skyline as formula
+from tests.oracles import worlds
+
+VALUES = "abcd"
+Release = list[list[str]]
+
+releases = st.lists(st.lists(st.sampled_from(VALUES), min_size=1, max_size=9), min_size=1, max_size=6)
+knowledge = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
+thresholds = st.fractions(Fraction(1, 20), 1, max_denominator=40)
+
+
+def histograms(release: Release, first: int = 0) -> Groups:
+    counts = np.array([[group.count(value) for value in VALUES] for group in release], np.int64)
+    dense = Groups.dense(counts.reshape(-1, len(VALUES)))
+    return Groups(dense.n, dense.start, dense.value, dense.count, first)
+
+
+def skyline(points: list[list[Point]], shared: bool = False) -> Skyline:
+    return Skyline("s", points, shared)
+
+
+def same_for_all(*points: Point) -> list[list[Point]]:
+    return [list(points) for _ in VALUES]
+
+
+def test_breach_equals_all_reconstructions_and_groundings_on_thousands_of_tiny_releases() -> None:
+    rng = random.Random(20070923)
+    informative = 0
+    for _ in range(3_000):
+        people = rng.randint(2, 6)
+        split = rng.randint(1, people)
+        values = ["a", *(rng.choice("bcd" if rng.random() < 0.8 else VALUES) for _ in range(people - 1))]
+        rng.shuffle(values)
+        release = [group for group in (values[:split], values[split:]) if group]
+        l, k, m = rng.choice([0, 0, 1, 2]), rng.choice([0, 0, 1, 2]), rng.choice([0, 1, 2])
+        criterion = skyline([[Point(l, k, m, Fraction(1))], [], [], []])
+        verdict = criterion.verdict(criterion.state(histograms(release)))
+        truth = worlds.breach(release, "a", l, k, m)
+        assert verdict.figure == pytest.approx(float(truth), abs=1e-12), (release, l, k, m)
+        assert verdict.safe == (truth < 1)
+        informative += 0 < truth < 1
+    assert informative > 300
+
+
+@settings(max_examples=500, deadline=None)
+@given(releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=3))
+def test_verdict_and_figures_are_those_of_the_exact_closed_form(release: Release, asked: list[Any]) -> None:
+    points = [Point(*amount, c) for amount, c in asked]
+    criterion = skyline(same_for_all(*points))
+    verdict = criterion.verdict(criterion.state(histograms(release)))
+    assert verdict.safe == formula.safe(release, {v: [(p.l, p.k, p.m, p.c) for p in points] for v in VALUES})
+    for finding in verdict.findings:
+        point, value = finding.about.point, VALUES[finding.about.value]
+        exact = formula.breach(release, value, point.l, point.k, point.m)
+        assert finding.figure == pytest.approx(float(exact), abs=1e-12)
+        assert finding.safe == (exact < point.c)
+
+
+@settings(max_examples=300, deadline=None)
+@given(releases, knowledge)
+def test_a_threshold_exactly_at_the_breach_is_not_safe_and_just_above_it_is(release: Release, amount: Any) -> None:
+    breach = formula.breach(release, "a", *amount)
+    for c, safe in ((breach, False), (breach + Fraction(1, 10**15), True)):
+        if 0 < c <= 1:
+            criterion = skyline([[Point(*amount, c)], [], [], []])
+            groups = histograms(release)
+            assert criterion.verdict(criterion.state(groups)).safe is safe
+            judged = criterion.judge(criterion.minima(groups, np.zeros(len(groups), np.int64), 1))[0]
+            assert judged == CLOSE or (breach in (0, 1) and judged == (SAFE if safe else UNSAFE))
+
+
+@settings(max_examples=300, deadline=None)
+@given(releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2), st.randoms(use_true_random=False))
+def test_states_do_not_depend_on_order_or_batches(release: Release, asked: list[Any], rng: random.Random) -> None:
+    for criterion in (skyline(same_for_all(*(Point(*a, c) for a, c in asked))), KAnonymity(3)):
+        whole = criterion.state(histograms(release))
+        parts = [criterion.state(histograms([group], first=index)) for index, group in enumerate(release)]
+        rng.shuffle(parts)
+        merged = parts[0]
+        for part in parts:
+            merged = merged.merge(part) if rng.random() < 0.5 else part.merge(merged)
+        for part in parts:
+            merged = merged.merge(part)
+        assert np.array_equal(whole.values, merged.values)
+        assert np.array_equal(whole.witness, merged.witness)
+
+
+@settings(max_examples=300, deadline=None)
+@given(releases, releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2))
+def test_minima_of_many_candidates_are_those_of_each(one: Release, two: Release, asked: list[Any]) -> None:
+    for shared in (False, True):
+        criterion = skyline(same_for_all(*(Point(*a, c) for a, c in asked)), shared)
+        owner = np.array([0] * len(one) + [1] * len(two))
+        minima = criterion.minima(histograms(one + two), owner, 2)
+        for row, release in zip(minima, (one, two)):
+            assert np.array_equal(row, criterion.state(histograms(release)).values)
+            verdict = criterion.verdict(criterion.state(histograms(release)))
+            judged = criterion.judge(row[None, :])[0]
+            assert judged == CLOSE or (judged == SAFE) == verdict.safe
+
+
+@settings(max_examples=300, deadline=None)
+@given(releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2))
+def test_values_that_share_a_slot_get_the_same_verdict(release: Release, asked: list[Any]) -> None:
+    points = same_for_all(*(Point(*a, c) for a, c in asked))
+    own, shared = skyline(points), skyline(points, shared=True)
+    groups = histograms(release)
+    assert own.verdict(own.state(groups)).safe == shared.verdict(shared.state(groups)).safe
+
+
+@settings(max_examples=300, deadline=None)
+@given(releases, st.tuples(knowledge, thresholds))
+def test_merging_two_groups_never_raises_the_breach(release: Release, asked: Any) -> None:
+    if len(release) < 2:
+        return
+    criterion = skyline(same_for_all(Point(*asked[0], asked[1])))
+    apart = criterion.verdict(criterion.state(histograms(release)))
+    together = criterion.verdict(criterion.state(histograms([release[0] + release[1], *release[2:]])))
+    assert together.figure <= apart.figure + 1e-12
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(VALUES), min_size=1, max_size=30),
+    st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2),
+)
+def test_no_safe_group_is_smaller_than_the_least_size(group: list[str], asked: list[Any]) -> None:
+    criterion = skyline(same_for_all(*(Point(*a, c) for a, c in asked)))
+    if criterion.verdict(criterion.state(histograms([group]))).safe:
+        assert len(group) >= criterion.least_group
+
+
+def test_the_least_size_is_reached_by_a_group_of_different_values() -> None:
+    point = Point(2, 3, 1, Fraction(1, 2))
+    least = _least_size([point])
+    for size, safe in ((least, True), (least - 1, False)):
+        values = [f"v{i}" for i in range(size)]
+        criterion = Skyline("s", [[point]] + [[] for _ in values[1:]])
+        groups = Groups.dense(np.ones((1, size), np.int64))
+        assert criterion.verdict(criterion.state(groups)).safe is safe
+
+
+@pytest.mark.parametrize(
+    ("release", "amount", "breach"),
+    [
+        ([["a", "b", "b", "c", "c"], ["d"]], (0, 0, 2), Fraction(1, 3)),  # a tiny group without the value has V = 1
+        ([["b", "c"]], (2, 2, 2), Fraction(0)),  # nobody has it: T is infinite, never 0 / 0
+        ([["a", "b"]], (0, 2, 2), Fraction(1)),  # more is known than there are people
+        ([["a", "b", "b"]], (3, 0, 0), Fraction(1)),  # fewer other values than l
+        ([["a", "b", "c", "d"]], (0, 0, 0), Fraction(1, 4)),
+        ([["a"]], (0, 0, 0), Fraction(1)),
+    ],
+)
+def test_boundary_rules_of_the_errata(release: Release, amount: tuple[int, int, int], breach: Fraction) -> None:
+    criterion = skyline([[Point(*amount, Fraction(1))], [], [], []])
+    verdict = criterion.verdict(criterion.state(histograms(release)))
+    assert verdict.figure == float(breach)
+    assert verdict.safe == (breach < 1)
+
+
+def test_a_product_that_underflows_is_not_taken_for_zero() -> None:
+    """c = 1 asks for a negated ratio above 0; forty factors of about 1e-9 are below the smallest double but above 0."""
+    n, s, m = 2_000_000_100, 2_000_000_000, 40
+    groups = Groups(np.array([n]), np.array([0, 2]), np.array([0, 1]), np.array([s, 100]))
+    criterion = Skyline("s", [[Point(0, 0, m, Fraction(1))], []])
+    assert criterion.state(groups).values[0] == 0.0 or criterion.state(groups).values[0] < 1e-290
+    assert criterion.verdict(criterion.state(groups)).safe
+
+
+def test_the_nearest_thresholds_hold_and_the_next_do_not() -> None:
+    counts = [5, 3, 2, 2]
+    whole = Groups.dense(np.array([counts]))
+    release = [[value for value, count in zip(VALUES, counts) for _ in range(count)]]
+    point = Point(2, 4, 3, Fraction(6, 10))
+    criterion = skyline([[point], [], [], []])
+    finding = criterion.verdict(criterion.state(whole)).findings[0]
+    assert not finding.safe
+    for words in criterion.nearest(whole, finding):
+        if " = " in words:
+            name, number = words.split(" = ")
+            amount = {"l": point.l, "k": point.k, "m": point.m} | {name: int(number)}
+            assert formula.breach(release, "a", **amount) < point.c
+            assert formula.breach(release, "a", **(amount | {name: int(number) + 1})) >= point.c
+
+
+@settings(max_examples=200, deadline=None)
+@given(releases, st.integers(1, 6))
+def test_k_anonymity_is_the_smallest_group(release: Release, k: int) -> None:
+    criterion = KAnonymity(k)
+    verdict = criterion.verdict(criterion.state(histograms(release)))
+    assert verdict.safe == formula.safe_k(release, k)
+    assert verdict.figure == min(map(len, release))
+    assert len(release[verdict.worst_group]) == verdict.figure
