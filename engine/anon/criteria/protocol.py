@@ -112,6 +112,10 @@ class Criterion(ABC):
     def verdict(self, state: State) -> Verdict:
         """The exact verdict."""
 
+    def holds(self, state: State) -> bool:
+        """Whether the exact verdict is safe, without the findings behind it."""
+        return self.verdict(state).safe
+
     @abstractmethod
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         """For a whole table as one group that fails: the nearest thresholds that hold, changing one at a time."""

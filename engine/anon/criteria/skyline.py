@@ -180,26 +180,34 @@ class Skyline(Criterion):
         return np.where(unsafe, UNSAFE, np.where(close, CLOSE, SAFE)).astype(np.int8)
 
     def verdict(self, state: State) -> Verdict:
+        if not self.slots:
+            return Verdict(self.name, True, 0.0, 1.0, 0)
         ratios = _ratios(state.values[None, :])[0]
         lowest = ratios.argmin(axis=1)
-        witness = state.witness.reshape(-1, STATISTICS, 4)
+        ratio, slots = ratios.min(axis=1), range(len(self.slots))
+        group = state.witness.reshape(-1, STATISTICS, 4)[slots, lowest, 3].tolist()
+        safe, breach = (ratio > self._least).tolist(), (1 / (1 + ratio)).tolist()
+        for i in self._close(ratio - self._least):
+            exactly = self._exactly(i, state.witness)
+            safe[i], breach[i] = exactly < self.slots[i].point.c, float(exactly)
         findings = tuple(
-            self._finding(i, float(ratios[i, lowest[i]]), witness[i], int(witness[i, lowest[i], 3]))
-            for i in range(len(self.slots))
+            Finding(safe[i], breach[i], float(slot.point.c), group[i], slot) for i, slot in enumerate(self.slots)
         )
-        if not findings:
-            return Verdict(self.name, True, 0.0, 1.0, 0)
         worst = max(findings, key=lambda f: (not f.safe, f.figure - f.bound))
-        safe = all(f.safe for f in findings)
-        return Verdict(self.name, safe, max(f.figure for f in findings), worst.bound, worst.group, findings)
+        return Verdict(self.name, all(safe), max(breach), worst.bound, worst.group, findings)
 
-    def _finding(self, index: int, ratio: float, witness: Ints, group: int) -> Finding:
-        slot = self.slots[index]
-        safe, breach = ratio > self._least[index], 1 / (1 + ratio)
-        if abs(ratio - self._least[index]) <= self._tolerance[index]:
-            exactly = _exact_breach(slot.point, [Counts(*row) for row in witness[:, :3].tolist()])
-            safe, breach = exactly < slot.point.c, float(exactly)
-        return Finding(bool(safe), breach, float(slot.point.c), group, slot)
+    def holds(self, state: State) -> bool:
+        distance = _ratios(state.values[None, :])[0].min(axis=1) - self._least
+        if (distance < -self._tolerance).any():
+            return False
+        return all(self._exactly(i, state.witness) < self.slots[i].point.c for i in self._close(distance))
+
+    def _close(self, distance: Floats) -> list[int]:
+        return np.flatnonzero(np.abs(distance) <= self._tolerance).tolist()
+
+    def _exactly(self, index: int, witness: Ints) -> Fraction:
+        rows = witness.reshape(-1, STATISTICS, 4)[index, :, :3].tolist()
+        return _exact_breach(self.slots[index].point, [Counts(*row) for row in rows])
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         slot: Slot = finding.about

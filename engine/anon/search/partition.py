@@ -174,7 +174,7 @@ class Partition:
             verdict = criterion.judge(criterion.minima(splits.groups[column], owner, len(splits)))
             fine &= verdict != UNSAFE
             for index in np.flatnonzero(fine & (verdict == CLOSE)).tolist():
-                fine[index] = criterion.verdict(criterion.state(splits.children(index, column))).safe
+                fine[index] = criterion.holds(criterion.state(splits.children(index, column)))
         minima = [criterion.minima(splits.groups[column], owner, len(splits)) for criterion, column in self.whole]
         free = np.ones(len(splits), bool)
         for (criterion, _), state, lowest in zip(self.whole, self.state, minima):
@@ -223,7 +223,7 @@ class Partition:
             if verdict == UNSAFE:
                 return False
             merged.append(state.merge(criterion.state(candidate.splits.children(candidate.index, column))))
-            if verdict != SAFE and not criterion.verdict(merged[-1]).safe:
+            if verdict != SAFE and not criterion.holds(merged[-1]):
                 return False
         self.state = merged
         return True
