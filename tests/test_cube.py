@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
@@ -108,6 +109,20 @@ def test_distinct_cells_have_distinct_labels(domain: Domain) -> None:
     collisions = len(labels) - len(set(labels))
     # a text value may look like a label; the recoding refuses it when both would be published
     assert collisions == 0 or domain.kind == "text"
+
+
+@settings(max_examples=300, deadline=None)
+@given(domains(), st.booleans())
+def test_a_label_leads_back_to_its_cell(domain: Domain, binned: bool) -> None:
+    if binned and domain.kind != "text":
+        domain = replace(domain, single=False)
+    cells = [(a, b) for a in range(domain.size) for b in range(a, domain.size)]
+    labels = [domain.label(*cell) for cell in cells]
+    for cell, label in zip(cells, labels):
+        if labels.count(label) == 1:
+            assert domain.cell(label) == cell
+    with pytest.raises(KeyError):
+        domain.cell("nothing")
 
 
 @settings(max_examples=200, deadline=None)

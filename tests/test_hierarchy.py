@@ -76,6 +76,10 @@ def tree_of(builder: Any, values: list[Any], null: bool = False) -> tuple[Tree, 
     return tree, [texts[i] for i in order]
 
 
+def children(tree: Tree, node: int) -> list[str | None]:
+    return [tree.label[child] for child in tree.child[tree.child_start[node] : tree.child_start[node + 1]]]
+
+
 def csv_file(folder: Path, content: str | bytes) -> HierarchyFile:
     path = folder / "education.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -188,6 +192,11 @@ def test_values_that_are_not_numbers_are_counted_and_not_quoted() -> None:
         "columns.quasi_identifiers.c.intervals: found 2 of 3 distinct values that are not numbers; "
         "expected a column of numbers"
     )
+
+
+def test_a_message_names_the_role_of_the_column() -> None:
+    with pytest.raises(ConfigError, match=r"^columns\.sensitive\.cost\.intervals: found 1 of 1"):
+        paths(Intervals([5]), ["Smith"], "cost", role="sensitive")  # type: ignore[arg-type]
 
 
 def test_infinity_needs_an_open_end() -> None:
@@ -330,16 +339,15 @@ def test_a_gap_counts_the_missing_values_and_carries_them_apart(tmp_path: Path) 
     assert "Doctorate" not in str(caught.value) + repr(caught.value)
 
 
-def test_inspect_counts_nodes_and_coverage(tmp_path: Path) -> None:
+def test_inspect_counts_nodes_and_coverage_and_keeps_the_missing_values_apart(tmp_path: Path) -> None:
     path = csv_file(tmp_path, EDUCATION).hierarchy
-    assert inspect(path, ["10th", "10th", "Doctorate"]) == {
-        "leaves": 4,
-        "levels": 2,
-        "nodes_per_level": [4, 2, 1],
-        "missing": 1,
-        "unused": 3,
-    }
-    assert inspect(path, None)["missing"] is None
+    tree = {"leaves": 4, "levels": 2, "nodes_per_level": [4, 2, 1]}
+    assert inspect(path).facts == tree
+    found = inspect(path, {"10th": 5, "Doctorate": 2})
+    coverage = {"values": 2, "rows": 7, "missing_values": 1, "missing_rows": 2, "unused_leaves": 3}
+    assert found.facts == tree | coverage
+    assert found.missing == {"Doctorate": 2}
+    assert "Doctorate" not in repr(found)
 
 
 # Trees
@@ -348,7 +356,7 @@ def test_inspect_counts_nodes_and_coverage(tmp_path: Path) -> None:
 def test_null_hangs_from_the_root_and_stays_null_below_it() -> None:
     tree, _ = tree_of(Digits(2), ["10", "11", "20"], null=True)
     assert [tree.label[node] for node in tree.node_at[1]] == [None, "1*", "1*", "2*"]
-    assert tree.splits(len(tree.label) - 1).tolist() == [0, 1, 3]
+    assert children(tree, len(tree.label) - 1) == [None, "1*", "2*"]
     assert tree.parent[0] == len(tree.label) - 1
 
 
@@ -371,12 +379,12 @@ def test_repeated_labels_are_one_node_and_other_labels_of_one_range_are_a_chain(
     assert tree.level.tolist() == [0, 0, 0, 2, 2, 3, 4]
 
 
-def test_common_and_splits() -> None:
+def test_common_is_the_lowest_shared_node_and_its_children_are_in_order() -> None:
     tree, _ = tree_of(Intervals([5, 10]), [1, 3, 6, 12])
     found = tree.common(np.array([0, 0, 0, 0]), np.array([0, 1, 2, 3]))
     assert tree.labels[found].tolist() == ["1", "0-4", "0-9", "*"]
-    assert tree.splits(int(found[2])).tolist() == [0, 2]
-    assert tree.splits(0).tolist() == []
+    assert children(tree, int(found[2])) == ["0-4", "5-9"]
+    assert children(tree, 0) == []
 
 
 @pytest.mark.parametrize("values", [["F", "*"], ["*", "F"]])
@@ -517,12 +525,13 @@ def test_interval_rows_are_what_the_builder_gives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((5, 1, [5]), "5 to 1"),
-        ((0, 9, []), "no widths"),
-        ((0, 9, [0, 5]), "widths 0, 5"),
-        ((0, 9, [5, 5]), "widths 5, 5"),
-        ((0, 9, [5, 12]), "widths 5, 12"),
-        ((0, 9, [5], 0, 3, 4), "bottom 4 and top 3"),
+        ((0, 10**12, [5]), "at most 1,000,000 numbers"),
+        ((5, 1, [5]), "5 and 1"),
+        ((0, 9, []), "no width"),
+        ((0, 9, [0, 5]), "--width: found 0, 5"),
+        ((0, 9, [5, 5]), "5, 5"),
+        ((0, 9, [5, 12]), "5, 12"),
+        ((0, 9, [5], 0, 3, 4), "--bottom and --top: found 4 and 3"),
     ],
 )
 def test_intervals_that_make_no_hierarchy_are_refused(arguments: tuple[Any, ...], words: str) -> None:
@@ -540,10 +549,11 @@ def test_prefix_rows_hide_one_more_character_per_level(tmp_path: Path) -> None:
     ]
 
 
-def test_a_value_that_looks_like_a_prefix_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_value_that_looks_like_a_prefix_is_refused_by_its_line_alone(tmp_path: Path) -> None:
     (tmp_path / "codes.txt").write_text("ab\na*\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r'codes.txt line 2: "a\*" \(leaf\)'):
+    with pytest.raises(ConfigError, match=r"codes.txt line 2: the label \(leaf\) stands again at level 1") as caught:
         prefix_rows(tmp_path / "codes.txt")
+    assert "a*" not in str(caught.value)
 
 
 @given(st.sets(st.text("ab1", min_size=1, max_size=5), min_size=1))
@@ -574,21 +584,24 @@ def test_parent_rows_follow_the_chains(tmp_path: Path, content: str, rows: list[
 @pytest.mark.parametrize(
     ("content", "line", "words"),
     [
-        ("a,x\nb,x\na,y\n", 3, '"a", which line 1 has already'),
-        ("a,x\nb\n", 2, "1 names; expected a value and its parent"),
-        ("a,x\nb,\n", 2, "1 names"),
-        ("a,x\nx,y\ny,x\n", 1, "in a circle"),
-        ("a,x\nb,b\n", 2, "in a circle"),
+        ("Kim,x\nb,x\nKim,y\n", 3, "the value of line 1 again"),
+        ("a,x\nKim\n", 2, "1 names; expected a value and its parent"),
+        ("a,x\nKim,\n", 2, "1 names"),
+        ("a,Kim\nKim,y\ny,Kim\n", 1, "in a circle"),
+        ("a,x\nKim,Kim\n", 2, "in a circle"),
+        ("Kim,x\n*,x\nx,y\nb,y\n", 2, "the label (leaf) stands again for the root"),
+        ('Kim,x\n"Kim,x\n', 2, "not CSV"),
     ],
 )
-def test_pairs_that_make_no_tree_are_refused_with_their_line(
+def test_pairs_that_make_no_tree_are_refused_by_their_line_alone(
     tmp_path: Path, content: str, line: int, words: str
 ) -> None:
     (tmp_path / "pairs.csv").write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         parent_rows(tmp_path / "pairs.csv")
-    assert f"pairs.csv line {line}: found" in str(caught.value)
+    assert f"LIST: found pairs.csv line {line}: " in str(caught.value)
     assert words in str(caught.value)
+    assert "Kim" not in str(caught.value)
 
 
 # Speed

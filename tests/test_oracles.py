@@ -32,7 +32,7 @@ def random_release(rng: random.Random, people: int, values: str = "sabc") -> lis
 
 
 def random_amount(rng: random.Random) -> tuple[int, int, int]:
-    l, k, m = rng.choices(range(4), [6, 3, 2, 1], k=3)  # noqa: E741
+    l, k, m = rng.choices(range(4), [6, 3, 2, 1], k=3)
     return l, k, m
 
 
@@ -99,7 +99,7 @@ def test_cross_group_terms_equal_enumeration_with_everyone_placed(known_beside: 
     undecided = 0
     for _ in range(900):
         g, f = ([rng.choice("sab") for _ in range(rng.randint(2, size))] for size in (3, 4))
-        l, k, m = rng.randint(0, 1), rng.randint(0, 2), rng.randint(0, 2)  # noqa: E741
+        l, k, m = rng.randint(0, 1), rng.randint(0, 2), rng.randint(0, 2)
         possible = worlds.single_worlds([g, f])
         in_g, in_f = possible.groups
         others, known_in_g = (in_g, k) if known_beside == "target" else (in_f, 0)
@@ -159,11 +159,11 @@ def test_more_knowledge_than_people_is_a_breach_and_not_a_division_by_zero(
 def test_excluding_every_other_value_is_a_breach_even_if_there_are_fewer_than_l() -> None:
     release = [["s", "s", "a", "a", "a", "b"]]
     assert skyline.breach(release, "s", 1, 0, 0) == Fraction(2, 3)
-    for l in (2, 3, 9):  # noqa: E741
+    for l in (2, 3, 9):
         assert skyline.breach(release, "s", l, 0, 0) == worlds.breach(release, "s", l, 0, 0) == 1
 
 
-def breach_by_figure_6(children: list[list[str]], l: int, k: int, m: int, as_printed: bool) -> Fraction:  # noqa: E741
+def breach_by_figure_6(children: list[list[str]], l: int, k: int, m: int, as_printed: bool) -> Fraction:
     """The running minima of Figure 6 after one split of the whole, with the fifth as printed or as meant."""
     whole = [value for child in children for value in child]
     groups = [whole, *children]
@@ -220,7 +220,7 @@ def test_k_anonymity_is_the_skyline_of_k_less_two_known_people_over_identities()
     assert seen == {True, False}
 
 
-def recursively_diverse(group: list[str], c: Fraction, l: int) -> bool:  # noqa: E741
+def recursively_diverse(group: list[str], c: Fraction, l: int) -> bool:
     counts = sorted(Counter(group).values(), reverse=True)
     return counts[0] < c * sum(counts[l - 1 :])
 
@@ -230,7 +230,7 @@ def test_recursive_diversity_is_the_skyline_of_l_less_two_excluded_values() -> N
     seen = set()
     for _ in range(1000):
         release = random_release(rng, rng.randint(2, 24), "sabcd")
-        c, l = Fraction(rng.randint(1, 12), rng.randint(1, 4)), rng.randint(2, 4)  # noqa: E741
+        c, l = Fraction(rng.randint(1, 12), rng.randint(1, 4)), rng.randint(2, 4)
         points = {value: [(l - 2, 0, 0, c / (c + 1))] for value in "sabcd"}
         diverse = all(recursively_diverse(group, c, l) for group in release)
         assert skyline.safe(release, points) == diverse, (release, c, l)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-import traceback
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anon.errors import AnonError, ConfigError, Interrupted
+from anon.cli_common import Debug, Json, LogJson, ShowValues, Strict, guarded
+from anon.cli_hierarchy import hierarchy_app
+from anon.errors import ConfigError
 
 if TYPE_CHECKING:
     from anon.pipeline import Options, Result
@@ -28,49 +26,11 @@ app = typer.Typer(
     epilog="Exit codes: 0 done or safe, 2 usage or config, 3 not safe, 4 verification failed, 5 source or backend, "
     "6 memory or disk, 130 interrupted.",
 )
-hierarchy_app = typer.Typer(
-    help="Make and test hierarchy files (leaf;level1;level2;..., as ARX reads and writes them).", no_args_is_help=True
-)
 app.add_typer(hierarchy_app, name="hierarchy")
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else there.")]
-ShowValues = Annotated[bool, typer.Option("--show-values", help="Name data values in messages and results.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Warnings count as failures (exit 3, nothing published).")]
-LogJson = Annotated[bool, typer.Option("--log-json", help="Progress as JSON events on stderr.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
 Memory = Annotated[str | None, typer.Option(help="Memory of the whole process, e.g. 1GB; overrides limits.memory.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; overrides limits.threads.")]
 ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `anon schema`).", metavar="CONFIG")]
-
-
-def guarded(work: Callable[[], int], as_json: bool, debug: bool) -> None:
-    """Runs a command and turns failures into messages and exit codes."""
-    signal.signal(signal.SIGTERM, _stop)
-    try:
-        code = work()
-    except KeyboardInterrupt:
-        code = _failed(Interrupted("interrupted; nothing was published"), as_json, debug)
-    except AnonError as error:
-        code = _failed(error, as_json, debug)
-    except MemoryError as error:
-        from anon.errors import ResourceError
-
-        code = _failed(ResourceError(f"out of memory: raise limits.memory ({error})"), as_json, debug)
-    raise typer.Exit(code)
-
-
-def _stop(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _failed(error: AnonError, as_json: bool, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    print(f"error: {error}", file=sys.stderr)
-    if as_json:
-        problems = [vars(problem) for problem in error.problems] if isinstance(error, ConfigError) else []
-        print(json.dumps({"error": str(error), "problems": problems, "exit_code": error.exit_code}))
-    return error.exit_code
 
 
 def _progress(as_json: bool, log_json: bool) -> Progress:
@@ -142,7 +102,7 @@ def run(
         _show(result, as_json)
         return 0
 
-    guarded(work, as_json, debug)
+    guarded(work, as_json, debug, show_values)
 
 
 @app.command()
@@ -174,7 +134,7 @@ def check(
         _show(result, as_json)
         return 0 if result.safe and not (strict and result.facts["warnings"]) else 3
 
-    guarded(work, as_json, debug)
+    guarded(work, as_json, debug, show_values)
 
 
 @app.command()

@@ -22,7 +22,7 @@ from anon.criteria import Groups
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
 from anon.source import Column, Source
-from anon.values import text
+from anon.values import span, text
 
 CODES = 65_536  # a code is an unsigned 16-bit integer
 TEXT_VALUES = 64  # text without a hierarchy is listed in labels, so it may not have more values than this
@@ -57,7 +57,7 @@ class Domain:
     @cached_property
     def position(self) -> NDArray[np.float64]:
         """Where each code lies on the column's own scale, to measure widths; null lies at the lowest value."""
-        if self.tree is None and self.kind in CUTTABLE:
+        if self.tree is None and self.kind in CUTTABLE and len(self.values):
             numbers = _as_numbers(self.values).astype(np.float64)
             return np.concatenate([numbers[:1], numbers]) if self.null else numbers
         return np.arange(self.size, dtype=np.float64)
@@ -106,11 +106,50 @@ class Domain:
             return "not null"
         if high == last:
             return f">={self._text(low)}"
+        end = self._end(high)
         if self.kind in WHOLE:
-            end = text(_before(self._objects[high + 1 - self.null]))
-            return f"<={end}" if low == first else _range(self._text(low), end, self.kind)
-        end = self._text(high + 1)
+            return f"<={end}" if low == first else span(self._text(low), end)
         return f"<{end}" if low == first else f"[{self._text(low)},{end})"
+
+    def _end(self, code: int) -> str:
+        """Where a cell that ends with this code ends: the last whole value before the next code, or the next itself."""
+        following = self._objects[code + 1 - self.null]
+        return text(_before(following) if self.kind in WHOLE else following)
+
+    def cell(self, label: str | None) -> tuple[int, int]:
+        """The codes low..high (inclusive) of the cell with a published label; KeyError if there is none."""
+        if self.tree is not None or self.kind in ("text", "boolean"):
+            return self._cells[label]
+        if label == "*":
+            return 0, self.size - 1
+        if label is None:
+            return 0, 0
+        low, high = self._range_cell(label.removeprefix("null|"))
+        return (0 if label.startswith("null|") else low), high
+
+    @cached_property
+    def _cells(self) -> dict[str | None, tuple[int, int]]:
+        """Every cell that can be published, by its label."""
+        if self.tree is not None:
+            return {label: cell for cell, label in self._node_labels.items()}
+        codes = range(self.size)
+        return {self.label(low, high): (low, high) for low in codes for high in codes[low:]}
+
+    def _range_cell(self, label: str) -> tuple[int, int]:
+        first, last = int(self.null), self.size - 1
+        starts = {text(value): code for code, value in enumerate(self._objects, first)}
+        ends = {self._end(code): code for code in range(first, last)}
+        if label == "not null":
+            return first, last
+        if label in starts:
+            return starts[label], starts[label]
+        if label.startswith(">="):
+            return starts[label[2:]], last
+        if label.startswith("<"):
+            return first, ends[label.lstrip("<=")]
+        mark = next((mark for mark in (",", "..", "-") if mark in label), " ")
+        low, _, high = label.strip("[)").partition(mark)
+        return starts[low], ends[high]
 
     def _text(self, code: int) -> str:
         return text(self._objects[code - self.null])
@@ -158,16 +197,6 @@ def _parsed(texts: list[str], type_name: str) -> pa.Array:
 def _before(value: Any) -> Any:
     """The last whole value before this one."""
     return value - (datetime.timedelta(days=1) if isinstance(value, datetime.date) else 1)
-
-
-def _range(low: str, high: str, kind: str) -> str:
-    """
-    >>> _range("20", "34", "integer"), _range("-5", "3", "integer"), _range("7", "7", "integer")
-    ('20-34', '-5..3', '7')
-    """
-    if low == high:
-        return low
-    return f"{low}..{high}" if kind == "date" or "-" in (low[0], high[0]) else f"{low}-{high}"
 
 
 def _escaped(word: str) -> str:

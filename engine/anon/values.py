@@ -1,7 +1,7 @@
-"""The one way a data value is written as text. It stands beside the whole way of the data (config -> source -> cube ->
-search -> release -> verify -> report): names of values in a config, leaves of hierarchies and published labels are all
-compared and written in this form. Numbers never use an exponent, so that the same number has the same text whatever
-the type of its column."""
+"""The one way a data value, or a range of whole values, is written as text. It stands beside the whole way of the data
+(config -> source -> cube -> search -> release -> verify -> report): names of values in a config, leaves of hierarchies
+and published labels are all compared and written in this form. Numbers never use an exponent, so that the same number
+has the same text whatever the type of its column."""
 
 from __future__ import annotations
 
@@ -61,6 +61,17 @@ def text(value: Value) -> str:
     if isinstance(value, date):
         return value.isoformat()
     raise TypeError(f"a value of type {type(value).__name__} has no text form")
+
+
+def span(low: str, high: str) -> str:
+    """The label of the whole numbers or dates from low to high, both given as text and inclusive.
+
+    >>> span("20", "34"), span("7", "7"), span("-5", "3"), span("2024-01-01", "2024-03-31")
+    ('20-34', '7', '-5..3', '2024-01-01..2024-03-31')
+    """
+    if low == high:
+        return low
+    return f"{low}..{high}" if "-" in low + high else f"{low}-{high}"
 
 
 def _plain(number: Decimal) -> str:

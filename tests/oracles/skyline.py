@@ -20,7 +20,7 @@ Point = tuple[int, int, int, Fraction]
 NO_RISK = None
 
 
-def target_ratio(group: Group, sigma: Value, l: int, k: int) -> Fraction | None:  # noqa: E741
+def target_ratio(group: Group, sigma: Value, l: int, k: int) -> Fraction | None:
     """T(g, l, k), or NO_RISK (infinity) where nobody has `sigma`."""
     counts = Counter(group)
     of_sigma = counts.pop(sigma, 0)
@@ -43,13 +43,13 @@ def family_ratio(group: Group, sigma: Value, m: int, k: int) -> Fraction:
     return ratio
 
 
-def group_ratio(group: Group, sigma: Value, l: int, k: int, m: int) -> Fraction | None:  # noqa: E741
+def group_ratio(group: Group, sigma: Value, l: int, k: int, m: int) -> Fraction | None:
     """minNR(g, l, k, m): everyone the adversary knows of is in this group."""
     ratio = target_ratio(group, sigma, l, k)
     return NO_RISK if ratio is None else ratio * family_ratio(group, sigma, m, k + 1)
 
 
-def negated_ratio(release: Release, sigma: Value, l: int, k: int, m: int) -> Fraction | None:  # noqa: E741
+def negated_ratio(release: Release, sigma: Value, l: int, k: int, m: int) -> Fraction | None:
     """minNR(l, k, m) of the release by Theorem 2, or NO_RISK where nobody has `sigma`."""
     together = _least(group_ratio(group, sigma, l, k, m) for group in release)
     alone = _least(target_ratio(group, sigma, l, 0) for group in release)
@@ -61,7 +61,7 @@ def negated_ratio(release: Release, sigma: Value, l: int, k: int, m: int) -> Fra
     return min(together, alone * family_among_known, among_known * family_alone)
 
 
-def breach(release: Release, sigma: Value, l: int, k: int, m: int) -> Fraction:  # noqa: E741
+def breach(release: Release, sigma: Value, l: int, k: int, m: int) -> Fraction:
     """Breach probability of `sigma` under at most (l, k, m) pieces of knowledge."""
     ratio = negated_ratio(release, sigma, l, k, m)
     return Fraction(0) if ratio is None else 1 / (ratio + 1)
@@ -72,7 +72,7 @@ def safe(release: Release, skylines: Mapping[Any, Iterable[Point]]) -> bool:
     return all(
         breach(release, sigma, l, k, m) < c
         for sigma, points in skylines.items()
-        for l, k, m, c in points  # noqa: E741
+        for l, k, m, c in points
     )
 
 

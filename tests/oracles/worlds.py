@@ -79,7 +79,7 @@ def probability(event: Event, knowledge: Event) -> Fraction:
     return Fraction((event & knowledge).bit_count(), knowledge.bit_count())
 
 
-def breach(release: Release, sigma: Value, l: int, k: int, m: int) -> Fraction:  # noqa: E741
+def breach(release: Release, sigma: Value, l: int, k: int, m: int) -> Fraction:
     """Breach probability of `sigma` under at most (l, k, m) pieces of knowledge, one value per individual."""
     return worst_case(single_worlds(release), SINGLE, sigma, (l, k, m))
 
@@ -114,7 +114,7 @@ def _groundings(
     others: list[int],
     family: list[int],
 ) -> Iterator[Event]:
-    l, k, m = amount  # noqa: E741
+    l, k, m = amount
     about_target = {_all_of(worlds, some) for some in _at_most(l, language.about_target(worlds, target, sigma))}
     for looked_into in _at_most(k, others):
         pieces = [language.about_other(worlds, other, sigma) for other in looked_into]

@@ -1,0 +1,26 @@
+"""Hierarchies of one column, between source and cube in the way of the data (config -> source -> cube -> search ->
+release -> verify -> report): a builder of the config, or a hierarchy file in the form that ARX reads, gives every value
+of the column its labels level by level (`paths`), and `Tree` turns these into nodes over ordered integer codes, each
+node one contiguous range of codes. New hierarchy files are made here as well."""
+
+from anon.hierarchy.builders import paths
+from anon.hierarchy.files import HierarchyGap, Inspection, inspect, shape
+from anon.hierarchy.labels import Paths, Row
+from anon.hierarchy.rows import as_csv, interval_rows, parent_rows, prefix_rows, write_rows
+from anon.hierarchy.tree import Tree
+
+__all__ = [
+    "HierarchyGap",
+    "Inspection",
+    "Paths",
+    "Row",
+    "Tree",
+    "as_csv",
+    "inspect",
+    "interval_rows",
+    "parent_rows",
+    "paths",
+    "prefix_rows",
+    "shape",
+    "write_rows",
+]

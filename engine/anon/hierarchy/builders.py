@@ -1,0 +1,155 @@
+"""From the values of a column to their labels, the first step of the hierarchy stage between source and cube in the way
+of the data (config -> source -> cube -> search -> release -> verify -> report): one function per builder of the
+config, each refusing values that it cannot label with their count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from anon.errors import ConfigError, Problem
+from anon.hierarchy.files import HierarchyGap, Table, read, rooted
+from anon.hierarchy.intervals import Cells, in_units
+from anon.hierarchy.labels import ROOT, Paths, Row
+from anon.values import Value, text
+
+if TYPE_CHECKING:
+    from anon.config import Builder, Calendar, Digits, HierarchyFile, Intervals, Suppress
+
+
+def paths(builder: Builder, values: Sequence[Value], column: str, *, role: str = "quasi_identifiers") -> Paths:
+    """The labels of each distinct non-null value, from level 1 up to the root `*`; level 0 is `text(value)`.
+
+    All paths have the same length. Numbers, dates and digits are expected in value order. `role` is the section of the
+    config that names the column, for messages.
+    """
+    where = f"columns.{role}.{column}.{builder.kind}"
+    return _BUILDERS[builder.kind](builder, values, where)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _interval_paths(builder: Intervals, values: Sequence[Any], where: str) -> Paths:
+    _refuse_some(values, _is_number, where, "that are not numbers", "a column of numbers")
+    whole = all(isinstance(value, int) for value in values)
+    cells = Cells.of(builder.intervals, builder.origin, builder.top, builder.bottom, whole)
+    return Paths(cell_paths(cells, values, where), where)
+
+
+def cell_paths(cells: Cells, values: Sequence[Any], where: str) -> list[Row]:
+    """The labels of numbers, made once for all that share their narrowest cell."""
+    parts = [cells.part(in_units(value, cells.places)) for value in values]
+    _refuse_some(
+        parts,
+        lambda part: part is not None,
+        where,
+        "that are infinite or not a number",
+        "finite numbers, or `top` and `bottom` to take the rest",
+    )
+    labels: dict[Any, Row] = {part: cells.path(part) for part in set(parts) if part is not None}
+    return [labels[part] for part in parts]
+
+
+def _suppress_paths(builder: Suppress, values: Sequence[Any], where: str) -> Paths:
+    return Paths([(ROOT,)] * len(values), where)
+
+
+def _digit_paths(builder: Digits, values: Sequence[Any], where: str) -> Paths:
+    count = builder.digits
+    _refuse_short_numbers(values, count, where)
+    _refuse_some(
+        values,
+        lambda value: _is_digits(value, count),
+        where,
+        f"that are not exactly {count} digits",
+        f"text or whole numbers of exactly {count} digits",
+    )
+    return Paths([masked(text(value), count) for value in values], where)
+
+
+def _is_digits(value: Value, count: int) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return False
+    digits = text(value)
+    return len(digits) == count and digits.isascii() and digits.isdigit()
+
+
+def _refuse_short_numbers(values: Sequence[Any], count: int, where: str) -> None:
+    """Short whole numbers have probably lost their leading zeros, which deserves its own words."""
+    numbers = (value for value in values if isinstance(value, int) and not isinstance(value, bool))
+    short = sum(1 for number in numbers if number >= 0 and len(text(number)) < count)
+    if short:
+        raise ConfigError.at(
+            where,
+            f"{short} of {len(values)} distinct values that are whole numbers with fewer than {count} digits",
+            f"exactly {count} digits in every value",
+            "zip codes stored as numbers lose their leading zeros: store the column as text",
+        )
+
+
+def masked(value: str, width: int) -> Row:
+    """Labels that hide one more character at each level. Values are aligned on the left and the longest has `width`
+    characters; a shorter one stays as it is until its own end is reached."""
+    labels = [value if len(value) <= keep else value[:keep] + "*" * (width - keep) for keep in range(width - 1, 0, -1)]
+    return (*labels, ROOT)
+
+
+def _calendar_paths(builder: Calendar, values: Sequence[Any], where: str) -> Paths:
+    _refuse_some(
+        values, lambda value: isinstance(value, date), where, "that are not dates", "a column of dates or times"
+    )
+    timed = any(isinstance(value, datetime) for value in values)
+    periods = [_PERIODS[period] for period in builder.calendar if timed or period != "day"]
+    days = [_utc(value) for value in values]
+    return Paths([(*(label(day) for label in periods), ROOT) for day in days], where)
+
+
+_PERIODS: dict[str, Callable[[date], str]] = {
+    "day": lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}",
+    "month": lambda day: f"{day.year:04}-{day.month:02}",
+    "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
+    "year": lambda day: f"{day.year:04}",
+}
+
+
+def _utc(value: date) -> date:
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        return value.astimezone(UTC)
+    return value
+
+
+def _refuse_some(values: Sequence[Any], fits: Callable[[Any], bool], where: str, what: str, expected: str) -> None:
+    bad = sum(1 for value in values if not fits(value))
+    if bad:
+        raise ConfigError.at(where, f"{bad} of {len(values)} distinct values {what}", expected)
+
+
+def _file_paths(builder: HierarchyFile, values: Sequence[Any], where: str) -> Paths:
+    table = read(builder.hierarchy, where)
+    place = {row[0]: i for i, row in enumerate(table.rows)}
+    texts = [text(value) for value in values]
+    missing = [name for name in texts if name not in place]
+    if missing:
+        raise _gap(missing, len(values), table)
+    rows, ranks = rooted(table), table.ranks()
+    return Paths([rows[place[name]][1:] for name in texts], where, [ranks[place[name]] for name in texts])
+
+
+def _gap(missing: list[str], total: int, table: Table) -> HierarchyGap:
+    found = f"{len(missing)} of {total} distinct values that are not leaves of {table.name}"
+    hint = "`anon hierarchy test FILE --on TABLE --column C` counts them, --show-values lists them"
+    problem = Problem(table.where, found, "every value of the column as a leaf", hint)
+    return HierarchyGap([problem], missing=missing)
+
+
+_BUILDERS: dict[str, Callable[[Any, Sequence[Any], str], Paths]] = {
+    "intervals": _interval_paths,
+    "suppress": _suppress_paths,
+    "digits": _digit_paths,
+    "calendar": _calendar_paths,
+    "hierarchy": _file_paths,
+}
