@@ -15,34 +15,28 @@ needs to be dropped after merging.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anon.criteria.protocol import SAFE, UNSAFE, Criterion, Finding, Floats, Groups, Ints, State, Verdict
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups
 
 
-class KAnonymity(Criterion):
+class KAnonymity(GroupCriterion):
     """n >= k in every group. State: the smallest n."""
 
     def __init__(self, k: int, name: str = "k_anonymity") -> None:
         self.name, self.k, self.least_group = name, k, k
+        self.bounds = np.array([float(k)])
 
-    def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
-        smallest = np.full(owners, np.inf)
-        np.minimum.at(smallest, owner, groups.n.astype(np.float64))
-        return smallest[:, None]
+    def measure(self, groups: Groups) -> Floats:
+        return groups.n.astype(np.float64)[:, None]
 
-    def judge(self, minima: Floats) -> NDArray[np.int8]:
-        return np.where(minima[:, 0] >= self.k, SAFE, UNSAFE).astype(np.int8)
+    def settled(self, groups: Groups) -> Floats:
+        return self.measure(groups)  # whole numbers are exact as they are
 
-    def state(self, groups: Groups) -> State:
-        worst = int(np.argmin(groups.n))
-        n = int(groups.n[worst])
-        return State(np.array([float(n)]), np.array([[n, groups.first + worst]], np.int64))
+    def compare(self, groups: Groups, group: int, measure: int) -> int:
+        return int(np.sign(groups.n[group] - self.k))
 
-    def verdict(self, state: State) -> Verdict:
-        n, group = (int(part) for part in state.witness[0])
-        finding = Finding(n >= self.k, float(n), float(self.k), group)
-        return Verdict(self.name, finding.safe, finding.figure, finding.bound, group, (finding,))
+    def told(self, measure: int, value: float) -> tuple[float, float]:
+        return value, float(self.k)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         return [f"k = {int(finding.figure)}"]

@@ -59,8 +59,10 @@ class State:
     def merge(self, other: State) -> State:
         """The minima over the groups of both: associative, commutative, idempotent."""
         lower = other.values < self.values
-        for index in np.flatnonzero(other.values == self.values):
-            lower[index] = tuple(other.witness[index]) < tuple(self.witness[index])
+        tied = np.flatnonzero(other.values == self.values)
+        difference = other.witness[tied] - self.witness[tied]
+        first = (difference != 0).argmax(axis=1)
+        lower[tied] = difference[np.arange(len(tied)), first] < 0
         return State(np.where(lower, other.values, self.values), np.where(lower[:, None], other.witness, self.witness))
 
 
@@ -119,6 +121,64 @@ class Criterion(ABC):
     @abstractmethod
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         """For a whole table as one group that fails: the nearest thresholds that hold, changing one at a time."""
+
+
+class GroupCriterion(Criterion):
+    """A criterion that judges each group alone by one or more measures, each of which must reach its bound.
+
+    A measure that comes closer to its bound than `NEAR` is compared exactly, on the whole group, and put on the right
+    side of the bound (or on it), so that the floats alone decide afterwards.
+    """
+
+    bounds: Floats  # [measures]
+    strict: bool = False  # measures must be above their bounds, not only at them
+
+    @abstractmethod
+    def measure(self, groups: Groups) -> Floats:
+        """[groups, measures]; lower is worse."""
+
+    @abstractmethod
+    def compare(self, groups: Groups, group: int, measure: int) -> int:
+        """The sign of a group's measure less its bound, exactly."""
+
+    @abstractmethod
+    def told(self, measure: int, value: float) -> tuple[float, float]:
+        """What users are told of a measure: its figure, and the bound in the same terms."""
+
+    def settled(self, groups: Groups) -> Floats:
+        """The measures, exactly on the side of the bounds that they belong to."""
+        measures = self.measure(groups)
+        close = np.abs(measures - self.bounds) <= NEAR * np.maximum(np.abs(self.bounds), 1.0)
+        for group, index in np.argwhere(close).tolist():
+            sign = self.compare(groups, group, index)
+            bound = self.bounds[index]
+            measures[group, index] = bound if sign == 0 else np.nextafter(bound, sign * np.inf)
+        return measures
+
+    def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
+        lowest = np.full((owners, len(self.bounds)), np.inf)
+        np.minimum.at(lowest, owner, self.settled(groups))
+        return lowest
+
+    def judge(self, minima: Floats) -> NDArray[np.int8]:
+        fine = minima > self.bounds if self.strict else minima >= self.bounds
+        return np.where(fine.all(axis=1), SAFE, UNSAFE).astype(np.int8)
+
+    def state(self, groups: Groups) -> State:
+        measures = self.settled(groups)
+        worst = measures.argmin(axis=0)
+        return State(measures.min(axis=0), (groups.first + worst)[:, None])
+
+    def verdict(self, state: State) -> Verdict:
+        findings = []
+        for index, value in enumerate(state.values.tolist()):
+            bound = self.bounds[index]
+            safe = bool(value > bound if self.strict else value >= bound)
+            findings.append(Finding(safe, *self.told(index, value), int(state.witness[index, 0]), index))
+        worst = next((finding for finding in findings if not finding.safe), findings[0])
+        return Verdict(
+            self.name, all(f.safe for f in findings), worst.figure, worst.bound, worst.group, tuple(findings)
+        )
 
 
 def exact(decimal_or_int: Any) -> Fraction:
