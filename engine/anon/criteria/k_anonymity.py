@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
 
 
 class KAnonymity(GroupCriterion):
@@ -29,11 +29,8 @@ class KAnonymity(GroupCriterion):
     def measure(self, groups: Groups) -> Floats:
         return groups.n.astype(np.float64)[:, None]
 
-    def settled(self, groups: Groups) -> Floats:
-        return self.measure(groups)  # whole numbers are exact as they are
-
-    def compare(self, groups: Groups, group: int, measure: int) -> int:
-        return int(np.sign(groups.n[group] - self.k))
+    def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
+        return np.sign(groups.n[which] - self.k)
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.k)

@@ -138,8 +138,8 @@ class GroupCriterion(Criterion):
         """[groups, measures]; lower is worse."""
 
     @abstractmethod
-    def compare(self, groups: Groups, group: int, measure: int) -> int:
-        """The sign of a group's measure less its bound, exactly."""
+    def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
+        """The signs of a measure of some groups less its bound, exactly."""
 
     @abstractmethod
     def told(self, measure: int, value: float) -> tuple[float, float]:
@@ -149,10 +149,10 @@ class GroupCriterion(Criterion):
         """The measures, exactly on the side of the bounds that they belong to."""
         measures = self.measure(groups)
         close = np.abs(measures - self.bounds) <= NEAR * np.maximum(np.abs(self.bounds), 1.0)
-        for group, index in np.argwhere(close).tolist():
-            sign = self.compare(groups, group, index)
-            bound = self.bounds[index]
-            measures[group, index] = bound if sign == 0 else np.nextafter(bound, sign * np.inf)
+        for index in np.flatnonzero(close.any(axis=0)).tolist():
+            which, bound = np.flatnonzero(close[:, index]), self.bounds[index]
+            sign = self.compare(groups, which, index)
+            measures[which, index] = np.where(sign == 0, bound, np.nextafter(bound, sign * np.inf))
         return measures
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
@@ -176,9 +176,8 @@ class GroupCriterion(Criterion):
             safe = bool(value > bound if self.strict else value >= bound)
             findings.append(Finding(safe, *self.told(index, value), int(state.witness[index, 0]), index))
         worst = next((finding for finding in findings if not finding.safe), findings[0])
-        return Verdict(
-            self.name, all(f.safe for f in findings), worst.figure, worst.bound, worst.group, tuple(findings)
-        )
+        safe = all(finding.safe for finding in findings)
+        return Verdict(self.name, safe, worst.figure, worst.bound, worst.group, tuple(findings))
 
 
 def exact(decimal_or_int: Any) -> Fraction:
