@@ -1,20 +1,25 @@
-"""The one place that opens DuckDB: limits, quoting, and the translation of its failures into ours. What DuckDB says may
-quote data (a CSV line, a value that does not convert), so only messages known to be about files pass through."""
+"""The one place that opens DuckDB: limits, quoting, and the translation of its failures into ours. It serves every
+stage that reads or writes a table (config -> source -> cube -> search -> release -> verify -> report). What DuckDB says
+may quote data (a CSV line, a value that does not convert), so failures are told in words of our own."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from anon.errors import AnonError, ResourceError, SourceError
 
 OVERHEAD = 300_000_000  # bytes that the interpreter, the libraries and the batches under way take beside DuckDB
 LEAST = 100_000_000  # DuckDB does not do useful work in less
+FAILURES = (duckdb.Error, pa.ArrowException, OSError, RuntimeError)
+NOT_PARQUET = ("magic bytes", "too small to be a Parquet", "TProtocol", "Parquet footer", "thrift")
 
 
 def connect(memory: int, threads: int | None, spill: Path) -> duckdb.DuckDBPyConnection:
@@ -26,7 +31,12 @@ def connect(memory: int, threads: int | None, spill: Path) -> duckdb.DuckDBPyCon
         "temp_directory": str(spill),
         "TimeZone": "UTC",
         "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "python_enable_replacements": False,
+        "enable_progress_bar": False,
         "preserve_insertion_order": False,
+        # it believes the min and max of a Parquet column, which leave NaN out, and drops isnan()
+        "disabled_optimizers": "statistics_propagation",
     }
     for name, value in settings.items():
         con.execute(f"SET {name} = {literal(value)}").fetchall()
@@ -47,6 +57,15 @@ def literal(value: str | int | bool) -> str:
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
+def file_list(paths: Iterable[Path]) -> str:
+    """A list of files for SQL, where DuckDB would take each for a pattern.
+
+    >>> print(file_list([Path("part[1].csv")]))
+    ['part[[]1].csv']
+    """
+    return "[" + ", ".join(literal(re.sub(r"([*?\\[])", r"[\1]", str(path))) for path in paths) + "]"
+
+
 @contextmanager
 def translated(what: str) -> Iterator[None]:
     """Turns failures of DuckDB and of the disk below it into ours, saying what was being done."""
@@ -54,24 +73,52 @@ def translated(what: str) -> Iterator[None]:
         yield
     except AnonError:
         raise
-    except duckdb.OutOfMemoryException as error:
-        if "disk" in str(error).lower() or "temp" in str(error).lower():
-            raise ResourceError(
+    except FAILURES as error:
+        raise _ours(what, error) from None
+
+
+def interruptible(reader: Iterable[Any], what: str) -> Iterator[Any]:
+    """The batches of a reader. Failures of the reader are translated, those of whoever takes the batches are not."""
+    batches = iter(reader)
+    while True:
+        with translated(what):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def _ours(what: str, error: Exception) -> BaseException:
+    """Our exception for a failure. It does not carry the original, whose text may quote data."""
+    said = str(error)
+    if isinstance(error, duckdb.InterruptException) or "Query interrupted" in said or "INTERRUPT Error" in said:
+        return KeyboardInterrupt()
+    if "No space left" in said:
+        return ResourceError(f"{what}: no space left on the disk")
+    if isinstance(error, duckdb.OutOfMemoryException) or said.startswith("Out of Memory Error"):
+        if "max_temp_directory_size" in said or "temp directory" in said:
+            return ResourceError(
                 f"{what}: the disk or the memory is full; free space in limits.temp or raise limits.memory"
-            ) from error
-        raise ResourceError(f"{what}: limits.memory is too small for this step; raise it") from error
-    except (duckdb.Error, OSError) as error:
-        if "No space left" in str(error):
-            raise ResourceError(f"{what}: no space left on the disk") from error
-        raise SourceError(f"{what}: {reason(error)}") from error
+            )
+        return ResourceError(f"{what}: limits.memory is too small for this step; raise it")
+    if isinstance(error, RuntimeError) and not isinstance(error, duckdb.Error):
+        return error
+    return SourceError(f"{what}: {reason(error)}")
 
 
 def reason(error: Exception) -> str:
     """What may be repeated of a failure: never a data value."""
-    text = str(error).splitlines()[0] if str(error) else ""
-    if line := re.search(r"CSV Error on Line: (\d+)", text):
-        detail = "it is not UTF-8" if "not utf-8" in str(error) else "it is not well-formed CSV"
-        return f"line {line.group(1)}: {detail}"
-    if isinstance(error, (duckdb.IOException, OSError)) or "Parquet" in text or "parquet" in text:
-        return text
+    said = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if line := re.search(r"CSV Error on Line: (\d+)", said):
+        detail = "it is not UTF-8" if "not utf-8" in said else "it is not well-formed CSV"
+        files = re.findall(r"^ *file = (.+)$", said, re.MULTILINE)
+        return (f"{Path(files[-1]).name}, " if files else "") + f"line {line.group(1)}: {detail}"
+    if any(word in said for word in NOT_PARQUET):
+        return "it is not a Parquet file, or it is cut off"
+    if "Permission denied" in said:
+        return "no permission"
+    if "No files found" in said or "No such file" in said:
+        return "no such file"
     return f"DuckDB refused it ({type(error).__name__})"

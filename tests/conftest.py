@@ -1,0 +1,102 @@
+"""A house with a table in it: a folder, a tiny config, and `run` and `check` by API and by command line."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import anon
+from anon.cli import app
+from anon.pipeline import Result
+
+TINY: dict[str, Any] = {
+    "source": {"path": "table.parquet"},
+    "columns": {
+        "individual": "row",
+        "quasi_identifiers": {"age": {}, "zip": {"digits": 5}},
+        "sensitive": ["disease"],
+    },
+    "privacy": [{"k_anonymity": {"k": 2}}],
+    "release": {"path": "out", "run": "out-run"},
+    "limits": {"memory": "1GB", "threads": 2, "temp": "spill"},
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left: its exit code, and what it wrote where."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.stdout)
+        return told
+
+
+@dataclass(frozen=True)
+class House:
+    folder: Path
+
+    def config(self, **changes: Any) -> dict[str, Any]:
+        """The tiny config with absolute paths; `columns__keep=[...]` changes a field of a section."""
+        config = copy.deepcopy(TINY)
+        for name, value in changes.items():
+            section, _, key = name.partition("__")
+            if key:
+                config.setdefault(section, {})[key] = value
+            else:
+                config[section] = value
+        config["source"]["path"] = str(self.folder / config["source"]["path"])
+        config["release"] = {
+            k: str(self.folder / v) if k in ("path", "run") else v for k, v in config["release"].items()
+        }
+        config["limits"]["temp"] = str(self.folder / config["limits"]["temp"])
+        return config
+
+    def write(self, table: pa.Table | dict[str, Any], name: str = "table.parquet", **options: Any) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), path, **options)
+        return path
+
+    def run(self, frame: Any = None, **changes: Any) -> Result:
+        """A run over a frame or over the source; what an earlier one left is replaced."""
+        return anon.run(self.config(**changes), frame, overwrite=True)
+
+    def check(self, table: Any, **changes: Any) -> Result:
+        return anon.check(self.config(**changes), table)
+
+    def cli(self, command: str, *options: str, **changes: Any) -> Outcome:
+        """A command by the command line, in this process."""
+        path = self.folder / "config.yaml"
+        path.write_text(json.dumps(self.config(**changes)), encoding="utf-8")
+        told = CliRunner().invoke(app, [command, str(path), *options])
+        if told.exception is not None and not isinstance(told.exception, SystemExit):
+            raise told.exception
+        return Outcome(told.exit_code, told.stdout, told.stderr)
+
+    def released(self) -> pa.Table:
+        return pq.ParquetFile(self.folder / "out" / "release.parquet").read()
+
+    def bytes(self) -> bytes:
+        return (self.folder / "out" / "release.parquet").read_bytes()
+
+    def leftovers(self) -> list[str]:
+        """Folders of runs under way, which must not outlive them."""
+        return [str(path) for path in self.folder.rglob("*") if path.name.startswith((".anon-", "anon-"))]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
