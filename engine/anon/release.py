@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -22,8 +24,9 @@ from anon.cube import Domain, encoded
 from anon.database import translated
 from anon.errors import SourceError
 from anon.recoding import ColumnLabels, Recoding
-from anon.source import Source
+from anon.source import Source, describe
 
+COMPRESSION = "zstd"
 ROW_GROUP = 131_072  # rows; a constant of the format, so that the bytes do not depend on any limit
 GRAMMAR = (
     "Quasi-identifiers are published as text labels of cells. `*`: not published. A value by itself: the cell holds "
@@ -31,23 +34,38 @@ GRAMMAR = (
     "`[1.5,2.25)`: numbers from the first up to but not including the second. `<=19`, `<1.5` and `>=85`: open ends. "
     "`{a|b}`: one of these values; a backslash stands before |, {, } and \\ inside a value. `null|` before a label: or "
     "missing. `not null`: any value that is not missing. Labels of hierarchies are the names of their nodes. A missing "
-    "label: the value is missing."
+    "label: the value is missing; in CSV it is an empty field without quotes, and an empty text is two quotes."
 )
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release that was written, and what must be found in it; the verdict on its safety rests on none of that."""
+
+    path: Path
+    rows: int
+    groups: int
+    types: dict[str, str]  # DuckDB's types of the columns, in their order
+    labels: dict[str, dict[str | None, int]]  # per quasi-identifier its labels, and rows with each
+    checksum: int  # of the sensitive and kept values of all rows, in any order of rows
 
 
 @dataclass(frozen=True)
 class Layout:
     """The columns of a generalized release and how to fill them from group numbers and codes."""
 
-    names: list[str]
+    schema: pa.Schema
     labels: list[ColumnLabels]
     sensitive: list[Domain]
     keep: int
 
     @classmethod
-    def of(cls, source: Source, recoding: Recoding, sensitive: list[Domain]) -> Layout:
-        names = [c.name for c in (*source.quasi_identifiers, *source.sensitive, *source.keep)]
-        return cls(names, recoding.labels, sensitive, len(source.keep))
+    def of(cls, source: Source, recoding: Recoding, sensitive: list[Domain], format: str) -> Layout:
+        types = source.types
+        label = pa.string() if format == "csv" else pa.dictionary(pa.int32(), pa.string())
+        fields = [(column.name, label) for column in source.quasi_identifiers]
+        fields += [(column.name, types[column.alias]) for column in (*source.sensitive, *source.keep)]
+        return cls(pa.schema(fields), recoding.labels, sensitive, len(source.keep))
 
     def table(self, rows: pa.Table) -> pa.Table:
         """Rows of (group, sensitive codes, kept values) as they are published."""
@@ -56,7 +74,7 @@ class Layout:
         for index, domain in enumerate(self.sensitive):
             columns.append(_value_array(domain, rows.column(1 + index).to_numpy()))
         columns += [rows.column(1 + len(self.sensitive) + index) for index in range(self.keep)]
-        return pa.table(columns, names=self.names)
+        return pa.table(columns, names=self.schema.names).cast(self.schema)
 
 
 def _label_array(labels: ColumnLabels, group: NDArray[np.uint32]) -> pa.DictionaryArray:
@@ -75,33 +93,76 @@ def _value_array(domain: Domain, codes: NDArray[np.uint16]) -> pa.Array:
     return domain.values.take(pa.array(index, mask=index < 0))
 
 
-def write(source: Source, recoding: Recoding, sensitive: list[Domain], config: Config, folder: Path) -> Path:
-    """Writes the generalized release into the folder and returns the file's path."""
-    layout = Layout.of(source, recoding, sensitive)
+def write(source: Source, recoding: Recoding, sensitive: list[Domain], config: Config, folder: Path) -> Written:
+    """Writes the generalized release and its description into the folder."""
+    layout = Layout.of(source, recoding, sensitive, config.release.format)
     path = folder / f"release.{config.release.format}"
     seen = np.zeros(recoding.groups, np.int64)
-    writer: Any = None
-    with translated("writing the release"):
-        for rows in _row_groups(_ordered(source, recoding, sensitive)):
+    failures: list[BaseException] = []
+    with (
+        translated("writing the release"),
+        _causes(failures),
+        closing(source.con.cursor()) as con,
+        _writer(path, layout.schema) as writer,
+    ):
+        for rows in _row_groups(_ordered(con, source, recoding, sensitive, failures)):
             seen += np.bincount(rows.column(0).to_numpy(), minlength=recoding.groups)
-            table = layout.table(rows)
-            if writer is None:
-                writer = _writer(path, table.schema)
-            _write(writer, table)
-        if writer is not None:
-            writer.close()
+            writer.write_table(layout.table(rows))
     if not np.array_equal(seen, recoding.people):
         raise SourceError("the source changed between two passes over it; run again when it is complete")
-    return path
+    _write_datapackage(source, recoding, config, path, suppressed=0)
+    return Written(path, source.rows, recoding.groups, _types(source), _label_rows(recoding), _checksum(source))
 
 
-def _ordered(source: Source, recoding: Recoding, sensitive: list[Domain]) -> Iterator[pa.RecordBatch]:
+def _types(source: Source) -> dict[str, str]:
+    """The columns of the release with the types that an outsider must find."""
+    types = describe(source.con, Source.VIEW)
+    labels = {column.name: "VARCHAR" for column in source.quasi_identifiers}
+    return labels | {column.name: types[column.alias] for column in (*source.sensitive, *source.keep)}
+
+
+def _label_rows(recoding: Recoding) -> dict[str, dict[str | None, int]]:
+    counted = {}
+    for domain, labels in zip(recoding.domains, recoding.labels):
+        rows = np.zeros(len(labels.labels), np.int64)
+        np.add.at(rows, labels.of_group, recoding.people)
+        counted[domain.column] = dict(zip(labels.labels, rows.tolist()))
+    return counted
+
+
+def _checksum(source: Source) -> int:
+    columns = [column.alias for column in (*source.sensitive, *source.keep)]
+    return int(source.query(f"SELECT {checksum(columns)} FROM {source.VIEW}")[0][0].as_py())
+
+
+def checksum(columns: list[str]) -> str:
+    """SQL: a number that depends on the rows of these columns, but not on their order."""
+    return f"CAST(sum(CAST(hash({', '.join(columns)}) AS HUGEINT)) AS VARCHAR)" if columns else "'0'"
+
+
+@contextmanager
+def _causes(failures: list[BaseException]) -> Iterator[None]:
+    """What goes wrong in a stream that DuckDB reads arrives as a failure of DuckDB: raises the cause in its place."""
+    try:
+        yield
+    except Exception:
+        if failures:
+            raise failures[0] from None
+        raise
+
+
+def _ordered(
+    con: duckdb.DuckDBPyConnection,
+    source: Source,
+    recoding: Recoding,
+    sensitive: list[Domain],
+    failures: list[BaseException],
+) -> Iterator[pa.RecordBatch]:
     """The published rows in canonical order as (group, sensitive codes, kept values). Without kept columns equal rows
     are counted first and repeated afterwards, which is cheaper than sorting them."""
-    con = source.con.cursor()
     codes = ["g", *(f"s{i}" for i in range(len(sensitive)))]
     names = codes + [column.alias for column in source.keep]
-    con.register("published_rows", _grouped(source, recoding, sensitive))
+    con.register("published_rows", _grouped(source, recoding, sensitive, failures))
     if source.keep:
         listed, order = ", ".join(names), ", ".join(f"{name} NULLS FIRST" for name in names)
         yield from con.sql(f"SELECT {listed} FROM published_rows ORDER BY {order}").to_arrow_reader(ROW_GROUP)
@@ -121,22 +182,28 @@ def _repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield rows.take(pa.array(np.searchsorted(ends, wanted, side="right")))
 
 
-def _grouped(source: Source, recoding: Recoding, sensitive: list[Domain]) -> pa.RecordBatchReader:
+def _grouped(
+    source: Source, recoding: Recoding, sensitive: list[Domain], failures: list[BaseException]
+) -> pa.RecordBatchReader:
     """The source's rows as (group, sensitive codes, kept values), in the order they are read."""
     columns = [*source.quasi_identifiers, *source.sensitive, *source.keep]
     domains = [*recoding.domains, *sensitive]
-    first_kept = len(domains)
+    first_value, first_kept, types = len(recoding.domains), len(domains), source.types
     schema = pa.schema(
         [("g", pa.uint32()), *((f"s{i}", pa.uint16()) for i in range(len(sensitive)))]
-        + [(column.alias, source.types[column.alias]) for column in source.keep]
+        + [(column.alias, types[column.alias]) for column in source.keep]
     )
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch, codes in encoded(source, columns, domains):
-            group = recoding.assign(codes[:, : len(recoding.domains)])
-            values = [pa.array(codes[:, len(recoding.domains) + i].copy()) for i in range(len(sensitive))]
-            kept = [batch.column(first_kept + i) for i in range(len(source.keep))]
-            yield pa.record_batch([pa.array(group), *values, *kept], schema=schema)
+        try:
+            for batch, codes in encoded(source, columns, domains):
+                group = recoding.assign(codes[:, :first_value])
+                values = [pa.array(codes[:, first_value + i].copy()) for i in range(len(sensitive))]
+                kept = [batch.column(first_kept + i) for i in range(len(source.keep))]
+                yield pa.record_batch([pa.array(group), *values, *kept], schema=schema)
+        except BaseException as error:
+            failures.append(error)
+            raise
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
@@ -157,65 +224,63 @@ def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _writer(path: Path, schema: pa.Schema) -> Any:
+    """A writer of whole row groups for the path's format."""
     if path.suffix == ".csv":
-        return pyarrow.csv.CSVWriter(path, _plain(schema))
-    return pq.ParquetWriter(path, schema, compression="zstd", version="2.6", store_schema=False)
-
-
-def _write(writer: Any, table: pa.Table) -> None:
-    if isinstance(writer, pyarrow.csv.CSVWriter):
-        writer.write_table(table.cast(_plain(table.schema)))
-    else:
-        writer.write_table(table, row_group_size=ROW_GROUP)
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with text in place of dictionaries."""
-    return pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema])
+        return pyarrow.csv.CSVWriter(path, schema)
+    return pq.ParquetWriter(path, schema, compression=COMPRESSION, version="2.6", store_schema=False)
 
 
 FRICTIONLESS = {
-    "integer": "integer",
-    "number": "number",
-    "decimal": "number",
-    "date": "date",
-    "timestamp": "datetime",
-    "boolean": "boolean",
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "decimal": {"type": "number"},
+    "date": {"type": "date"},
+    "timestamp": {"type": "datetime", "format": "any"},
+    "boolean": {"type": "boolean"},
 }
+DIALECT = {"delimiter": ",", "quoteChar": '"', "doubleQuote": True, "lineTerminator": "\n", "header": True}
 
 
-def write_datapackage(source: Source, recoding: Recoding, config: Config, path: Path, suppressed: int) -> None:
+def _write_datapackage(source: Source, recoding: Recoding, config: Config, path: Path, suppressed: int) -> None:
     """The Frictionless description for those who receive the release: nothing about where it came from."""
-    fields = [{"name": c.name, "type": "string", "role": "quasi-identifier"} for c in source.quasi_identifiers]
-    for role, columns in (("sensitive", source.sensitive), ("kept", source.keep)):
-        fields += [{"name": c.name, "type": FRICTIONLESS.get(c.kind, "string"), "role": role} for c in columns]
     rows = int(recoding.people.sum())
     resource = {
         "name": "release",
         "path": path.name,
         "format": config.release.format,
-        "schema": {"fields": fields, "missingValues": [""]},
+        "schema": {"fields": _fields(source), "missingValues": [""]},
         "rows": rows,
     }
+    if config.release.format == "csv":
+        resource |= {"profile": "tabular-data-resource", "encoding": "utf-8", "dialect": DIALECT}
     package = {
         "name": "release",
-        "profile": "tabular-data-package",
+        "profile": "tabular-data-package" if config.release.format == "csv" else "data-package",
         "resources": [resource],
         "labels": GRAMMAR,
-        "cells": {d.column: _levels_used(d, recoding, j) for j, d in enumerate(recoding.domains)},
+        "cells": {d.column: _cells(d, recoding, j) for j, d in enumerate(recoding.domains)},
         "groups": recoding.groups,
         "suppressed_share": suppressed / (rows + suppressed),
         "criteria": config.original["privacy"],
     }
-    text = json.dumps(package, indent=2, ensure_ascii=False) + "\n"
-    (path.parent / "datapackage.json").write_text(text, encoding="utf-8")
+    text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with translated("writing the release"):
+        (path.parent / "datapackage.json").write_text(text, encoding="utf-8")
 
 
-def _levels_used(domain: Domain, recoding: Recoding, j: int) -> dict[str, Any]:
+def _fields(source: Source) -> list[dict[str, str]]:
+    fields = [{"name": c.name, "type": "string", "role": "quasi-identifier"} for c in source.quasi_identifiers]
+    for role, columns in (("sensitive", source.sensitive), ("kept", source.keep)):
+        fields += [{"name": c.name, **FRICTIONLESS.get(c.kind, {"type": "string"}), "role": role} for c in columns]
+    return fields
+
+
+def _cells(domain: Domain, recoding: Recoding, j: int) -> dict[str, Any]:
     """How many different cells a column is published in; for a hierarchy also its levels (0: the values)."""
     facts: dict[str, Any] = {"labels": len(recoding.labels[j].labels)}
-    if domain.tree is not None:
-        published = set(recoding.labels[j].labels)
-        levels = {int(level) for level, label in zip(domain.tree.level, domain.tree.label) if label in published}
-        facts["levels"] = sorted(levels)
+    if (tree := domain.tree) is not None:
+        order = np.argsort(tree.level, kind="stable")  # of nodes over the same values the highest, as for labels
+        level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
+        cells = set(zip(recoding.low[:, j].tolist(), recoding.high[:, j].tolist()))
+        facts["levels"] = sorted({level[cell] for cell in cells})
     return facts

@@ -4,6 +4,7 @@ it to the files just written, before anyone else can see them, and shares with w
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from anon.config import Columns, Config
 from anon.criteria import Criterion, Groups, State, Verdict, bind
 from anon.database import literal, quote, translated
 from anon.errors import ConfigError, SourceError, VerificationError
+from anon.release import Written, checksum
 from anon.source import Unusable, canonical, describe
 from anon.values import text
 
@@ -76,6 +78,9 @@ class Grouped:
         roles = (("q", self.quasi_identifiers), ("s", self.sensitive), ("k", self.keep))
         return [f"{letter}{index}" for letter, names in roles for index in range(len(names))]
 
+    def rows(self) -> int:
+        return int(self.con.sql(f"SELECT count(*) FROM {self.VIEW}").fetchall()[0][0])
+
     @property
     def labels(self) -> str:
         return ", ".join(f"q{index}" for index in range(len(self.quasi_identifiers)))
@@ -87,6 +92,8 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
     with translated("examining the table"):
         for index, column in enumerate(grouped.sensitive):
             found.values[column], found.frequency[column] = _code_values(grouped, index)
+        if not grouped.rows():
+            raise SourceError("the table has no rows")
         found.criteria = bind(config.privacy, found.values, absent=absent)
         found.verdicts = _judge(grouped, found)
         found.homogeneous_rows = _homogeneous_rows(grouped)
@@ -134,8 +141,9 @@ def _histograms(grouped: Grouped, index: int) -> Iterator[Groups]:
     ).to_arrow_reader(65_536)
     first = 0
     for batch in reader:
-        yield _as_groups(batch, first)
-        first += batch.num_rows
+        if batch.num_rows:
+            yield _as_groups(batch, first)
+            first += batch.num_rows
 
 
 def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
@@ -183,32 +191,96 @@ def _with_kept(grouped: Grouped, index: int) -> dict[str, float]:
     }
 
 
-def verify(con: duckdb.DuckDBPyConnection, path: Path, config: Config, rows: int, types: dict[str, str]) -> Findings:
-    """Examines a written release. `rows` is how many it must have; `types` are DuckDB's types of its columns."""
+def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> Findings:
+    """Examines the files of a release that was just written; VerificationError if they are not what they must be."""
     try:
-        with translated("opening"):
-            _open_release(con, path, types)
-        found_types = describe(con, "written_release")
-    except SourceError as error:
-        raise VerificationError(f"the written release cannot be read back ({error}); nothing was published") from error
-    if found_types != types:
+        with translated("reading it back"):
+            _open_release(con, written)
+            wrong = _first_difference(con, written)
+            if wrong:
+                raise VerificationError(f"the written release {wrong}; nothing was published")
+            found = examine(Grouped.of(con, "written_release", config.columns), config, absent=True)
+    except (SourceError, ConfigError, ValueError) as error:
+        told = f" ({error})" if isinstance(error, SourceError) else ""
+        raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
+    if found.groups != written.groups:
         raise VerificationError(
-            "the written release does not have the columns that were asked for; nothing was published"
+            f"the written release has {found.groups:,} groups, not {written.groups:,}; nothing was published"
         )
-    found = examine(Grouped.of(con, "written_release", config.columns), config, absent=True)
-    if found.rows != rows:
-        raise VerificationError(f"the written release has {found.rows:,} rows, not {rows:,}; nothing was published")
     if not found.safe:
         failed = ", ".join(verdict.name for verdict in found.verdicts if not verdict.safe)
         raise VerificationError(f"the written release is not safe ({failed}); nothing was published")
     return found
 
 
-def _open_release(con: duckdb.DuckDBPyConnection, path: Path, types: dict[str, str]) -> None:
-    if path.suffix == ".csv":
-        columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in types.items())
-        options = f"header = true, columns = {{{columns}}}, nullstr = '', allow_quoted_nulls = false"
-        reader = f"read_csv({literal(str(path))}, {options})"
-    else:
-        reader = f"read_parquet({literal(str(path))})"
+def _open_release(con: duckdb.DuckDBPyConnection, written: Written) -> None:
+    """A view of the file in the order of its rows."""
+    file = literal(str(written.path))
+    reader = f"read_parquet({file}, hive_partitioning = false)"
+    if written.path.suffix == ".csv":
+        columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in written.types.items())
+        reader = (
+            f"read_csv({file}, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
+            "escape = '\"', nullstr = '', allow_quoted_nulls = false, strict_mode = true)"
+        )
+    con.execute("SET preserve_insertion_order = true").fetchall()
     con.execute(f"CREATE OR REPLACE TEMP VIEW written_release AS SELECT * FROM {reader}").fetchall()
+
+
+def _first_difference(con: duckdb.DuckDBPyConnection, written: Written) -> str:
+    """What in the files is not as it was meant to be, or nothing; without any value of the data."""
+    if sorted(path.name for path in written.path.parent.iterdir()) != ["datapackage.json", written.path.name]:
+        return "has files beside it that do not belong to it"
+    if _has_other_columns(con, written):
+        return "does not have the columns that were asked for"
+    if _metadata(con, written.path):
+        return "carries metadata"
+    rows = con.sql("SELECT count(*) FROM written_release").fetchall()[0][0]
+    if rows != written.rows:
+        return f"has {rows:,} rows, not {written.rows:,}"
+    wrong = [name for name, labels in written.labels.items() if _label_rows(con, name) != labels]
+    if wrong:
+        return f"has labels that were not asked for ({', '.join(wrong)})"
+    values = [quote(name) for name in written.types if name not in written.labels]
+    if con.sql(f"SELECT {checksum(values)} FROM written_release").fetchall()[0][0] != str(written.checksum):
+        return "has sensitive or kept values that are not the source's"
+    disorder = _rows_out_of_order(con, list(written.types))
+    return f"has {disorder:,} rows out of order" if disorder else ""
+
+
+def _has_other_columns(con: duckdb.DuckDBPyConnection, written: Written) -> bool:
+    if written.path.suffix == ".csv":
+        with written.path.open(encoding="utf-8", newline="") as file:
+            if next(csv.reader(file), []) != list(written.types):
+                return True
+    return list(describe(con, "written_release").items()) != list(written.types.items())
+
+
+def _metadata(con: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """How many entries a Parquet file carries beside its data."""
+    if path.suffix == ".csv":
+        return 0
+    return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(path))})").fetchall()[0][0])
+
+
+def _label_rows(con: duckdb.DuckDBPyConnection, name: str) -> dict[str | None, int]:
+    column = quote(name)
+    return dict(con.sql(f"SELECT {column}, count(*) FROM written_release GROUP BY {column}").fetchall())
+
+
+def _rows_out_of_order(con: duckdb.DuckDBPyConnection, names: list[str]) -> int:
+    """Rows that come before their predecessor in canonical order. Runs of equal rows are looked at once."""
+    columns = [f"c{index}" for index in range(len(names))]
+    listed = ", ".join(columns)
+    rows = f"SELECT {', '.join(f'{quote(n)} AS {c}' for n, c in zip(names, columns))} FROM written_release"
+    hashed = f"SELECT {listed}, hash({listed}) AS h, lag(hash({listed})) OVER () AS before FROM ({rows})"
+    runs = f"SELECT {listed} FROM ({hashed}) WHERE h IS DISTINCT FROM before"
+    pairs = f"SELECT {', '.join(f'{c}, lag({c}) OVER () AS p{c}' for c in columns)}, row_number() OVER () AS line"
+    earlier = "false"
+    for c in reversed(columns):
+        earlier = (
+            f"CASE WHEN {c} IS NOT DISTINCT FROM p{c} THEN {earlier} "
+            f"ELSE {c} IS NULL OR (p{c} IS NOT NULL AND p{c} > {c}) END"
+        )
+    counted = f"SELECT count(*) FILTER ({earlier}) FROM ({pairs} FROM ({runs})) WHERE line > 1"
+    return int(con.sql(counted).fetchall()[0][0])

@@ -92,6 +92,15 @@ class _Table:
         for parts in self.columns[column].candidates(self.codes(node, column), cell):
             yield [self._child(node, column, part) for part in parts]
 
+    def published(self, node: _Node) -> _Node:
+        """The node with the cells of its hierarchy columns narrowed to the lowest tree node that covers its members."""
+        cells = list(node.cells)
+        for index, column in enumerate(self.columns):
+            if isinstance(column, Hierarchy):
+                covering = _span(_covering(column.tree, self.codes(node, index)))
+                cells[index] = None if covering == column.whole() else covering
+        return _Node(tuple(cells), node.members)
+
     def _child(self, node: _Node, column: int, part: Cell) -> _Node:
         cells = (*node.cells[:column], part, *node.cells[column + 1 :])
         return _Node(cells, [member for member in node.members if _inside(self.records[member][0][column], part)])
@@ -111,7 +120,7 @@ def partition(
         node = queue.popleft()
         children = _safe_split(table, node, [*leaves, *queue], safe, prefer)
         if children is None:
-            leaves.append(node)
+            leaves.append(table.published(node))
         else:
             queue.extend(children)
     return sorted(((leaf.cells, leaf.members) for leaf in leaves), key=_uncut_first)

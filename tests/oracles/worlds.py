@@ -2,7 +2,7 @@
 verify are judged against it, so it knows neither closed forms nor the engine. A release is a list of groups, a group
 the list of its sensitive values; every possible world hands each group's values to its people. A statement about the
 people (an event) is the set of worlds where it is true, kept as the bits of one integer. What an adversary may learn
-is a `Language`; another number of values per individual needs its own worlds and its own language, and shares the
+is a `Language`; one value per individual and several have their own worlds and their own languages, and share the
 rest. For at most 7 people in all.
 """
 
@@ -71,6 +71,37 @@ def _has_a_known_value(worlds: Worlds, other: int, _sigma: Value) -> list[Event]
     return [worlds.has(other, value) for value in worlds.values]
 
 
+def many_worlds(release: Sequence[tuple[int, Sequence[Value]]], kind: str) -> Worlds:
+    """Several values per individual; a group is its number of people and all occurrences of its values. For a `set`
+    the occurrences of one value go to different people, for a `multiset` each labelled occurrence to anyone."""
+    ends = list(accumulate(people for people, _ in release))
+    groups = [range(end - people, end) for (people, _), end in zip(release, ends)]
+    choices = []
+    for (_, held), group in zip(release, groups):
+        for value in dict.fromkeys(held):
+            count = sum(value == other for other in held)
+            owners = combinations(group, count) if kind == "set" else product(group, repeat=count)
+            choices.append([{(person, value) for person in some} for some in owners])
+    occurs: dict[tuple[int, Value], Event] = {}
+    number = 0
+    for world in product(*choices):
+        for key in set().union(*world):
+            occurs[key] = occurs.get(key, 0) | 1 << number
+        number += 1
+    values = list(dict.fromkeys(value for _, held in release for value in held))
+    return Worlds(groups, values, (1 << number) - 1, occurs)
+
+
+def _implied_by_another_value(worlds: Worlds, target: int, sigma: Value) -> list[Event]:
+    goal = worlds.has(target, sigma)
+    return [worlds.implication(worlds.has(target, value), goal) for value in worlds.values if value != sigma]
+
+
+def _lacks_the_value(worlds: Worlds, other: int, sigma: Value) -> list[Event]:
+    return [worlds.negation(worlds.has(other, sigma))]
+
+
+MANY = Language(about_target=_implied_by_another_value, about_other=_lacks_the_value)
 SINGLE = Language(about_target=_lacks_another_value, about_other=_has_a_known_value)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from anon.config import Config, Skyline
 from anon.criteria import Criterion, Finding, Slot, Verdict, protects, vacuous
@@ -33,9 +36,18 @@ class Names:
         value = self.values[column][code]
         if value in self.shown or self.show_all:
             return "null" if value is None else value
-        counts = self.frequency[column]
-        rank = sorted(range(len(counts)), key=lambda i: (-counts[i], i)).index(code) + 1
-        return f"value #{rank} by frequency"
+        return f"value #{self._ranks[column][code]} by frequency"
+
+    @cached_property
+    def _ranks(self) -> dict[str, list[int]]:
+        """Per column the rank of each value, from 1 for the most frequent; the lower value first where they tie."""
+        ranks = {}
+        for column, counts in self.frequency.items():
+            order = np.argsort(-np.array(counts, np.int64), kind="stable")
+            rank = np.empty(len(order), np.int64)
+            rank[order] = np.arange(1, len(order) + 1)
+            ranks[column] = rank.tolist()
+        return ranks
 
 
 def number(value: float) -> float | str:

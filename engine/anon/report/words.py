@@ -1,83 +1,136 @@
-"""A run or a check in words and tables, for a person at a terminal."""
+"""A run or a check in words and tables, for a person at a terminal: the last step of the way of the data (config ->
+source -> cube -> search -> release -> verify -> report)."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
-from rich.panel import Panel
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 WORST = 6  # (value, point) pairs that are shown
+BAR = 20  # characters of a full bar
 
 
 def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places: dict[str, str]) -> None:
     """Prints what holds, how close it is, what was lost and where things are."""
-    console.print(_headline(facts, bool(places)))
-    console.print(_criteria(facts))
-    if points := _points(facts):
-        console.print(points)
+    _headline(console, facts, bool(places))
+    _section(console, "What is promised", _criteria(facts))
+    points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
+    if points:
+        _section(console, _points_title(points, facts["safe"]), _points(points))
     if "loss" in report:
-        console.print(_loss(report["loss"]))
-    console.print(_risk(facts))
+        _section(console, "What was lost (0% is as in the source, 100% is nothing left)", _loss(report["loss"]))
+    _section(console, "What is left to risk", _risk(facts))
     for warning in facts["warnings"]:
-        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"))
+    if report.get("individual") == "row":
+        console.print("every row was counted as another person (individual: row)", highlight=False)
+    width = max((len(name.strip()) for name in places), default=0)
     for name, place in places.items():
-        console.print(f"[bold]{name}[/bold] {place}", soft_wrap=True)
+        console.print(Text.assemble((f"{name.strip():{width}}", "bold"), "  ", _near(place)), soft_wrap=True)
 
 
-def _headline(facts: dict[str, Any], written: bool) -> Panel:
-    rows, groups = facts["rows"], facts["groups"]
-    smallest = round(1 / facts["risk"]["highest"])
-    size = f"{rows:,} rows in {groups:,} groups, smallest {smallest:,}, mean {rows / groups:,.1f}"
-    if facts["safe"]:
-        word = "The release was written, verified and holds." if written else "The table is safe."
-        return Panel(Group(Text(word, style="bold green"), Text(size)), expand=False)
-    return Panel(Group(Text("The table is not safe.", style="bold red"), Text(size)), expand=False)
+def _section(console: Console, title: str, content: Table) -> None:
+    console.print(Text(title, style="bold"))
+    console.print(Padding(content, (0, 0, 1, 2)))
 
 
-def _criteria(facts: dict[str, Any]) -> Table:
-    table = Table("criterion", "holds", "found", "asked", "worst group", title="What is promised", title_justify="left")
-    for entry in facts["criteria"]:
-        holds = "[green]yes[/green]" if entry["safe"] else "[red]no[/red]"
-        sign = "< " if entry["name"] == "skyline" else ">= "
-        about = f" ({entry['sensitive']})" if "sensitive" in entry else ""
-        bound = "per value" if entry["name"] == "skyline" else f"{sign}{entry['bound']:g}"
-        table.add_row(entry["name"] + about, holds, f"{entry['figure']:.4g}", bound, f"{entry['worst_group']:,}")
+def _table(*columns: str, text: int = 1) -> Table:
+    """A table whose first columns are text, and the others numbers."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False, header_style="dim")
+    for index, name in enumerate(columns):
+        table.add_column(name, justify="left" if index < text else "right", no_wrap=index >= text, overflow="fold")
     return table
 
 
-def _points(facts: dict[str, Any]) -> Table | None:
-    points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
-    if not points:
-        return None
-    points.sort(key=lambda point: (point["safe"], point["c"] - point["breach"]))
-    more = f"; {len(points) - WORST:,} more hold with a wider margin" if len(points) > WORST and facts["safe"] else ""
-    table = Table(
-        "value", "l", "k", "m", "breach", "below", title=f"Closest to their bound{more}", title_justify="left"
-    )
-    for p in points[:WORST]:
+def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
+    rows, groups = facts["rows"], facts["groups"]
+    smallest = round(1 / facts["risk"]["highest"])
+    if not facts["safe"]:
+        said = Text("The table is not safe.", style="bold red")
+    elif written:
+        said = Text("The release is written and verified: every criterion holds.", style="bold green")
+    else:
+        said = Text("The table is safe: every criterion holds.", style="bold green")
+    console.print(said)
+    console.print(f"{_counted(rows, 'row')} in {_counted(groups, 'group')}; the smallest has {smallest:,}, "
+                  f"the mean is {rows / groups:,.1f}\n", highlight=False)  # fmt: skip
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def _criteria(facts: dict[str, Any]) -> Table:
+    table = _table("criterion", "holds", "found", "asked", "worst group", text=2)
+    for entry in facts["criteria"]:
+        holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
+        about = f" ({entry['sensitive']})" if "sensitive" in entry else ""
+        found, worst = _number(entry["figure"]), f"#{entry['worst_group']:,}"
+        table.add_row(Text(entry["name"] + about), holds, found, _asked(entry), worst)
+    return table
+
+
+def _asked(entry: dict[str, Any]) -> str:
+    """The bound; a skyline has one for each value and point."""
+    if entry["name"] != "skyline":
+        return f">= {_number(entry['bound'])}"
+    bounds = {point["c"] for point in entry.get("points", [])}
+    return f"< {_number(bounds.pop())}" if len(bounds) == 1 else "see below"
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+
+
+def _points_title(points: list[dict[str, Any]], safe: bool) -> str:
+    if not safe:
+        failed = sum(not point["safe"] for point in points)
+        return f"Worst against the bound ({failed:,} of {len(points):,} fail)"
+    more = f" ({len(points) - WORST:,} more are further from it)" if len(points) > WORST else ""
+    return f"Closest to the bound{more}"
+
+
+def _points(points: list[dict[str, Any]]) -> Table:
+    worst = sorted(points, key=lambda point: (point["safe"], point["c"] - point["breach"]))
+    table = _table("value", "l", "k", "m", "breach", "below")
+    for p in worst[:WORST]:
+        knowledge = (f"{p[name]:,}" for name in ("l", "k", "m"))
         style = None if p["safe"] else "red"
-        table.add_row(
-            p["value"], str(p["l"]), str(p["k"]), str(p["m"]), f"{p['breach']:.4f}", f"{p['c']:g}", style=style
-        )
+        table.add_row(Text(p["value"]), *knowledge, f"{p['breach']:.4f}", _number(p["c"]), style=style)
     return table
 
 
 def _loss(loss: dict[str, float]) -> Table:
-    table = Table(
-        "column", "lost", "", title="What was lost (0% as in the source, 100% suppressed)", title_justify="left"
-    )
+    table = _table("column", "lost", "")
+    table.columns[2].justify = "left"
     for column, share in loss.items():
-        table.add_row(column, f"{share:.1%}", "█" * round(share * 20))
+        table.add_row(Text(column), f"{share:.1%}", "█" * round(share * BAR))
     return table
 
 
-def _risk(facts: dict[str, Any]) -> Text:
+def _risk(facts: dict[str, Any]) -> Table:
     risk = facts["risk"]
-    words = [f"re-identification risk at most {risk['highest']:.2%}, {risk['mean']:.2%} on average"]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    table.add_row(f"{risk['highest']:.2%}", f"highest risk to be recognized; {risk['mean']:.2%} on average")
     if risk["unique_before"] is not None:
-        words.append(f"{risk['unique_before']:,} individuals were unique before")
-    words.append(f"{risk['homogeneous_rows']:,} rows in homogeneous groups")
-    return Text("; ".join(words))
+        table.add_row(f"{risk['unique_before']:,}", "were unique in the source")
+    table.add_row(f"{risk['under_5']:,}", "are in groups of fewer than 5")
+    table.add_row(f"{risk['homogeneous_rows']:,}", "are in groups where all have the same sensitive value")
+    for column, kept in facts["with_kept"].items():
+        said = f"are alone in their group for who knows {column} too"
+        table.add_row(f"{kept['unique_share']:.1%}", Text(said))
+    return table
+
+
+def _near(place: str) -> str:
+    """A path as seen from the working directory, where it lies inside."""
+    path = Path(place)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else place

@@ -1,0 +1,182 @@
+"""Where a run writes and how that becomes visible, around the way of the data (config -> source -> cube -> search ->
+release -> verify -> report): everything is written into private folders beside its place, and renamed into it when the
+written files have passed verification. Until then nothing of a run can be seen, and a run that fails leaves nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from anon.config import Config, redact
+from anon.database import translated
+from anon.errors import ConfigError, Problem, ResourceError
+from anon.recoding import Recoding
+from anon.source import Source
+
+MANIFEST = 1  # version of manifest.json
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Folders of a run under way, beside the places they will be renamed to."""
+
+    spill: Path
+    release: Path
+    run: Path
+    run_id: str
+
+
+@contextmanager
+def workspace(config: Config) -> Iterator[Workspace]:
+    """Private folders for one run, removed whatever happens."""
+    run_id = uuid.uuid4().hex[:12]
+    temp = config.limits.temp
+    places = (
+        ("limits.temp", "spill", temp) if temp else ("release.run", "spill", config.release.run.parent),
+        ("release.path", "release", config.release.path.parent),
+        ("release.run", "run", config.release.run.parent),
+    )
+    made: list[Path] = []
+    try:
+        for field, word, place in places:
+            made.append(_private_folder(place / f".anon-{word}-{run_id}", field))
+        yield Workspace(made[0], made[1], made[2], run_id)
+    finally:
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def scratch(config: Config) -> Iterator[Path]:
+    """A private folder for what a check spills."""
+    folder = _private_folder((config.limits.temp or Path(gettempdir())) / f"anon-{uuid.uuid4().hex}", "limits.temp")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _private_folder(folder: Path, field: str) -> Path:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        found = f"a place that cannot be written ({error.strerror})"
+        raise ConfigError.at(field, found, "one in a folder that can") from error
+    return folder
+
+
+def check_places(config: Config, overwrite: bool) -> None:
+    """A release is replaced only when told to, and only what an earlier run left is ever replaced."""
+    problems = []
+    for name, mark in (("path", "datapackage.json"), ("run", "manifest.json")):
+        place: Path = getattr(config.release, name)
+        shown = redact(str(place), config.secrets)
+        if not place.exists() and not place.is_symlink():
+            continue
+        if place.is_symlink() or not place.is_dir() or (any(place.iterdir()) and not (place / mark).is_file()):
+            expected = "a new folder, or one of an earlier run"
+            problems.append(Problem(f"release.{name}", f"{shown}, which no run wrote", expected))
+        elif not overwrite and any(place.iterdir()):
+            problems.append(Problem(f"release.{name}", f"{shown}, which exists", "a new folder", "or say --overwrite"))
+    if problems:
+        raise ConfigError(problems)
+
+
+def write_run(
+    work: Workspace, config: Config, source: Source, recoding: Recoding, report: dict[str, Any], began: float
+) -> None:
+    """Fills the run folder, which stays in the house: manifest, recoding and report."""
+    manifest = {
+        "version": MANIFEST,
+        "run": work.run_id,
+        "anon": version("anon-engine"),
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "config": config.original,
+        "config_sha256": config.digest,
+        "source": [{"file": redact(name, config.secrets), "bytes": size} for name, size, _ in source.files],
+        "rows": source.rows,
+        "rows_dropped": source.dropped,
+        "release": {file.name: _sha256(file) for file in sorted(work.release.iterdir())},
+    }
+    with translated("writing the run folder"):
+        recoding.write(work.run / "recoding.json")
+        for name, content in (("manifest.json", manifest), ("report.json", report)):
+            text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            (work.run / name).write_text(text, encoding="utf-8")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def publish(work: Workspace, config: Config, overwrite: bool) -> None:
+    """Puts the run folder and then, as the last step, the release in place: both or neither. What stood there before is
+    afterwards in the workspace, and goes with it."""
+    check_places(config, overwrite)  # again: the run took its time, and others may have written there
+    try:
+        _flush(work.run)
+        _flush(work.release)
+        work.release.chmod(0o777 & ~_umask())
+        _swap(work.run, config.release.run)
+        try:
+            _swap(work.release, config.release.path)
+        except BaseException:
+            _swap(config.release.run, work.run)
+            raise
+    except OSError as error:
+        raise ResourceError(f"publishing: {error.strerror}; nothing was published") from error
+
+
+def _flush(folder: Path) -> None:
+    """Brings the files to the disk, so that no crash leaves a folder in place that is not whole."""
+    for path in (*folder.iterdir(), folder):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def _swap(folder: Path, place: Path) -> None:
+    """Renames a folder to its place; a folder that stands there takes its name, in one step where the system can."""
+    if not place.exists():
+        folder.rename(place)
+    elif not _exchange(folder, place):
+        aside = folder.with_name(f"{folder.name}-aside")
+        place.rename(aside)
+        try:
+            folder.rename(place)
+        except BaseException:
+            aside.rename(place)
+            raise
+        aside.rename(folder)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Linux's renameat2 with RENAME_EXCHANGE; False where the system or the file system does not have it."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, exchange = -100, 2
+    return bool(call(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0)

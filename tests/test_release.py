@@ -1,0 +1,363 @@
+"""The release as its readers meet it: rows, order, labels, bytes, files and their description."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anon import cube, pipeline, release
+from anon.errors import SourceError
+from anon.recoding import ColumnLabels
+from anon.source import Source
+from tests import helpers_release as helpers
+from tests.helpers_release import KEEP, QUASI_IDENTIFIERS, SENSITIVE, as_table, config, random_rows, released, run
+
+NAMES = [*QUASI_IDENTIFIERS, *SENSITIVE, *KEEP]
+TINY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def files(folder: Path) -> dict[str, str]:
+    """The digests of everything whose bytes are promised."""
+    paths = [*(folder / "out").iterdir(), folder / "out-run" / "recoding.json"]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+# Rows and labels
+
+
+@TINY
+@given(seed=st.integers(0, 10**6), count=st.integers(3, 90))
+def test_rows_are_published_in_canonical_order(tmp_path: Path, seed: int, count: int) -> None:
+    run(tmp_path, random_rows(seed, count))
+    rows = released(tmp_path)
+    key = helpers.canonical_key(NAMES)
+    assert list(rows[0]) == NAMES
+    assert [key(row) for row in rows] == sorted(key(row) for row in rows)
+
+
+@TINY
+@given(seed=st.integers(0, 10**6), count=st.integers(3, 90))
+def test_the_release_is_the_source_with_labels_that_contain_each_value(tmp_path: Path, seed: int, count: int) -> None:
+    source = random_rows(seed, count)
+    run(tmp_path, source)
+    rows, read = released(tmp_path), helpers.grammar(source)
+    labels = sorted({tuple(row[name] for name in QUASI_IDENTIFIERS) for row in rows}, key=str)
+    expected = []
+    for row in as_table(source).to_pylist():
+        mine = [
+            label
+            for label in labels
+            if all(read[n].contains(word, helpers.clean(row[n])) for n, word in zip(QUASI_IDENTIFIERS, label))
+        ]
+        assert len(mine) == 1, "the labels of groups must not overlap"
+        expected.append(dict(zip(QUASI_IDENTIFIERS, mine[0])) | {name: row[name] for name in (*SENSITIVE, *KEEP)})
+    assert helpers.counted(rows, NAMES) == helpers.counted(expected, NAMES)
+
+
+@TINY
+@given(seed=st.integers(0, 10**6))
+def test_labels_tile_the_domain_so_they_are_not_the_extremes_of_members(tmp_path: Path, seed: int) -> None:
+    source, free = random_rows(seed, 60), ["age", "score", "born", "seen", "city"]
+    run(tmp_path, source, columns__quasi_identifiers={name: {} for name in free})
+    read, rng = helpers.grammar(source), random.Random(seed)
+    labels = {tuple(row[name] for name in free) for row in released(tmp_path)}
+    domains = [sorted({helpers.clean(row[name]) for row in source}, key=str) for name in free]
+    for _ in range(300):
+        point = [rng.choice(domain) for domain in domains]
+        holders = [
+            label for label in labels if all(read[n].contains(word, v) for n, word, v in zip(free, label, point))
+        ]
+        assert len(holders) == 1
+
+
+def test_bounds_of_a_cell_are_not_moved_by_its_members(tmp_path: Path) -> None:
+    """Men are 10 to 12 and 40 to 42, women 10 to 45: after the cut by age each group keeps the cell of the cut."""
+    rows = [{"age": age, "sex": "f", "d": "a"} for age in range(10, 46)]
+    rows += [{"age": age, "sex": "m", "d": "a"} for age in (10, 11, 12, 40, 41, 42)]
+    columns = {"individual": "row", "quasi_identifiers": {"age": {}, "sex": {"suppress": True}}, "sensitive": ["d"]}
+    run(tmp_path, pa.Table.from_pylist(rows), columns=columns)
+    men = {row["age"] for row in released(tmp_path) if row["sex"] == "m"}
+    low, high = sorted(men)
+    assert low.startswith("<=") and int(low[2:]) > 12
+    assert high.startswith(">=") and int(high[2:]) < 40
+
+
+def test_without_kept_columns_the_rows_are_the_same_in_the_same_order(tmp_path: Path) -> None:
+    source = random_rows(5, 200)
+    run(tmp_path, source)
+    kept = [{name: row[name] for name in (*QUASI_IDENTIFIERS, *SENSITIVE)} for row in released(tmp_path)]
+    run(tmp_path, source, columns__keep=[])
+    assert released(tmp_path) == kept
+
+
+def test_rows_dropped_for_their_nulls_are_absent(tmp_path: Path) -> None:
+    source = random_rows(6, 120)
+    run(tmp_path, source, nulls={"quasi_identifiers": "drop", "sensitive": "drop"})
+    full = [r for r in source if all(helpers.clean(r[n]) is not None for n in (*QUASI_IDENTIFIERS, *SENSITIVE))]
+    assert len(released(tmp_path)) == len(full) > 0
+
+
+# Bytes
+
+
+@TINY
+@given(seed=st.integers(0, 10**6), data=st.data())
+def test_bytes_do_not_depend_on_order_layout_batches_or_threads(tmp_path: Path, seed: int, data: Any) -> None:
+    source = random_rows(seed, 60)
+    run(tmp_path, source)
+    before = files(tmp_path)
+    shuffled = as_table(data.draw(st.permutations(source)))
+    parts = data.draw(st.integers(1, 4))
+    folder = tmp_path / f"parts-{data.draw(st.integers(0, 10**9))}"
+    folder.mkdir(exist_ok=True)
+    for part in range(parts):
+        piece = shuffled.slice(part * 60 // parts, (part + 1) * 60 // parts - part * 60 // parts)
+        pq.write_table(piece, folder / f"{parts}-{part}.parquet", row_group_size=data.draw(st.integers(1, 30)))
+    size, original = data.draw(st.integers(1, 70)), Source.batches
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Source, "batches", lambda self, columns: original(self, columns, size))
+        threads = data.draw(st.integers(1, 3))
+        given_config = config(tmp_path, source={"path": f"{folder}/{parts}-*.parquet"}, limits__threads=threads)
+        pipeline.run(given_config, None, pipeline.Options(overwrite=True))
+    assert files(tmp_path) == before
+
+
+@pytest.fixture(scope="module")
+def large() -> pa.Table:
+    """Rows for three row groups of the release."""
+    rng, count = np.random.default_rng(7), 300_000
+    return pa.table(
+        {
+            "age": rng.integers(0, 60, count),
+            "sex": rng.choice(np.array(["f", "m"]), count),
+            "zip": rng.choice(np.array([f"{n:03d}" for n in range(40)]), count),
+            "disease": rng.choice(np.array(["flu", "HIV", "ok", "cold"]), count, p=[0.3, 0.1, 0.3, 0.3]),
+            "hours": rng.integers(0, 1_000_000, count),
+        }
+    )
+
+
+@pytest.mark.parametrize("keep", [[], ["hours"]])
+def test_large_tables_have_the_same_bytes_whatever_the_limits(tmp_path: Path, large: pa.Table, keep: list[str]) -> None:
+    columns = {
+        "individual": "row",
+        "quasi_identifiers": {"age": {}, "sex": {"suppress": True}, "zip": {"digits": 3}},
+        "sensitive": ["disease"],
+        "keep": keep,
+    }
+    seen = []
+    order = np.random.default_rng(1).permutation(len(large))
+    for table, threads, memory in ((large, 2, "2GB"), (large.take(order), 1, "400MB"), (large, 3, "500MB")):
+        run(tmp_path, table, columns=columns, privacy=[{"k_anonymity": {"k": 50}}],
+            limits={"threads": threads, "memory": memory})  # fmt: skip
+        seen.append(files(tmp_path))
+    assert seen[0] == seen[1] == seen[2]
+    parquet = pq.ParquetFile(tmp_path / "out" / "release.parquet")
+    sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
+    assert sizes == [release.ROW_GROUP, release.ROW_GROUP, len(large) - 2 * release.ROW_GROUP]
+
+
+# What must not be in the files
+
+
+def test_the_bytes_hold_no_value_that_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row groups of 16 rows, so that a dictionary of the whole table would show in each of them."""
+    monkeypatch.setattr(release, "COMPRESSION", "none")
+    monkeypatch.setattr(release, "ROW_GROUP", 16)
+    rows = [
+        {
+            "name": f"IDENTIFIER-{i}",
+            "town": f"TOWN-{i:03d}",
+            "age": 1000 + 7 * (i % 100),
+            "d": f"value-{i % 4}" if i else None,
+            "note": f"note-{i:03d}",
+            "other": f"UNNAMED-{i}",
+        }
+        for i in range(100)
+    ]
+    rows[0]["note"] = "ROW-THAT-IS-DROPPED"
+    columns = {
+        "identifiers": ["name"],
+        "individual": "row",
+        "quasi_identifiers": {"town": {"suppress": True}, "age": {}},
+        "sensitive": ["d"],
+        "keep": ["note"],
+    }
+    run(tmp_path, pa.Table.from_pylist(rows), columns=columns, nulls={"sensitive": "drop"},
+        privacy=[{"k_anonymity": {"k": 20}}])  # fmt: skip
+    path = tmp_path / "out" / "release.parquet"
+    content = path.read_bytes()
+    assert b"note-042" in content and b"value-3" in content, "the file is not compressed"
+    for marker in (b"IDENTIFIER", b"TOWN", b"UNNAMED", b"DROPPED", b"source.parquet", str(tmp_path).encode()):
+        assert marker not in content
+        assert marker not in (tmp_path / "out" / "datapackage.json").read_bytes()
+    labels = {row["age"] for row in released(tmp_path)}
+    shown = {word.strip("<>=") for label in labels for word in label.split("-")}
+    hidden = {str(row["age"]) for row in rows} - shown
+    assert hidden and not [word for word in hidden if word.encode() in content]
+    parquet = pq.ParquetFile(path)
+    for index in range(parquet.metadata.num_row_groups):
+        own = {row["note"] for row in parquet.read_row_group(index).to_pylist()}
+        column = parquet.metadata.row_group(index).column(3)
+        start = column.dictionary_page_offset or column.data_page_offset
+        chunk = content[start : start + column.total_compressed_size]
+        others = {row["note"] for row in rows} - own
+        assert not [note for note in others if note.encode() in chunk]
+
+
+def test_files_carry_no_metadata(tmp_path: Path) -> None:
+    run(tmp_path, as_table(random_rows(8, 80)).replace_schema_metadata({"origin": "ward 7"}))
+    parquet = pq.ParquetFile(tmp_path / "out" / "release.parquet")
+    assert parquet.metadata.metadata is None
+    assert parquet.schema_arrow.metadata is None
+    assert parquet.metadata.num_columns == len(NAMES)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["datapackage.json", "release.parquet"]
+
+
+# Types
+
+
+KEPT_TYPES: dict[str, pa.Array] = {
+    "whole": pa.array([-5, None, 3], pa.int8()),
+    "unsigned": pa.array([5, None, 2**62], pa.uint64()),
+    "number": pa.array([math.nan, None, -0.0], pa.float32()),
+    "infinite": pa.array([math.inf, -math.inf, 1e300], pa.float64()),
+    "decimal": pa.array([None, "1.50", "-99999999999999999999.125"], pa.string()).cast(pa.decimal128(38, 3)),
+    "truth": pa.array([True, None, False]),
+    "day": pa.array([dt.date(1, 1, 1), None, dt.date(2024, 2, 29)]),
+    "second": pa.array([dt.datetime(2024, 1, 1), None, dt.datetime(1969, 1, 1)], pa.timestamp("s")),
+    "milli": pa.array([dt.datetime(2024, 1, 1), None, dt.datetime(1969, 1, 1)], pa.timestamp("ms")),
+    "micro": pa.array([dt.datetime(2024, 1, 1, 0, 0, 0, 1), None, dt.datetime(1969, 1, 1)], pa.timestamp("us")),
+    "nano": pa.array([1000, None, -1000], pa.timestamp("ns")),
+    "zoned": pa.array([dt.datetime(2024, 1, 1), None, dt.datetime(1969, 1, 1)], pa.timestamp("us", "Europe/Zurich")),
+    "text": pa.array(["", None, 'a,"b"\n']),
+    "category": pa.array(["x", None, "y"]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+@pytest.mark.parametrize("name", KEPT_TYPES)
+def test_kept_columns_of_every_type_pass_verification(tmp_path: Path, name: str, format: str) -> None:
+    table = pa.table({"age": [1, 2, 3, 1, 2, 3], "kept": pa.concat_arrays([KEPT_TYPES[name]] * 2)})
+    columns = {"individual": "row", "quasi_identifiers": {"age": {}}, "keep": ["kept"]}
+    assert run(tmp_path, table, columns=columns, release__format=format).safe
+    if format == "parquet":
+        published = helpers.counted(released(tmp_path), ["kept"])
+        assert published == helpers.counted(table.select(["kept"]).to_pylist(), ["kept"])
+
+
+# CSV
+
+
+@TINY
+@given(seed=st.integers(0, 10**6))
+def test_csv_has_the_same_rows_in_the_same_order(tmp_path: Path, seed: int) -> None:
+    source = random_rows(seed, 40)
+    run(tmp_path, source)
+    expected = pq.ParquetFile(tmp_path / "out" / "release.parquet").read()
+    run(tmp_path, source, release__format="csv")
+    path = tmp_path / "out" / "release.csv"
+    labels = {name: pa.string() for name in QUASI_IDENTIFIERS}
+    types = labels | {name: expected.schema.field(name).type for name in (*SENSITIVE, *KEEP)}
+    read = pyarrow.csv.read_csv(
+        path,
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+    rows = [{n: helpers.comparable(v) for n, v in row.items()} for row in read.to_pylist()]
+    assert rows == [{n: helpers.comparable(v) for n, v in row.items()} for row in expected.to_pylist()]
+    assert {"", None} <= {row["note"] for row in rows} or len({row["note"] for row in rows}) < len(helpers.NOTES)
+
+
+# The description
+
+
+def test_datapackage_describes_the_columns_in_order_and_the_criteria_exactly(tmp_path: Path) -> None:
+    privacy = [
+        {"k_anonymity": {"k": 3}},
+        {
+            "skyline": {
+                "sensitive": "disease",
+                "points": [{"l": 0, "k": 0, "m": 0, "c": 1}],
+                "values": {"HIV": "exempt"},
+            }
+        },
+    ]
+    for format in ("parquet", "csv"):
+        run(tmp_path, random_rows(11, 120), privacy=privacy, release__format=format)
+        package = json.loads((tmp_path / "out" / "datapackage.json").read_text())
+        resource = package["resources"][0]
+        types = ["string"] * 7 + ["string", "integer", "number", "number", "string", "datetime"]
+        assert [(field["name"], field["type"]) for field in resource["schema"]["fields"]] == list(zip(NAMES, types))
+        assert resource["path"] == f"release.{format}"
+        assert package["criteria"] == privacy
+        assert resource["rows"] == 120
+        del package["labels"]  # its examples have dates
+        for word in (str(tmp_path), "sha256", "202", "source.parquet", "IDENTIFIER"):
+            assert word not in json.dumps(package)
+
+
+def test_datapackage_names_the_levels_in_use(tmp_path: Path) -> None:
+    rows = [{"zip": f"{i % 2}{i % 4}", "sex": "fm"[i % 2], "d": "x"} for i in range(40)]
+    columns = {
+        "individual": "row",
+        "quasi_identifiers": {"zip": {"digits": 2}, "sex": {"suppress": True}},
+        "sensitive": ["d"],
+    }
+    run(tmp_path, pa.Table.from_pylist(rows), columns=columns, privacy=[{"k_anonymity": {"k": 20}}])
+    cells = json.loads((tmp_path / "out" / "datapackage.json").read_text())["cells"]
+    published = {name: {row[name] for row in released(tmp_path)} for name in ("zip", "sex")}
+    assert cells["sex"]["levels"] == ([0] if published["sex"] == {"f", "m"} else [1])
+    level = {"*": 2} | {f"{n}*": 1 for n in range(2)}
+    assert cells["zip"]["levels"] == sorted({level.get(label, 0) for label in published["zip"]})
+    assert cells["zip"]["labels"] == len(published["zip"])
+
+
+# Failures under way
+
+
+@pytest.mark.parametrize("failure", [SourceError("new values appeared"), KeyboardInterrupt()])
+def test_a_failure_of_the_second_pass_is_told_as_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    def encoded(*arguments: Any) -> Any:
+        raise failure
+        yield
+
+    monkeypatch.setattr(release, "encoded", encoded)
+    with pytest.raises(type(failure)) as caught:
+        run(tmp_path, random_rows(1, 30))
+    assert caught.value is failure
+
+
+def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fewer(*arguments: Any) -> Any:
+        for batch, codes in cube.encoded(*arguments):
+            yield batch.slice(1), codes[1:]
+
+    monkeypatch.setattr(release, "encoded", fewer)
+    with pytest.raises(SourceError, match="changed between two passes"):
+        run(tmp_path, random_rows(1, 30))
+    assert not (tmp_path / "out").exists()
+
+
+def test_labels_of_a_row_group_are_a_dictionary_of_its_own() -> None:
+    labels = ColumnLabels([None, "1-2", "3-4", ">=5"], np.array([3, 0, 1, 2]))
+    array = release._label_array(labels, np.array([0, 0, 1, 3], np.uint32))
+    assert array.dictionary.to_pylist() == ["3-4", ">=5"]
+    assert array.to_pylist() == [">=5", ">=5", None, "3-4"]
