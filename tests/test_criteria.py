@@ -57,6 +57,56 @@ def test_breach_equals_all_reconstructions_and_groundings_on_thousands_of_tiny_r
     assert informative > 300
 
 
+@pytest.mark.parametrize("kind", ["set", "multiset"])
+def test_breach_of_several_values_per_individual_equals_all_worlds(kind: str) -> None:
+    rng = random.Random(41)
+    informative = 0
+    for _ in range(1_500):
+        release = [some_group(rng, kind) for _ in range(rng.randint(1, 2))]
+        amount = rng.choice([0, 0, 1, 2]), rng.choice([0, 0, 1]), rng.choice([0, 1, 2])
+        criterion = Skyline("s", [[Point(*amount, Fraction(1))], [], []], multiplicity=kind)
+        verdict = criterion.verdict(criterion.state(occurrences(release)))
+        truth = worlds.worst_case(worlds.many_worlds(release, kind), worlds.MANY, "a", amount)
+        assert verdict.figure == pytest.approx(float(truth), abs=1e-11), (release, amount)
+        assert verdict.safe == (truth < 1)
+        informative += 0 < truth < 1
+    assert informative > 300
+
+
+def some_group(rng: random.Random, kind: str) -> tuple[int, str]:
+    """People and their values: at most four of each."""
+    people = rng.randint(1, 4)
+    most = people if kind == "set" else 3
+    counts = [rng.randint(0, min(most, 2)), rng.randint(0, min(most, 2)), rng.randint(0, 1)]
+    return people, "".join(value * count for value, count in zip("abc", counts))
+
+
+def occurrences(release: list[tuple[int, str]]) -> Groups:
+    dense = Groups.dense(np.array([[held.count(value) for value in "abc"] for _, held in release], np.int64))
+    return Groups(np.array([people for people, _ in release]), dense.start, dense.value, dense.count)
+
+
+@pytest.mark.parametrize(
+    ("kind", "apart", "amount"),
+    [("set", [(1, "bc"), (2, "a")], (2, 0, 0)), ("multiset", [(1, "bb"), (2, "a")], (1, 0, 0))],
+)
+def test_merging_groups_of_several_values_may_raise_the_breach(kind: str, apart: Any, amount: Any) -> None:
+    criterion = Skyline("s", [[Point(*amount, Fraction(1))], [], []], multiplicity=kind)
+    assert not criterion.monotone
+    merged = [(sum(people for people, _ in apart), "".join(held for _, held in apart))]
+    figures = [criterion.verdict(criterion.state(occurrences(release))).figure for release in (apart, merged)]
+    assert figures == [pytest.approx(1 / 2), pytest.approx(9 / 17)]
+
+
+def test_powers_beyond_a_million_bits_are_close_enough_to_decide() -> None:
+    from anon.criteria.skyline import power
+
+    assert (
+        abs(power(Fraction(999_999, 1_000_000), 2_000_000) - power(Fraction(999_999, 1_000_000), 1_000_000) ** 2)
+        < 1e-80
+    )
+
+
 @settings(max_examples=500, deadline=None)
 @given(releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=3))
 def test_verdict_and_figures_are_those_of_the_exact_closed_form(release: Release, asked: list[Any]) -> None:

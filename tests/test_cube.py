@@ -219,6 +219,7 @@ def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:
                 child = next(child for child in children if child["label"] in above)
             labels[node["column"]] = child["label"]
             node = child
+        labels |= node["labels"]
         group = recoding.assign(np.array([codes], np.uint16))[0]
         assert node["group"] == group
         assert list(labels.values()) == [c.labels[c.of_group[group]] for c in recoding.labels]

@@ -308,7 +308,7 @@ def test_cut_away_from_the_median_is_taken_where_the_median_is_unsafe() -> None:
 def test_hierarchy_splits_whole_into_its_children_that_hold_someone() -> None:
     column = Hierarchy(((0, 1), (2, (3, 4)), 5))
     leaves = partition(one_column([0, 0, 3, 4, 4, 3]), [column], at_least(2))
-    assert leaves == [(((0, 1),), [0, 1]), (((3, 3),), [2, 5]), (((4, 4),), [3, 4])]
+    assert leaves == [(((0, 0),), [0, 1]), (((3, 3),), [2, 5]), (((4, 4),), [3, 4])]
 
 
 def test_hierarchy_that_cannot_split_whole_stays_whole() -> None:

@@ -90,10 +90,10 @@ class Domain:
 
     @cached_property
     def _node_labels(self) -> dict[tuple[int, int], str | None]:
-        """Labels of tree nodes by code range; of nodes with the same range the highest, which a split arrives at."""
+        """Labels of tree nodes by code range; of nodes with the same range the lowest."""
         tree = self.tree
         assert tree is not None
-        order = np.argsort(tree.level, kind="stable")
+        order = np.argsort(-tree.level, kind="stable")
         return {(int(tree.low[i]), int(tree.high[i])): tree.label[i] for i in order}
 
     def _values_label(self, low: int, high: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,30 +86,38 @@ class Recoding:
             "columns": [_column_facts(domain) for domain in self.domains],
         }
         with path.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "nodes": [\n')
-            file.write(",\n".join(json.dumps(node, ensure_ascii=False) for node in self._nodes()))
+            file.write(_json(head)[:-1] + ', "nodes": [\n')
+            for number, line in enumerate(self._nodes()):
+                file.write(line if number == 0 else f",\n{line}")
             file.write("\n]}\n")
 
-    def _nodes(self) -> Iterator[dict[str, Any]]:
-        """Nodes in the order of their numbers; each but the root has the label of its cell in its parent's column."""
-        parent_column = np.full(len(self.column), -1)
-        for i, j in enumerate(self.column.tolist()):
-            if j >= 0:
-                parent_column[self.child[i] : self.child[i] + self.cut_start[i + 1] - self.cut_start[i] + 1] = j
-        for i, j in enumerate(self.column.tolist()):
-            node: dict[str, Any] = {}
-            if i:
-                node["label"] = self.domains[parent_column[i]].label(int(self.own_low[i]), int(self.own_high[i]))
+    def _nodes(self) -> Iterator[str]:
+        """Nodes in the order of their numbers. Each but the root has the label of its cell in its parent's column; a
+        group also has those of its hierarchy columns, which are narrowed to the node that covers it."""
+        cuts, columns, children = np.diff(self.cut_start), self.column.tolist(), self.child.tolist()
+        parent_column = np.full(len(columns), -1)
+        split = np.flatnonzero(self.column >= 0)
+        parent_column[1:] = np.repeat(self.column[split], cuts[split] + 1)
+        label = [cache(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains]
+        names = [_json(domain.column) for domain in self.domains]
+        narrowed = [(j, names[j]) for j, domain in enumerate(self.domains) if domain.tree is not None]
+        own = zip(parent_column.tolist(), self.own_low.tolist(), self.own_high.tolist())
+        for i, (above, low, high) in enumerate(own):
+            start = f'"label": {label[above](low, high)}, ' if i else ""
+            j, child = columns[i], children[i]
             if j < 0:
-                group = int(self.child[i])
-                yield node | {"group": group, "people": int(self.people[group])}
+                low_codes, high_codes = self.low[child].tolist(), self.high[child].tolist()
+                own_labels = ", ".join(f"{name}: {label[at](low_codes[at], high_codes[at])}" for at, name in narrowed)
+                yield f'{{{start}"group": {child}, "people": {self.people[child]}, "labels": {{{own_labels}}}}}'
                 continue
-            cuts = self.cut[self.cut_start[i] : self.cut_start[i + 1]].tolist()
-            node["column"] = self.domains[j].column
-            if self.domains[j].tree is None:
-                node["cut"] = self.domains[j].texts[cuts[0]]
-            node["children"] = list(range(int(self.child[i]), int(self.child[i]) + len(cuts) + 1))
-            yield node
+            cut = self.domains[j].texts[self.cut[self.cut_start[i]]]
+            where = "" if self.domains[j].tree is not None else f'"cut": {_json(cut)}, '
+            listed = list(range(child, child + int(cuts[i]) + 1))
+            yield f'{{{start}"column": {names[j]}, {where}"children": {listed}}}'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _column_facts(domain: Domain) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 # mypy: disable-error-code="no-untyped-def,misc"
 from __future__ import annotations
 
+import math
+
 import numba as nb
 import numpy as np
 
@@ -11,15 +13,38 @@ _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _IN2 = nb.types.Array(nb.int64, 2, "C", readonly=True)
 
 
-@nb.njit(nb.float64(_I, _I, _I, _I), cache=True, nogil=True)
-def target(n, s, top, k):
-    """T of the skyline paper; s > 0."""
-    return max(n - s - top - k, 0) / s
+SINGLE, SET, MULTISET = 0, 1, 2
 
 
-@nb.njit(nb.float64(_I, _I, _I, _I), cache=True, nogil=True)
-def family(n, s, m, k):
-    """V of the skyline paper; s > 0."""
+@nb.njit(nb.float64(_I, _I, _I, _I, _I, _IN), cache=True, nogil=True)
+def target(kind, n, s, k, l, others):
+    """T of the skyline paper for s > 0; `others` starts with the l largest counts of other values."""
+    if kind == SINGLE:
+        left = n - s - k
+        for i in range(l):
+            left -= others[i]
+        return max(left, 0) / s
+    if kind == SET:
+        ratio = max(n - s - k, 0) / s
+        for i in range(l):
+            ratio *= (n - others[i]) / n
+        return ratio
+    if n - k - 1 <= 0:
+        return 0.0
+    nobody = s * math.log1p(-1.0 / (n - k))
+    known = 0
+    for i in range(l):
+        known += others[i]
+    return math.exp(nobody) / -math.expm1(nobody) * math.exp(known * math.log1p(-1.0 / n))
+
+
+@nb.njit(nb.float64(_I, _I, _I, _I, _I), cache=True, nogil=True)
+def family(kind, n, s, m, k):
+    """V of the skyline paper for s > 0."""
+    if m == 0:
+        return 1.0
+    if kind == MULTISET:
+        return math.exp(s * math.log1p(-m / (n - k))) if n - k - m > 0 else 0.0
     product = 1.0
     for i in range(m):
         numerator = n - s - k - i
@@ -43,60 +68,66 @@ def _largest_counts(count, low, high, top):
         top[j] = count[e]
 
 
-@nb.njit(nb.boolean(_I, _I, _I, _I, nb.int64[::1]), cache=True, nogil=True)
-def _before(n, s, top, group, witness):
+@nb.njit(nb.boolean(nb.int64[::1], nb.int64[::1]), cache=True, nogil=True)
+def _before(integers, witness):
     """Lexicographic order of witnesses, so that ties do not depend on the order of the groups."""
-    if n != witness[0]:
-        return n < witness[0]
-    if s != witness[1]:
-        return s < witness[1]
-    if top != witness[2]:
-        return top < witness[2]
-    return group < witness[3]
+    for i in range(integers.size):
+        if integers[i] != witness[i]:
+            return integers[i] < witness[i]
+    return False
+
+
+@nb.njit(nb.void(_I, nb.int64[::1], nb.int64[::1]), cache=True, nogil=True)
+def _without(s, top, others):
+    """The largest counts but one s, which is among them or, if it is smaller than all, the last in its place."""
+    at = 0
+    for i in range(top.size):
+        if at == i and (top[i] == s or i == top.size - 1):
+            continue
+        others[at] = top[i]
+        at += 1
 
 
 @nb.njit(
-    nb.void(_IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN2, nb.float64[:, ::1], nb.int64[:, :, ::1], _I),
+    nb.void(_I, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN2, nb.float64[:, ::1], nb.int64[:, :, ::1], _I),
     cache=True,
     nogil=True,
 )
-def fold_skyline(n, start, value, count, owner, slot_start, slot_of, knowledge, values, witness, first):
-    """Lowers values[owner] (five per slot) by every group; fills witness[owner] too unless it is empty.
-
-    The l largest counts without sigma are the l + 1 largest, less sigma's own if it is among them, else the last.
-    """
+def fold_skyline(kind, n, start, value, count, owner, slot_start, slot_of, knowledge, values, witness, first):
+    """Lowers values[owner] (five per slot) by every group; fills witness[owner] too unless it is empty. A witness is
+    n, s, the l largest other counts padded with zeros to the largest l, and the group."""
     most = 0
     for p in range(knowledge.shape[0]):
         most = max(most, knowledge[p, 0])
     top = np.zeros(most + 1, np.int64)
-    prefix = np.zeros(most + 2, np.int64)
+    others = np.zeros(most, np.int64)
+    integers = np.zeros(most + 3, np.int64)
     five = np.zeros(5)
     keep = witness.shape[0] > 0
     for g in range(n.size):
         _largest_counts(count, start[g], start[g + 1], top)
-        for j in range(top.size):
-            prefix[j + 1] = prefix[j] + top[j]
         o = owner[g]
         for e in range(start[g], start[g + 1]):
             s = count[e]
+            _without(s, top, others)
             for at in range(slot_start[value[e]], slot_start[value[e] + 1]):
                 slot = slot_of[at]
-                k, m = knowledge[slot, 1], knowledge[slot, 2]
-                others = prefix[knowledge[slot, 0] + 1] - max(s, top[knowledge[slot, 0]])
-                five[1] = target(n[g], s, others, 0)
-                five[2] = target(n[g], s, others, k)
-                five[0] = five[2] * family(n[g], s, m, k + 1)
-                five[3] = family(n[g], s, m, 0)
-                five[4] = family(n[g], s, m, k)
+                l, k, m = knowledge[slot, 0], knowledge[slot, 1], knowledge[slot, 2]
+                five[1] = target(kind, n[g], s, 0, l, others)
+                five[2] = target(kind, n[g], s, k, l, others)
+                five[0] = five[2] * family(kind, n[g], s, m, k + 1)
+                five[3] = family(kind, n[g], s, m, 0)
+                five[4] = family(kind, n[g], s, m, k)
+                if keep:
+                    integers[0], integers[1], integers[most + 2] = n[g], s, first + g
+                    for i in range(most):
+                        integers[2 + i] = others[i] if i < l else 0
                 for i in range(5):
                     column = slot * 5 + i
                     lower = five[i] < values[o, column]
                     if keep and five[i] == values[o, column]:
-                        lower = _before(n[g], s, others, first + g, witness[o, column])
+                        lower = _before(integers, witness[o, column])
                     if lower:
                         values[o, column] = five[i]
                         if keep:
-                            witness[o, column, 0] = n[g]
-                            witness[o, column, 1] = s
-                            witness[o, column, 2] = others
-                            witness[o, column, 3] = first + g
+                            witness[o, column] = integers

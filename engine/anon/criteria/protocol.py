@@ -152,7 +152,9 @@ class GroupCriterion(Criterion):
         for index in np.flatnonzero(close.any(axis=0)).tolist():
             which, bound = np.flatnonzero(close[:, index]), self.bounds[index]
             sign = self.compare(groups, which, index)
-            measures[which, index] = np.where(sign == 0, bound, np.nextafter(bound, sign * np.inf))
+            measures[which, index] = np.where(
+                sign == 0, bound, np.nextafter(bound, np.where(sign > 0, np.inf, -np.inf))
+            )
         return measures
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:

@@ -1,38 +1,49 @@
-"""Skyline privacy (Chen, LeFevre, Ramakrishnan, VLDB 2007), one sensitive value per individual.
+"""Skyline privacy (Chen, LeFevre, Ramakrishnan, VLDB 2007).
 
-An adversary who wants to know whether a target has the value sigma may know, at most, l values the target does not
-have, the values of k other people, and m people of whom any one having sigma implies that the target has it too. The
-*breach probability* is the highest confidence such an adversary can reach over all random worlds that fit the
-release; a release is safe for a point (l, k, m, c) iff it is below c. Each value has its own points.
+An adversary who wants to know whether a target has the value sigma has knowledge (l, k, m), at most. Where
+individuals have one value each: l values the target does not have, the values of k other people, and m people of whom
+any one having sigma implies that the target has it too. Where they have a set or a multiset of values: l values that
+imply sigma for the target, k other people without sigma, and m people as before. The *breach probability* is the
+highest confidence such an adversary can reach over all random worlds that fit the release; a release is safe for a
+point (l, k, m, c) iff it is below c. Each value has its own points.
 
-By Theorem 2 of the paper, with n people in a group, s of whom have sigma, and `top` the sum of its l largest other
+By Theorem 2 of the paper, with n people in a group, s occurrences of sigma, and o_1, ..., o_l its largest other
 counts,
 
-    T(l, k) = (n - s - top - k) / s                       V(m, k) = prod_{i<m} (n - s - k - i) / (n - k - i)
     breach = 1 / (1 + min(SS1, SS2 * SS5, SS3 * SS4))
     SS1 = min T(l, k) V(m, k + 1)   SS2 = min T(l, 0)   SS3 = min T(l, k)   SS4 = min V(m, 0)   SS5 = min V(m, k)
 
-where each minimum runs over all groups, so the state is five minima per (value, point). Boundaries: a group without
-sigma has T = inf and V = 1; a numerator at or below zero is zero before any division; missing values count zero.
+    single    T = (n - s - sum o_i - k) / s                    V = prod_{i<m} (n - s - k - i) / (n - k - i)
+    set       T = (n - s - k) / s * prod (n - o_i) / n         V as for single
+    multiset  T = a / (1 - a) * ((n - 1) / n)^(sum o_i)        V = ((n - k - m) / (n - k))^s
+              with a = ((n - k - 1) / (n - k))^s
 
-Monotone (Theorem 4 and its corollary), so that an unsafe whole table proves that no release is safe. Points with m =
-0 judge each group alone; with m > 0 the target and its family may be in different groups (SS2 * SS5, SS3 * SS4).
+where each minimum runs over all groups, so the state is five minima per (value, point). Boundaries: a group without
+sigma has T = inf and V = 1; a numerator at or below zero is zero before any division; missing values count zero. In
+the multiset case a world is an assignment of labelled occurrences.
+
+Monotone for single values (Theorem 4 and its corollary), so that an unsafe whole table proves that no release is
+safe; not for sets and multisets, where merging may raise the breach probability:
+
+>>> apart = [Counts(1, 0, (1, 1)), Counts(2, 1, (0, 0))]
+>>> 1 / (1 + apart[1].target(0, "set")), 1 / (1 + Counts(3, 1, (1, 1)).target(0, "set"))
+(Fraction(1, 2), Fraction(9, 17))
+
+Points with m = 0 judge each group alone; with m > 0 the target and its family may be in different groups.
 
 Figures 1 to 3 of the paper, group 2 = {Flu, Cancer, Flu, AIDS}, target Tom, sigma = AIDS. Nothing known: 1/4. Tom
 does not have Cancer: 1/3. Gary has Flu as well: 1/2.
 
->>> group_2 = Counts(n=4, s=1, top=0)
->>> group_2.breach(k=0, m=0)
+>>> Counts(4, 1).breach(k=0, m=0)
 Fraction(1, 4)
->>> group_2.but(top=1).breach(k=0, m=0)
+>>> Counts(4, 1, (1,)).breach(k=0, m=0)
 Fraction(1, 3)
->>> group_2.but(top=1).breach(k=1, m=0)
+>>> Counts(4, 1, (1,)).breach(k=1, m=0)
 Fraction(1, 2)
 
-The worst case is worse than the paper's story: not Flu (two of the four records) gives 1/2 at once, and Gary's Cancer
-1.
+The worst case is worse than the paper's story: not Flu (two of the four) gives 1/2 at once, with Gary's Cancer 1.
 
->>> group_2.but(top=2).breach(k=0, m=0), group_2.but(top=2).breach(k=1, m=0)
+>>> Counts(4, 1, (2,)).breach(k=0, m=0), Counts(4, 1, (2,)).breach(k=1, m=0)
 (Fraction(1, 2), Fraction(1, 1))
 """
 
@@ -40,8 +51,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +74,7 @@ from anon.criteria.protocol import (
 )
 
 STATISTICS = 5
+KINDS = ("single", "set", "multiset")
 SMALLEST = 1e-290  # below this a product of fractions may have underflowed: decide exactly
 
 
@@ -81,35 +95,49 @@ class Point:
 
 @dataclass(frozen=True)
 class Counts:
-    """What the formulas need of one group: n people, s of them with sigma, `top` in the l largest other counts."""
+    """What the formulas need of one group: n people, s occurrences of sigma, the l largest other counts."""
 
     n: int
     s: int
-    top: int
+    others: tuple[int, ...] = ()
 
-    def but(self, **changes: int) -> Counts:
-        return replace(self, **changes)
-
-    def target(self, k: int) -> Fraction | None:
+    def target(self, k: int, kind: str = "single") -> Fraction | None:
         """T, exactly; None stands for infinity."""
-        if self.s == 0:
+        n, s = self.n, self.s
+        if s == 0:
             return None
-        return Fraction(max(self.n - self.s - self.top - k, 0), self.s)
+        if kind == "single":
+            return Fraction(max(n - s - sum(self.others) - k, 0), s)
+        if kind == "set":
+            return Fraction(max(n - s - k, 0), s) * prod(Fraction(n - other, n) for other in self.others)
+        if n - k - 1 <= 0:
+            return Fraction(0)
+        nobody = power(Fraction(n - k - 1, n - k), s)
+        return nobody / (1 - nobody) * power(Fraction(n - 1, n), sum(self.others))
 
-    def family(self, m: int, k: int) -> Fraction:
+    def family(self, m: int, k: int, kind: str = "single") -> Fraction:
         """V, exactly."""
-        product = Fraction(1)
-        for i in range(m if self.s else 0):
-            numerator = self.n - self.s - k - i
-            if numerator <= 0:
-                return Fraction(0)
-            product *= Fraction(numerator, self.n - k - i)
-        return product
+        n, s = self.n, self.s
+        if s == 0 or m == 0:
+            return Fraction(1)
+        if kind == "multiset":
+            return power(Fraction(n - k - m, n - k), s) if n - k - m > 0 else Fraction(0)
+        if n - s - k - m + 1 <= 0:
+            return Fraction(0)
+        return prod((Fraction(n - s - k - i, n - k - i) for i in range(m)), start=Fraction(1))
 
-    def breach(self, k: int, m: int) -> Fraction:
+    def breach(self, k: int, m: int, kind: str = "single") -> Fraction:
         """The breach probability when target, family and known people are all in this group."""
-        target = self.target(k)
-        return Fraction(0) if target is None else 1 / (1 + target * self.family(m, k + 1))
+        target = self.target(k, kind)
+        return Fraction(0) if target is None else 1 / (1 + target * self.family(m, k + 1, kind))
+
+
+def power(base: Fraction, exponent: int) -> Fraction:
+    """base ** exponent; where that has over a million bits, to a hundred digits."""
+    if exponent * base.denominator.bit_length() <= 1_000_000:
+        return base**exponent
+    with localcontext(prec=110):
+        return Fraction((Decimal(base.numerator) / Decimal(base.denominator)) ** exponent)
 
 
 @dataclass(frozen=True)
@@ -129,8 +157,11 @@ class Skyline(Criterion):
 
     name = "skyline"
 
-    def __init__(self, column: str, points: list[list[Point]], shared: bool = False) -> None:
-        self.column = column
+    def __init__(
+        self, column: str, points: list[list[Point]], shared: bool = False, multiplicity: str = "single"
+    ) -> None:
+        self.column, self.multiplicity = column, multiplicity
+        self.monotone = multiplicity == "single"
         self.slots: list[Slot] = []
         index: dict[tuple[int, Point], int] = {}
         start, slot_of = [0], []
@@ -148,7 +179,9 @@ class Skyline(Criterion):
         self._tolerance = np.maximum(NEAR * self._least, SMALLEST)
         self.alone = all(slot.point.m == 0 for slot in self.slots)
         exempt = any(not own for own in points)
-        self.least_group = 1 if exempt or not points else min(_least_size(own) for own in points)
+        if multiplicity == "single" and points and not exempt:
+            self.least_group = min(_least_size(own) for own in points)
+        self._width = 3 + max((slot.point.l for slot in self.slots), default=0)
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
         values = self._empty(owners)
@@ -158,7 +191,7 @@ class Skyline(Criterion):
     def state(self, groups: Groups) -> State:
         owner = np.zeros(len(groups), np.int64)
         values = self._empty(1)
-        witness = np.zeros((1, values.shape[1], 4), np.int64)
+        witness = np.zeros((1, values.shape[1], self._width), np.int64)
         self._fold(groups, owner, values, witness)
         return State(values[0], witness[0])
 
@@ -169,8 +202,8 @@ class Skyline(Criterion):
         from anon.criteria import kernels
 
         kernels.fold_skyline(
-            groups.n, groups.start, groups.value, groups.count, owner, self._start, self._slot, self._knowledge,
-            values, witness, groups.first,
+            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, owner,
+            self._start, self._slot, self._knowledge, values, witness, groups.first,
         )  # fmt: skip
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:
@@ -185,7 +218,7 @@ class Skyline(Criterion):
         ratios = _ratios(state.values[None, :])[0]
         lowest = ratios.argmin(axis=1)
         ratio, slots = ratios.min(axis=1), range(len(self.slots))
-        group = state.witness.reshape(-1, STATISTICS, 4)[slots, lowest, 3].tolist()
+        group = state.witness.reshape(-1, STATISTICS, self._width)[slots, lowest, -1].tolist()
         safe, breach = (ratio > self._least).tolist(), (1 / (1 + ratio)).tolist()
         for i in self._close(ratio - self._least):
             exactly = self._exactly(i, state.witness)
@@ -206,8 +239,9 @@ class Skyline(Criterion):
         return np.flatnonzero(np.abs(distance) <= self._tolerance).tolist()
 
     def _exactly(self, index: int, witness: Ints) -> Fraction:
-        rows = witness.reshape(-1, STATISTICS, 4)[index, :, :3].tolist()
-        return _exact_breach(self.slots[index].point, [Counts(*row) for row in rows])
+        rows = witness.reshape(-1, STATISTICS, self._width)[index, :, :-1].tolist()
+        counts = [Counts(n, s, tuple(others)) for n, s, *others in rows]
+        return _exact_breach(self.slots[index].point, counts, self.multiplicity)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         slot: Slot = finding.about
@@ -217,7 +251,8 @@ class Skyline(Criterion):
         others = sorted(counts.values(), reverse=True)
 
         def holds(p: Point) -> bool:
-            return Counts(int(whole.n[0]), s, sum(others[: p.l])).breach(p.k, p.m) < point.c
+            counts = Counts(int(whole.n[0]), s, tuple(others[: p.l]))
+            return counts.breach(p.k, p.m, self.multiplicity) < point.c
 
         def weaker_holds(name: str, number: int) -> bool:
             return holds(replace(point, **{name: number}))  # type: ignore[arg-type]
@@ -240,11 +275,11 @@ def _ratios(minima: Floats) -> Floats:
     return ratios
 
 
-def _exact_breach(point: Point, counts: list[Counts]) -> Fraction:
+def _exact_breach(point: Point, counts: list[Counts], kind: str) -> Fraction:
     """The breach probability in exact arithmetic, from the groups behind SS1 to SS5."""
     one, two, three, four, five = counts
     ratios = [
-        target.target(k_target) * family.family(point.m, k_family)  # type: ignore[operator]
+        target.target(k_target, kind) * family.family(point.m, k_family, kind)  # type: ignore[operator]
         for target, k_target, family, k_family in (
             (one, point.k, one, point.k + 1),
             (two, 0, five, point.k),
@@ -268,7 +303,7 @@ def _least_size(points: list[Point]) -> int:
     """The fewest people a safe group with this value can have: one of them with the value, all others different."""
 
     def may_be_safe(n: int) -> bool:
-        return all(Counts(n, 1, min(p.l, n - 1)).breach(p.k, p.m) < p.c for p in points)
+        return all(Counts(n, 1, (min(p.l, n - 1),)).breach(p.k, p.m) < p.c for p in points)
 
     low, high = 0, 1
     while not may_be_safe(high):

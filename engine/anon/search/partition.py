@@ -5,7 +5,8 @@ groups for as long as every criterion keeps holding. Level by level: *evaluate* 
 A node's candidates come column by column in order of preference. A column that is cut freely offers every boundary
 between two codes that occur in the node, nearest to the median first (ties to the lower); the cut lies half-way
 between the two codes, so that no cell ends at its members' own extremes. A column with a hierarchy offers one split:
-the lowest hierarchy node that covers the members, into its non-empty children. The first candidate that keeps all
+the lowest hierarchy node that covers the members, into its non-empty children; a group is published at the node that
+covers it. The first candidate that keeps all
 criteria safe together with the state of the whole release is taken; a node without one is a group. For monotone
 criteria the release is then minimal over these splits (Theorem 5, with the root checked first).
 
@@ -230,6 +231,15 @@ class Partition:
 
     # route
 
+    def _covering_cells(self, nodes: Nodes) -> tuple[Ints, Ints]:
+        """The cells of nodes as they would be published: of a hierarchy column the node that covers the members."""
+        low, high = nodes.cell_low.copy(), nodes.cell_high.copy()
+        for j, domain in enumerate(self.cube.domains):
+            if domain.tree is not None:
+                cover = domain.tree.common(nodes.low[:, j], nodes.high[:, j])
+                low[:, j], high[:, j] = domain.tree.low[cover], domain.tree.high[cover]
+        return low, high
+
     def _route(self, level: Level, tree: TreeOfCuts) -> Nodes:
         """Turns undivided nodes into groups of the release and the others into the nodes of the next level."""
         nodes = level.nodes
@@ -238,7 +248,7 @@ class Partition:
         leaf[chosen.node] = False
         parts = np.diff(chosen.part_start)
         parent, column = np.repeat(chosen.node, parts), np.repeat(chosen.column, parts)
-        tree.add_level(nodes.cell_low, nodes.cell_high, nodes.people, leaf, chosen)
+        tree.add_level(*self._covering_cells(nodes), nodes.people, leaf, chosen)
         low, high = nodes.cell_low[parent], nodes.cell_high[parent]
         at = np.arange(len(parent))
         low[at, column], high[at, column] = chosen.low, chosen.high
