@@ -108,7 +108,7 @@ def test_safe_is_exit_0_and_not_safe_exit_3_with_the_findings_on_stdout(house: H
     outcome = house.cli("check", "--on", path, "--json", privacy=[{"k_anonymity": {"k": 3}}])
     assert outcome.code == 3 and outcome.json["safe"] is False
     assert outcome.json["criteria"][0] == {
-        "name": "k_anonymity", "safe": False, "figure": 2, "bound": 3, "worst_group": 0,
+        "name": "k_anonymity", "safe": False, "figure": 2, "bound": 3, "relation": ">=", "worst_group": 0,
     }  # fmt: skip
 
 
@@ -138,6 +138,30 @@ def test_missing_values_are_refused_where_the_config_says_so(house: House) -> No
     assert house.check(table, nulls={"sensitive": "value"}).safe
     with pytest.raises(ConfigError, match="age: found 2 rows without a value"):
         house.check(SAFE, nulls={"quasi_identifiers": "error"})
+
+
+def costs(values: list[Any]) -> pa.Table:
+    return pa.table({"age": ["*"] * len(values), "zip": ["*"] * len(values), "disease": values})
+
+
+def test_numbers_are_no_categories_unless_the_config_says_so_as_in_a_run(house: House) -> None:
+    for values in ([1.5, 2.5] * 2, list(range(1001))):
+        with pytest.raises(ConfigError, match=r"columns\.sensitive\.disease: found numbers with .* for categories"):
+            house.check(costs(values), **SKYLINE)
+        for spec in ({"as_categories": True}, {"round": 1}, {"intervals": [5]}):
+            assert house.check(costs(values), columns__sensitive={"disease": spec}, **SKYLINE).safe
+    assert house.check(costs(list(range(1000))), **SKYLINE).safe
+    assert house.check(costs([1.5, 2.5])).safe, "no criterion takes them for categories"
+
+
+def test_the_release_of_a_run_is_safe_in_a_check_with_the_same_config(house: House) -> None:
+    table = pa.table({"age": [1] * 40, "zip": ["02139"] * 40, "disease": [n / 4 for n in range(40)]})
+    for spec in ({"round": 2.5}, {"intervals": [5]}, {"as_categories": True}):
+        for format in ("parquet", "csv"):
+            changes: dict[str, Any] = {"columns__sensitive": {"disease": spec}, **SKYLINE}
+            release = {"path": f"out-{format}", "format": format}
+            assert house.run(table, release=release, **changes).safe
+            assert house.check(house.folder / f"out-{format}", **changes).safe
 
 
 def test_missing_columns_and_unusable_types_are_refused(house: House) -> None:

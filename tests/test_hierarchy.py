@@ -242,6 +242,12 @@ def test_the_calendar_of_the_contract_starts_above_the_day_for_dates() -> None:
     assert labels(builder, datetime(2024, 3, 9, 7)) == [("2024-03-09", "2024-03", "2024-Q1", "2024", "*")]
 
 
+def test_a_sensitive_date_keeps_the_day_that_the_calendar_lists() -> None:
+    made = paths(Calendar(["day", "month"]), [date(2024, 3, 9)], "c", role="sensitive")
+    assert list(made) == [("2024-03-09", "2024-03", "*")]
+    assert list(paths(Calendar(["month"]), [date(2024, 3, 9)], "c", role="sensitive")) == [("2024-03", "*")]
+
+
 @pytest.mark.parametrize(("month", "quarter"), [(1, 1), (3, 1), (4, 2), (6, 2), (7, 3), (9, 3), (10, 4), (12, 4)])
 def test_the_quarter_of_a_month(month: int, quarter: int) -> None:
     assert labels(Calendar(["quarter"]), date(2024, month, 1)) == [(f"2024-Q{quarter}", "*")]

@@ -88,10 +88,16 @@ def interruptible(reader: Iterable[Any], what: str) -> Iterator[Any]:
         yield batch
 
 
+def is_interrupt(error: Exception) -> bool:
+    """Whether DuckDB stopped because of Ctrl-C; depending on where it was, it says so in one of three ways."""
+    said = str(error)
+    return isinstance(error, duckdb.InterruptException) or "Query interrupted" in said or "INTERRUPT Error" in said
+
+
 def _ours(what: str, error: Exception) -> BaseException:
     """Our exception for a failure. It does not carry the original, whose text may quote data."""
     said = str(error)
-    if isinstance(error, duckdb.InterruptException) or "Query interrupted" in said or "INTERRUPT Error" in said:
+    if is_interrupt(error):
         return KeyboardInterrupt()
     if "No space left" in said:
         return ResourceError(f"{what}: no space left on the disk")

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anon.errors import ConfigError, Problem
@@ -23,10 +24,11 @@ def paths(builder: Builder, values: Sequence[Value], column: str, *, role: str =
     """The labels of each distinct non-null value, from level 1 up to the root `*`; level 0 is `text(value)`.
 
     All paths have the same length. Numbers, dates and digits are expected in value order. `role` is the section of the
-    config that names the column, for messages.
+    config that names the column.
     """
     where = f"columns.{role}.{column}.{builder.kind}"
-    return _BUILDERS[builder.kind](builder, values, where)
+    builders = _SENSITIVE if role == "sensitive" else _BUILDERS
+    return builders[builder.kind](builder, values, where)
 
 
 def _is_number(value: Value) -> bool:
@@ -98,12 +100,12 @@ def masked(value: str, width: int) -> Row:
     return (*labels, ROOT)
 
 
-def _calendar_paths(builder: Calendar, values: Sequence[Any], where: str) -> Paths:
+def _calendar_paths(builder: Calendar, values: Sequence[Any], where: str, *, keep_day: bool = False) -> Paths:
     _refuse_some(
         values, lambda value: isinstance(value, date), where, "that are not dates", "a column of dates or times"
     )
-    timed = any(isinstance(value, datetime) for value in values)
-    periods = [_PERIODS[period] for period in builder.calendar if timed or period != "day"]
+    keep_day = keep_day or any(isinstance(value, datetime) for value in values)
+    periods = [_PERIODS[period] for period in builder.calendar if keep_day or period != "day"]
     days = [_utc(value) for value in values]
     return Paths([(*(label(day) for label in periods), ROOT) for day in days], where)
 
@@ -153,3 +155,5 @@ _BUILDERS: dict[str, Callable[[Any, Sequence[Any], str], Paths]] = {
     "calendar": _calendar_paths,
     "hierarchy": _file_paths,
 }
+# A sensitive column is published at level 1, so a listed day stays there, although for a date it is the value itself.
+_SENSITIVE = _BUILDERS | {"calendar": partial(_calendar_paths, keep_day=True)}

@@ -1,0 +1,109 @@
+"""What the config says about the columns, held against the table, in the source stage (config -> source -> cube ->
+search -> release -> verify -> report): presence under exactly these names, missing values by policy, one row per
+individual. Problems are told with counts and names of columns, never with values."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+import duckdb
+
+from anon.config import Columns, Config
+from anon.database import quote
+from anon.errors import ConfigError, Problem
+from anon.source.tables import one
+
+
+def check_present(columns: Columns, types: dict[str, str], names: list[str] | None = None) -> None:
+    """Every named column must be there, under exactly this name and no other spelling of it. `names` are the table's
+    own, in the order of `types`: DuckDB renames the second of two that differ only in case."""
+    names = list(types) if names is None else names
+    lower = [name.lower() for name in names]
+    usable = {name for name, seen in zip(names, types) if name == seen and lower.count(name.lower()) == 1}
+    wanted = list(named_columns(columns))
+    # A CSV file without a header has data where the names should be: then none is told.
+    listed = f"the table has {_some(names)}" if any(name in names for _, name in wanted) else "no column named is there"
+    problems = []
+    for path, name in wanted:
+        if name not in names:
+            near = difflib.get_close_matches(name.lower(), lower, n=1)
+            hint = f"did you mean {names[lower.index(near[0])]!r}?" if near else listed
+            problems.append(Problem(path, f"column {name!r}", "a column of the table", hint))
+        elif name not in usable:
+            problems.append(Problem(path, f"column {name!r}", "a name that differs from every other by more than case"))
+    if problems:
+        raise ConfigError(problems)
+
+
+def named_columns(columns: Columns) -> Iterator[tuple[str, str]]:
+    """(path in the config, column) for every column that the config names."""
+    for index, name in enumerate(columns.identifiers):
+        yield f"columns.identifiers[{index}]", name
+    if columns.individual != "row":
+        yield "columns.individual", columns.individual
+    for name in columns.quasi_identifiers:
+        yield f"columns.quasi_identifiers.{name}", name
+    for name in columns.sensitive:
+        yield f"columns.sensitive.{name}", name
+    for index, name in enumerate(columns.keep):
+        yield f"columns.keep[{index}]", name
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def individual_sql(columns: Columns, types: dict[str, str]) -> str | None:
+    """SQL for who a row is about; None where every row is another person."""
+    if columns.individual == "row":
+        return None
+    who = quote(columns.individual)
+    floating = types[columns.individual] in ("FLOAT", "DOUBLE")
+    return f"CASE WHEN isnan({who}) THEN NULL ELSE {who} END" if floating else who
+
+
+def null_problems(
+    con: duckdb.DuckDBPyConnection, table: str, cells: list[tuple[str, str, str]], config: Config
+) -> list[Problem]:
+    """Columns (role, name, SQL) with missing values that the config calls an error."""
+    strict = [cell for cell in cells if getattr(config.nulls, cell[0]) == "error"]
+    if not strict:
+        return []
+    missing = one(con, f"SELECT {', '.join(f'count_if({sql} IS NULL)' for _, _, sql in strict)} FROM {table}")
+    return [
+        Problem(
+            f"columns.{role}.{name}",
+            f"{count:,} rows without a value",
+            "a value in every row",
+            f"or set nulls.{role} to value or drop",
+        )
+        for (role, name, _), count in zip(strict, missing)
+        if count
+    ]
+
+
+def individual_problems(
+    con: duckdb.DuckDBPyConnection, table: str, who: str, quasi_identifiers: list[str], multiplicity: str
+) -> list[Problem]:
+    """Rows of nobody, repeated individuals where each should have one row, and individuals whose rows disagree."""
+    path, problems = "columns.individual", []
+    unnamed, repeated = one(con, f"SELECT count_if({who} IS NULL), count({who}) - count(DISTINCT {who}) FROM {table}")
+    if unnamed:
+        problems.append(Problem(path, f"{unnamed:,} rows that do not say whose they are", "an individual in every row"))
+    if repeated and multiplicity == "single":
+        hint = "set columns.multiplicity if people have several values"
+        found = f"{repeated:,} rows of individuals who already have one"
+        problems.append(Problem(path, found, "one row per individual", hint))
+    if repeated and (count := _disagreeing(con, table, who, quasi_identifiers)):
+        found = f"{count:,} individuals whose rows disagree on a quasi-identifier"
+        problems.append(Problem(path, found, "the same quasi-identifiers in all rows of an individual"))
+    return problems
+
+
+def _disagreeing(con: duckdb.DuckDBPyConnection, table: str, who: str, quasi_identifiers: list[str]) -> int:
+    differ = " OR ".join(
+        f"min({q}) IS DISTINCT FROM max({q}) OR count({q}) NOT IN (0, count(*))" for q in quasi_identifiers
+    )
+    people = f"SELECT 1 FROM {table} WHERE {who} IS NOT NULL GROUP BY {who} HAVING count(*) > 1 AND ({differ})"
+    return int(one(con, f"SELECT count(*) FROM ({people})")[0])

@@ -1,0 +1,177 @@
+"""The rows of the config's source as one view under neutral names, read in streams (config -> source -> cube -> search
+-> release -> verify -> report). This is where identifiers stop: the view holds the quasi-identifiers q0, q1, ..., the
+sensitive columns s0, ..., and the kept columns k0, ... in canonical types, and no other column. A table that is already
+grouped is checked here the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from anon.config import Columns, Config
+from anon.database import interruptible, quote, translated
+from anon.errors import ConfigError, Problem, SourceError
+from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
+from anon.source.tables import as_arrow, count_rows, describe, one, register, register_frame, resolve, stat
+from anon.source.types import Unusable, canonical, published
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column in use: its name in the source, its name in the view, its kind and the SQL that makes it canonical."""
+
+    name: str
+    alias: str
+    kind: str  # integer | number | decimal | date | timestamp | boolean | text
+    sql: str
+
+
+@dataclass
+class Source:
+    """The rows of the config's source as a view, with the counts that the checks came upon."""
+
+    con: duckdb.DuckDBPyConnection
+    quasi_identifiers: list[Column]
+    sensitive: list[Column]
+    keep: list[Column]
+    rows: int = 0
+    dropped: int = 0
+    path: str | None = None
+    files: list[tuple[str, int, int]] = field(default_factory=list)  # name, size, time of change
+    frame: pa.Table | None = None
+
+    VIEW = "source_rows"
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The Arrow type of each column of the view."""
+        schema = self.query(f"SELECT * FROM {self.VIEW} LIMIT 0").schema
+        return {field.name: field.type for field in schema}
+
+    def batches(self, columns: list[Column], size: int = 131_072) -> Iterator[pa.RecordBatch]:
+        """Streams the columns, in any order of rows, on a connection of its own."""
+        names = ", ".join(column.alias for column in columns)
+        with closing(self.con.cursor()) as con:
+            if self.frame is not None:  # a cursor does not know what was registered with its connection
+                register_frame(con, "raw_rows", self.frame)
+            with translated("reading the source"):
+                reader = con.sql(f"SELECT {names} FROM {self.VIEW}").to_arrow_reader(size)
+            yield from interruptible(reader, "reading the source")
+
+    def query(self, sql: str) -> pa.Table:
+        with translated("reading the source"):
+            return self.con.sql(sql).to_arrow_table()
+
+    def check_unchanged(self) -> None:
+        """The files, and which files there are, must be the same for every pass over them."""
+        if self.path is not None and self.files != stat(resolve(self.path)):
+            raise SourceError("the source changed while it was being read; run again when it is complete")
+
+
+def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path) -> Source:
+    """Opens the config's source, or the given frame in its place, and checks it against the config."""
+    path = str(config.source.path) if table is None else None
+    frame = None if table is None else as_arrow(table)
+    files = [] if path is None else stat(resolve(path))
+    names = register(con, "raw_rows", frame if path is None else path, spill)
+    types = describe(con, "raw_rows")
+    check_present(config.columns, types, names)
+    total = count_rows(con, "raw_rows")
+    columns = _typed_columns(con, config.columns, types)
+    who = individual_sql(config.columns, types)
+    _create_views(con, config, columns, who)
+    rows = int(one(con, f"SELECT count(*) FROM {Source.VIEW}")[0])
+    quasi_identifiers, sensitive, keep = columns
+    source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, path, files, frame)
+    _check_rows(source, config, who)
+    return source
+
+
+def open_grouped(con: duckdb.DuckDBPyConnection, name: str, config: Config, table: Any, spill: Path) -> list[Column]:
+    """Registers a table that is already grouped, a path or a frame, and checks it as a source is checked. The source's
+    own columns may be missing; quasi-identifiers of a CSV file stay the text they are, as labels. Returns the sensitive
+    columns, which are typed as a source's are."""
+    columns = config.columns
+    names = register(con, name, table, spill, as_text=columns.quasi_identifiers)
+    types = describe(con, name)
+    has_individual = columns.individual != "row" and columns.individual in names
+    kept = [column for column in columns.keep if column in names]
+    hidden = {"identifiers": [], "keep": kept} | ({} if has_individual else {"individual": "row"})
+    columns = columns.model_copy(update=hidden)
+    check_present(columns, types, names)
+    count_rows(con, name)
+    labels = [quote(column) for column in columns.quasi_identifiers]
+    problems: list[Problem] = []
+    sensitive: list[Column] = []
+    for index, column in enumerate(columns.sensitive):
+        try:
+            sensitive.append(Column(column, f"s{index}", *canonical(con, name, column, types[column], "s")))
+        except Unusable as error:
+            problems.append(error.problem(f"columns.sensitive.{column}"))
+    cells = [("quasi_identifiers", column, quote(column)) for column in columns.quasi_identifiers]
+    cells += [("sensitive", column.name, column.sql) for column in sensitive]
+    problems += null_problems(con, name, cells, config)
+    if has_individual:
+        problems += individual_problems(con, name, str(individual_sql(columns, types)), labels, columns.multiplicity)
+    if problems:
+        raise ConfigError(problems)
+    return sensitive
+
+
+def _typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str]) -> list[list[Column]]:
+    problems: list[Problem] = []
+    roles: list[tuple[str, Iterable[str]]] = [
+        ("quasi_identifiers", columns.quasi_identifiers),
+        ("sensitive", columns.sensitive),
+        ("keep", columns.keep),
+    ]
+    typed: list[list[Column]] = []
+    for role, names in roles:
+        typed.append([])
+        for index, name in enumerate(names):
+            try:
+                kind, sql = canonical(con, "raw_rows", name, types[name], role[0])
+                if role == "sensitive":
+                    kind, sql = published(con, name, columns.sensitive[name], kind, sql, index)
+                typed[-1].append(Column(name, f"{role[0]}{index}", kind, sql))
+            except Unusable as error:
+                problems.append(error.problem(f"columns.{role}.{name}"))
+            except ConfigError as error:
+                problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return typed
+
+
+def _create_views(con: duckdb.DuckDBPyConnection, config: Config, columns: list[list[Column]], who: str | None) -> None:
+    """all_rows, kept_rows without those to drop, and the view of the source, which does not know the individuals."""
+    every = [column for role in columns for column in role]
+    selected = ", ".join(f"{column.sql} AS {column.alias}" for column in every)
+    policies = ((columns[0], config.nulls.quasi_identifiers), (columns[1], config.nulls.sensitive))
+    needed = [f"{column.alias} IS NOT NULL" for role, policy in policies if policy == "drop" for column in role]
+    with translated("reading the source"):
+        con.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows").fetchall()
+        where = f" WHERE {' AND '.join(needed)}" if needed else ""
+        con.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}").fetchall()
+        listed = ", ".join(column.alias for column in every)
+        con.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows").fetchall()
+
+
+def _check_rows(source: Source, config: Config, who: str | None) -> None:
+    """Rows are left, nulls by policy, and one row per individual."""
+    if not source.rows:
+        raise ConfigError.at("nulls", f"all {source.dropped:,} rows dropped", "rows with values")
+    cells = [("quasi_identifiers", column.name, column.alias) for column in source.quasi_identifiers]
+    cells += [("sensitive", column.name, column.alias) for column in source.sensitive]
+    problems = null_problems(source.con, "kept_rows", cells, config)
+    if who is not None:
+        aliases = [column.alias for column in source.quasi_identifiers]
+        problems += individual_problems(source.con, "kept_rows", "who", aliases, config.columns.multiplicity)
+    if problems:
+        raise ConfigError(problems)

@@ -1,0 +1,220 @@
+"""From files and frames to one registered table of DuckDB, the first step of the source stage (config -> source -> cube
+-> search -> release -> verify -> report): which files a path stands for, Parquet as it is, CSV typed by all of its
+values, any Arrow-speaking frame. Nothing here knows what a column is for."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from anon.database import file_list, literal, quote, translated
+from anon.errors import SourceError
+
+SEPARATORS = ",;\t|"
+
+# A CSV column has the first type that all its values are written like; a leading zero or a stray word keeps it text.
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+CSV_TYPES = {
+    "BIGINT": "-?(0|[1-9][0-9]{0,17})",
+    "DOUBLE": r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?",
+    "DATE": _DAY,
+    "TIMESTAMP": _MOMENT,
+    "TIMESTAMPTZ": _MOMENT + "(Z|[-+][0-9]{2}(:?[0-9]{2})?)",
+    "BOOLEAN": "true|false|True|False|TRUE|FALSE",
+}
+
+
+def resolve(path: str) -> list[Path]:
+    """The files behind a path, a glob or a folder, in the order of their names."""
+    if Path(path).is_dir():
+        if not (found := _data_files(Path(path))):
+            raise SourceError(f"{path}: the folder holds no .parquet and no .csv file")
+        return found
+    if Path(path).exists():
+        return [Path(path)]
+    matches = {Path(match) for match in glob.glob(path, recursive=True)}  # noqa: PTH207
+    found = sorted({file for match in matches for file in (_data_files(match) if match.is_dir() else [match])})
+    if not found:
+        raise SourceError(f"{path}: no such file, and no file matches it as a pattern")
+    return found
+
+
+def _data_files(folder: Path) -> list[Path]:
+    """The tables anywhere in a folder. Names that begin with a dot or an underscore are other programs' notes."""
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix.lower() in (".parquet", ".csv")
+        and file.is_file()
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    )
+
+
+def stat(paths: list[Path]) -> list[tuple[str, int, int]]:
+    with translated("reading the source"):
+        return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+
+
+def register(
+    con: duckdb.DuckDBPyConnection, name: str, table: Any, spill: Path, as_text: Collection[str] = ()
+) -> list[str]:
+    if isinstance(table, (str, os.PathLike)):
+        return register_files(con, name, resolve(os.fspath(table)), spill, as_text)
+    return register_frame(con, name, table)
+
+
+def register_files(
+    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str] = ()
+) -> list[str]:
+    """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill.
+
+    Returns the names of the columns as they are written in the files, which DuckDB changes where two are alike.
+    """
+    kinds = {path.suffix.lower() == ".csv" for path in paths}
+    if len(kinds) > 1:
+        raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
+    with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
+        if kinds == {True}:
+            return _register_csv(con, name, paths, spill, as_text)
+        return _register_parquet(con, name, paths)
+
+
+def _register_parquet(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> list[str]:
+    files = file_list(paths)
+    _check_same_columns(con, files)
+    con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({files}, hive_partitioning = false)").fetchall()
+    schema = f"SELECT name, num_children FROM parquet_schema({file_list(paths[:1])})"
+    return list(_top_level(con.sql(schema).fetchall()))
+
+
+def _top_level(elements: list[tuple[str, int | None]]) -> Iterator[str]:
+    """The columns of a Parquet schema, which lists every node before its children; the first is the root.
+
+    >>> list(_top_level([("root", 2), ("a", 1), ("list", None), ("b", None)]))
+    ['a', 'b']
+    """
+    inside = 0
+    for name, children in elements[1:]:
+        if not inside:
+            yield name
+        inside = max(inside - 1, 0) + (children or 0)
+
+
+def _check_same_columns(con: duckdb.DuckDBPyConnection, files: str) -> None:
+    """Parts of one table have the same columns of the same types; DuckDB would take the first part's word for it."""
+    kind = "concat_ws(' ', name, type, type_length, num_children, converted_type, scale, precision, logical_type)"
+    parts = con.sql(
+        f"SELECT file_name, list({kind} ORDER BY {kind}) FILTER (column_id > 0) AS columns "
+        f"FROM parquet_schema({files}) GROUP BY file_name ORDER BY file_name"
+    ).fetchall()
+    first = parts[0]
+    other = [Path(file).name for file, columns in parts[1:] if columns != first[1]]
+    if other:
+        more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+        raise SourceError(
+            f"{other[0]}{more}: not the same columns and types as {Path(first[0]).name}; parts of a table must agree"
+        )
+
+
+def _register_csv(
+    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str]
+) -> list[str]:
+    separator, names = _header(paths[0])
+    other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
+    if other:
+        raise SourceError(f"{other[0]}: its first line differs from that of {paths[0].name}; parts must agree")
+    aliases = [f"c{index}" for index in range(len(names))]
+    columns = ", ".join(f"{alias}: 'VARCHAR'" for alias in aliases)
+    copy = literal(str(spill / f"{name}.parquet"))
+    con.execute(
+        f"COPY (SELECT * FROM read_csv({file_list(paths)}, columns = {{{columns}}}, auto_detect = false, "
+        f"header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', strict_mode = true, "
+        f"nullstr = '', allow_quoted_nulls = false)) TO {copy} (FORMAT parquet)"
+    ).fetchall()
+    con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM read_parquet({copy})").fetchall()
+    typed = [a if n in as_text else _typed_text(con, f"{name}_text", a) for a, n in zip(aliases, names)]
+    selected = ", ".join(f"{sql} AS {quote(column)}" for sql, column in zip(typed, names))
+    con.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text").fetchall()
+    return names
+
+
+def _header(path: Path) -> tuple[str, list[str]]:
+    """The separator that divides the first line into most fields, and these."""
+
+    def fields(separator: str) -> list[str]:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file, delimiter=separator), [])
+
+    try:
+        separator = max(SEPARATORS, key=lambda mark: len(fields(mark)))
+        names = fields(separator)
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise SourceError(f"{path}: line {line}: it is not UTF-8") from None
+    except csv.Error:
+        raise SourceError(f"{path}: line 1: it is not well-formed CSV") from None
+    if not names or not all(names):
+        raise SourceError(f"{path}: line 1: it does not name every column")
+    return separator, names
+
+
+def _typed_text(con: duckdb.DuckDBPyConnection, table: str, column: str) -> str:
+    """SQL for a text column in the type that every value of it has. An empty field is null where it is not quoted, and
+    in typed columns always."""
+    fits = ", ".join(
+        f"count_if(regexp_full_match({column}, {literal(pattern)}) AND TRY_CAST({column} AS {kind}) IS NOT NULL)"
+        for kind, pattern in CSV_TYPES.items()
+    )
+    present, *counts = one(con, f"SELECT count(nullif({column}, '')), {fits} FROM {table}")
+    for kind, count in zip(CSV_TYPES, counts):
+        if present and count == present:
+            return f"CAST(nullif({column}, '') AS {kind})"
+    return column
+
+
+def as_arrow(frame: Any) -> pa.Table:
+    try:
+        return frame if isinstance(frame, pa.Table) else pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException):
+        kind = type(frame).__name__
+        raise SourceError(f"a table of type {kind} cannot be read; give an Arrow-speaking frame") from None
+
+
+def register_frame(con: duckdb.DuckDBPyConnection, name: str, frame: Any) -> list[str]:
+    """Makes a view over any Arrow-speaking frame, for this connection, and returns the names of its columns."""
+    table = as_arrow(frame)
+    with translated(f"reading a table of type {type(frame).__name__}"):
+        con.register(name, table)
+    return list(table.column_names)
+
+
+def describe(con: duckdb.DuckDBPyConnection, name: str) -> dict[str, str]:
+    """The columns of a registered table with their DuckDB types."""
+    with translated("reading the source"):
+        relation = con.sql(f"SELECT * FROM {name}")
+        return {column: str(kind) for column, kind in zip(relation.columns, relation.types)}
+
+
+def one(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
+    with translated("reading the source"):
+        row: tuple[Any, ...] = con.sql(sql).fetchall()[0]
+        return row
+
+
+def count_rows(con: duckdb.DuckDBPyConnection, table: str) -> int:
+    if not (rows := int(one(con, f"SELECT count(*) FROM {table}")[0])):
+        raise SourceError("the table has no rows")
+    return rows
+
+
+def count_distinct(con: duckdb.DuckDBPyConnection, table: str, sql: str) -> int:
+    """How many different values an expression takes; null is one of them."""
+    return int(one(con, f"SELECT count(*) FROM (SELECT DISTINCT {sql} FROM {table})")[0])
