@@ -4,17 +4,17 @@ messages to stderr."""
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import traceback
 from collections.abc import Callable
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
+from anon import interrupt
 from anon.errors import AnonError, ConfigError, Interrupted
 
+STOPPED = "interrupted; nothing was published"
 VALUES_SHOWN = 20  # on a terminal; --json has all of them
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else there.")]
@@ -26,11 +26,11 @@ Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
 
 def guarded(work: Callable[[], int], as_json: bool, debug: bool, show_values: bool = False) -> None:
     """Runs a command and turns failures into messages and exit codes."""
-    signal.signal(signal.SIGTERM, _stop)
+    interrupt.listen()
     try:
         code = work()
     except KeyboardInterrupt:
-        code = _failed(Interrupted("interrupted; nothing was published"), as_json, debug, show_values)
+        code = _failed(Interrupted(STOPPED), as_json, debug, show_values)
     except AnonError as error:
         code = _failed(error, as_json, debug, show_values)
     except MemoryError as error:
@@ -38,11 +38,13 @@ def guarded(work: Callable[[], int], as_json: bool, debug: bool, show_values: bo
 
         full = ResourceError(f"out of memory: raise limits.memory ({error})")
         code = _failed(full, as_json, debug, show_values)
+    except Exception as error:
+        from anon.database import is_interrupt
+
+        if not is_interrupt(error):
+            raise
+        code = _failed(Interrupted(STOPPED), as_json, debug, show_values)
     raise typer.Exit(code)
-
-
-def _stop(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _failed(error: AnonError, as_json: bool, debug: bool, show_values: bool) -> int:

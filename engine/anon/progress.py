@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from anon import interrupt
+
 
 class Progress:
     """Says nothing and keeps the time of each stage; the base of the other ways to tell."""
@@ -23,6 +25,7 @@ class Progress:
         began = time.perf_counter()
         self.begin(name)
         yield
+        interrupt.check()
         self.seconds[name] = time.perf_counter() - began
         self.end(name, self.seconds[name])
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+from anon import interrupt
 from anon.config import Config, redact
 from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
@@ -130,6 +131,7 @@ def publish(work: Workspace, config: Config, overwrite: bool) -> None:
     try:
         _flush(work.run)
         _flush(work.release)
+        interrupt.check()
         work.release.chmod(0o777 & ~_umask())
         _swap(work.run, config.release.run)
         try:
