@@ -179,6 +179,15 @@ def test_text_with_many_values_needs_a_hierarchy() -> None:
         cube.quasi_identifier(source, Column("c", "q0", "text", "q0"), Free())
 
 
+def test_sensitive_values_are_counted_before_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, column = source_of(pa.array([1, 1, 2, None], pa.int64()))
+    assert cube.sensitive(source, column).size == 3
+    monkeypatch.setattr(cube, "CODES", 3)
+    monkeypatch.setattr(cube, "_distinct", lambda *_: pytest.fail("the values were loaded"))
+    with pytest.raises(ConfigError, match=r"columns\.sensitive\.c: found 3 values"):
+        cube.sensitive(source, column)
+
+
 @pytest.mark.parametrize("copies", [1, 3])
 def test_equal_rows_collapse_where_it_pays(copies: int) -> None:
     rng = np.random.default_rng(1)

@@ -109,6 +109,7 @@ def run(
 def check(
     config: ConfigFile,
     on: Annotated[str, typer.Option("--on", help="The table: Parquet, CSV, a folder of either, or a glob.")],
+    prior: Annotated[Path | None, typer.Option(help="A prior file that stands in for those of r_robustness.")] = None,
     memory: Memory = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -125,7 +126,7 @@ def check(
     def work() -> int:
         from anon import pipeline
 
-        options = _options(memory, threads=threads, show_values=show_values)
+        options = _options(memory, threads=threads, show_values=show_values, prior=prior)
         progress = _progress(as_json, log_json)
         try:
             result = pipeline.check(config, on, options, progress)

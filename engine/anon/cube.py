@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from anon import hierarchy
 from anon.config import Builder
-from anon.criteria import Groups
+from anon.criteria import Criterion, Groups, Ints
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
-from anon.source import Column, Source
+from anon.source import Column, Source, count_distinct
 from anon.values import span, text
 
 CODES = 65_536  # a code is an unsigned 16-bit integer
@@ -227,12 +227,12 @@ def quasi_identifier(source: Source, column: Column, builder: Builder) -> Domain
 
 def sensitive(source: Source, column: Column) -> Domain:
     """The domain of a sensitive column."""
-    domain = _distinct(source, column)
-    if domain.size >= CODES:
+    distinct = count_distinct(source.con, source.VIEW, column.alias)
+    if distinct >= CODES:
         raise ConfigError.at(
-            f"columns.sensitive.{column.name}", f"{domain.size:,} values", f"fewer than {CODES:,}: round it"
+            f"columns.sensitive.{column.name}", f"{distinct:,} values", f"fewer than {CODES:,}: round it"
         )
-    return domain
+    return _distinct(source, column)
 
 
 def _distinct(source: Source, column: Column) -> Domain:
@@ -284,15 +284,32 @@ class Records:
         return len(self.people)
 
 
+@dataclass(frozen=True)
+class Combinations:
+    """The combinations of a context and a sensitive value that occur, in order of both: a record column of its own."""
+
+    context: Ints
+    value: Ints
+
+    @property
+    def size(self) -> int:
+        return len(self.value)
+
+    def groups(self, counts: Ints) -> Groups:
+        return Groups.apart(counts, self.context, self.value)
+
+
 @dataclass
 class Cube:
     """The table as the search sees it: records of quasi-identifier codes, then of the codes of `others`, which are the
-    sensitive columns and, where the search asks for one, the column that it should predict well."""
+    sensitive columns, where the search asks for one the column that it should predict well, and combinations of
+    sensitive columns that a criterion looks at together."""
 
     domains: list[Domain]
-    others: list[Domain]
+    others: list[Domain | Combinations]
     records: Records
     target: int | None = None  # index in others
+    _combined: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
 
     @property
     def individuals(self) -> int:
@@ -300,13 +317,47 @@ class Cube:
 
     def value_column(self, name: str | None) -> int:
         """Where a sensitive column stands in others; any will do for a criterion that is about none."""
-        return 0 if name is None else [domain.column for domain in self.others].index(name)
+        return 0 if name is None else [d.column for d in self.others if isinstance(d, Domain)].index(name)
 
-    def whole_table(self, value_column: int) -> Groups:
+    def domain(self, name: str) -> Domain:
+        """The domain of a sensitive column."""
+        return next(d for d in self.others if isinstance(d, Domain) and d.column == name)
+
+    def reading(self, criterion: Criterion) -> int:
+        """Where what a criterion looks at stands in others; a combination is added when it is asked for first."""
+        column = self.value_column(criterion.column)
+        if not criterion.context:
+            return column
+        key = (column, tuple(self.value_column(name) for name in criterion.context))
+        if key not in self._combined:
+            self._combined[key] = self._combine(*key)
+        return self._combined[key]
+
+    def _combine(self, column: int, context: tuple[int, ...]) -> int:
+        first = len(self.domains)
+        combined = np.zeros(len(self.records), np.int64)
+        for index in (*context, column):
+            key = combined * self.others[index].size + self.records.codes[:, first + index]
+            kept, combined = np.unique(key, return_inverse=True)
+        if len(kept) >= CODES:
+            found = f"{len(kept):,} combinations of sensitive values"
+            raise ConfigError.at("privacy", found, f"fewer than {CODES:,}; coarsen them or say `joint: false`")
+        context_of, value_of = np.divmod(kept, self.others[column].size)
+        self.others.append(Combinations(context_of, value_of))
+        codes = np.hstack([self.records.codes, combined.astype(np.uint16)[:, None]])
+        self.records = Records(codes, self.records.people)
+        return len(self.others) - 1
+
+    def groups(self, counts: Ints, column: int) -> Groups:
+        """Counts [groups, codes] of one of the others as histograms."""
+        other = self.others[column]
+        return other.groups(counts) if isinstance(other, Combinations) else Groups.dense(counts)
+
+    def whole_table(self, column: int) -> Groups:
         """The table as one group."""
-        codes = self.records.codes[:, len(self.domains) + value_column]
-        counts = np.bincount(codes, weights=self.records.people, minlength=self.others[value_column].size)
-        return Groups.dense(counts.astype(np.int64)[None, :])
+        codes = self.records.codes[:, len(self.domains) + column]
+        counts = np.bincount(codes, weights=self.records.people, minlength=self.others[column].size)
+        return self.groups(counts.astype(np.int64)[None, :], column)
 
 
 def encoded(
@@ -333,7 +384,7 @@ def build(source: Source, builders: list[Builder], target: str | None = None) ->
     if not others:
         others = [Domain("", "integer", pa.array([0]), True, False)]
         codes = np.hstack([codes, np.zeros((len(codes), 1), np.uint16)])
-    return Cube(domains, others, _collapsed(source, codes), None if target is None else len(others) - 1)
+    return Cube(domains, list(others), _collapsed(source, codes), None if target is None else len(others) - 1)
 
 
 def _codes(source: Source, columns: list[Column], domains: list[Domain]) -> NDArray[np.uint16]:

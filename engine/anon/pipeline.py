@@ -14,8 +14,9 @@ import numpy as np
 
 from anon import cube as cubes
 from anon import release, verify
-from anon.config import Config, InformationGain, Release, load
-from anon.criteria import CATEGORICAL, Criterion, bind, protects, vacuous
+from anon.config import Config, InformationGain, PriorFile, Release, RRobustness, load
+from anon.config.support import refuse_unsupported
+from anon.criteria import CATEGORICAL, Values, always_holds, bind, protects
 from anon.cube import Cube
 from anon.database import connect
 from anon.errors import ConfigError, Problem, UnsafeError
@@ -23,7 +24,7 @@ from anon.progress import Progress
 from anon.publish import check_places, publish, scratch, workspace, write_run
 from anon.recoding import Recoding
 from anon.report import facts
-from anon.source import Source, open_grouped, open_source
+from anon.source import Column, Source, count_distinct, open_grouped, open_source
 
 FEW_REFUSALS = 5  # failures that are told of each criterion
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
@@ -40,6 +41,7 @@ class Options:
     overwrite: bool = False
     show_values: bool = False
     strict: bool = False
+    prior: Path | None = None  # of `check`: stands in for the priors of the config
 
 
 DEFAULTS = Options()
@@ -65,6 +67,7 @@ class Result:
 def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Source to verified release. `table` stands in for the config's source: any Arrow-speaking frame."""
     config, progress, began = adjusted(load(config), options), progress or Progress(), time.time()
+    refuse_unsupported(config, run=True)
     check_places(config, options.overwrite)
     _check_not_vacuous(config)
     limits = config.limits
@@ -73,12 +76,13 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             source = open_source(con, config, table, work.spill)
         with progress.stage("cube"):
             cube = cubes.build(source, list(config.columns.quasi_identifiers.values()), _target(config))
-            _check_sensitive_numbers(config, source, cube)
+            check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
             unique_before = _unique(source)
         with progress.stage("search"):
             recoding = _search(config, cube, options, progress)
         with progress.stage("release"):
-            written = release.write(source, recoding, cube.others[: len(source.sensitive)], config, work.release)
+            sensitive = [cube.domain(column.name) for column in source.sensitive]
+            written = release.write(source, recoding, sensitive, config, work.release)
             source.check_unchanged()
         with (
             progress.stage("verify"),
@@ -99,12 +103,17 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Judges a table that is already grouped: a path or an Arrow-speaking frame. Never reads the config's source."""
     config, progress = adjusted(load(config), options), progress or Progress()
+    refuse_unsupported(config, run=False)
+    if options.prior is not None:
+        config = _with_prior(config, options.prior)
     with (
         scratch(config) as spill,
         closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
     ):
         with progress.stage("read"):
-            open_grouped(con, "checked_table", config, table, spill)
+            sensitive = open_grouped(con, "checked_table", config, table, spill)
+            distinct = [count_distinct(con, "checked_table", column.sql) for column in sensitive]
+            check_sensitive_numbers(config, sensitive, distinct)
             grouped = verify.Grouped.of(con, "checked_table", config.columns)
         with progress.stage("check"):
             found = verify.examine(grouped, config)
@@ -130,6 +139,15 @@ def _places(config: Config, out: Path) -> Release:
     return release
 
 
+def _with_prior(config: Config, file: Path) -> Config:
+    """The config with one prior from a file in place of those it names."""
+    if not any(isinstance(spec, RRobustness) for spec in config.privacy):
+        raise ConfigError.at("--prior", str(file), "a config with r_robustness, whose priors it stands in for")
+    prior = {"priors": [PriorFile(file=file.resolve())]}
+    privacy = [spec.model_copy(update=prior) if isinstance(spec, RRobustness) else spec for spec in config.privacy]
+    return config.model_copy(update={"privacy": privacy})
+
+
 def _target(config: Config) -> str | None:
     prefer = config.method.prefer  # type: ignore[union-attr]
     return prefer.information_gain if isinstance(prefer, InformationGain) else None
@@ -143,20 +161,23 @@ def _unique(source: Source) -> int:
 
 
 def _check_not_vacuous(config: Config) -> None:
-    if all(vacuous(spec) for spec in config.privacy):
+    if all(always_holds(spec) for spec in config.privacy):
         raise ConfigError.at("privacy", "only criteria that are always true", "a criterion that can fail")
 
 
-def _check_sensitive_numbers(config: Config, source: Source, cube: Cube) -> None:
-    """Numbers that differ by a cent are different values to a categorical criterion: everybody would look protected."""
+def check_sensitive_numbers(config: Config, columns: list[Column], distinct: list[int]) -> None:
+    """Numbers that differ by a cent are different values to a categorical criterion: everybody would look protected.
+    `distinct` counts the values of each sensitive column. Where the config rounds a column, labels it or calls its
+    numbers categories, that was decided."""
     problems = []
-    for column, domain in zip(source.sensitive, cube.others):
+    for column, count in zip(columns, distinct):
         spec = config.columns.sensitive[column.name]
         about = [criterion for criterion in config.privacy if protects(criterion, column.name)]
-        many = column.kind == "number" or (column.kind in NUMBERS and domain.size > MANY_NUMBERS)
+        many = column.kind == "number" or (column.kind in NUMBERS and count > MANY_NUMBERS)
         categorical = bool(about) and all(criterion.name in CATEGORICAL for criterion in about)
-        if many and categorical and not spec.as_categories and spec.round is None:
-            found = f"numbers with {domain.size:,} distinct values, which {about[0].name} takes for categories"
+        chosen = spec.as_categories or spec.round is not None or spec.builder is not None
+        if many and categorical and not chosen:
+            found = f"numbers with {count:,} distinct values, which {about[0].name} takes for categories"
             expected, hint = "`round`, or a criterion for numbers", "or mark it `as_categories: true`"
             problems.append(Problem(f"columns.sensitive.{column.name}", found, expected, hint))
     if problems:
@@ -166,8 +187,8 @@ def _check_sensitive_numbers(config: Config, source: Source, cube: Cube) -> None
 def _search(config: Config, cube: Cube, options: Options, progress: Progress) -> Recoding:
     from anon.search.partition import Partition
 
-    texts = {domain.column: domain.texts for domain in cube.others}
-    _check_whole_table(config, cube, bind(config.privacy, texts), options.show_values)
+    values = _sensitive_values(config, cube)
+    _check_whole_table(config, cube, values, options.show_values)
     prefer = config.method.prefer  # type: ignore[union-attr]
 
     def tell(level: int, nodes: int, people: int) -> None:
@@ -175,22 +196,32 @@ def _search(config: Config, cube: Cube, options: Options, progress: Progress) ->
 
     return Partition(
         cube,
-        bind(config.privacy, texts, shared=True),
+        bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
         config.limits.threads or os.cpu_count() or 1,
         tell,
     ).run()
 
 
-def _check_whole_table(config: Config, cube: Cube, criteria: list[Criterion], show_values: bool) -> None:
-    """All criteria here are monotone: if the whole table as one group is not safe, no release is."""
-    frequency = {domain.column: _frequency(cube, index) for index, domain in enumerate(cube.others)}
-    values = {domain.column: domain.texts for domain in cube.others}
-    names = facts.Names.of(verify.Findings(values=values, frequency=frequency), config, show_values)
+def _sensitive_values(config: Config, cube: Cube) -> Values:
+    """The sensitive values of the table and how many individuals have each."""
+    texts, frequency = {}, {}
+    for index, column in enumerate(config.columns.sensitive):
+        domain, whole = cube.domain(column), cube.whole_table(index)
+        counts = np.zeros(domain.size, np.int64)
+        counts[whole.value] = whole.count
+        texts[column], frequency[column] = domain.texts, counts.tolist()
+    return Values(texts, frequency)
+
+
+def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> None:
+    """If the whole table as one group fails a monotone criterion, so does every release."""
+    names = facts.Names.of(verify.Findings(values=values.texts, frequency=values.frequency), config, show_values)
     lines: list[str] = []
-    for criterion in criteria:
-        whole = cube.whole_table(cube.value_column(criterion.column))
-        failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
+    for criterion in bind(config.privacy, values):
+        whole = cube.whole_table(cube.reading(criterion))
+        findings = criterion.verdict(criterion.state(whole)).findings if criterion.monotone else ()
+        failed = [finding for finding in findings if not finding.safe]
         for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:
             near = criterion.nearest(whole, finding)
             holds = f"; would hold: {' or '.join(near)}" if near else ""
@@ -200,14 +231,6 @@ def _check_whole_table(config: Config, cube: Cube, criteria: list[Criterion], sh
     if lines:
         intro = "no release is safe: even the whole table as one group fails, and splitting only makes it worse"
         raise UnsafeError("\n".join([intro, *(f"  {line}" for line in lines)]))
-
-
-def _frequency(cube: Cube, index: int) -> list[int]:
-    """Individuals with each value of a sensitive column."""
-    whole = cube.whole_table(index)
-    counts = np.zeros(cube.others[index].size, np.int64)
-    counts[whole.value] = whole.count
-    return counts.tolist()
 
 
 def _report(

@@ -261,7 +261,7 @@ def _write_datapackage(source: Source, recoding: Recoding, config: Config, path:
         "cells": {d.column: _cells(d, recoding, j) for j, d in enumerate(recoding.domains)},
         "groups": recoding.groups,
         "suppressed_share": suppressed / (rows + suppressed),
-        "criteria": config.original["privacy"],
+        "criteria": _without_files(config.original["privacy"]),
     }
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with translated("writing the release"):
@@ -273,6 +273,13 @@ def _fields(source: Source) -> list[dict[str, str]]:
     for role, columns in (("sensitive", source.sensitive), ("kept", source.keep)):
         fields += [{"name": c.name, **FRICTIONLESS.get(c.kind, {"type": "string"}), "role": role} for c in columns]
     return fields
+
+
+def _without_files(value: Any) -> Any:
+    """Criteria as written, but for the files they read in the house."""
+    if isinstance(value, dict):
+        return {key: _without_files(part) for key, part in value.items() if key != "file"}
+    return [_without_files(part) for part in value] if isinstance(value, list) else value
 
 
 def _cells(domain: Domain, recoding: Recoding, j: int) -> dict[str, Any]:

@@ -5,8 +5,10 @@ it to the files just written, before anyone else can see them, and shares with w
 from __future__ import annotations
 
 import csv
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -14,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from anon.config import Columns, Config
-from anon.criteria import Criterion, Groups, State, Verdict, bind
+from anon.criteria import Criterion, Groups, Ints, Signatures, State, Values, Verdict, bind
 from anon.database import literal, quote, translated
 from anon.errors import ConfigError, SourceError, VerificationError
 from anon.release import Written, checksum
@@ -22,6 +24,9 @@ from anon.source import Unusable, canonical, describe
 from anon.values import text
 
 FEW = 5  # individuals; smaller groups are reported
+# A sensitive column, those that count as quasi-identifiers beside it, and the attributes of priors.
+Reading = tuple[str | None, tuple[str, ...], tuple[tuple[str, ...], ...]]
+Signature = tuple[str | None, ...]
 
 
 @dataclass
@@ -81,6 +86,13 @@ class Grouped:
     def rows(self) -> int:
         return int(self.con.sql(f"SELECT count(*) FROM {self.VIEW}").fetchall()[0][0])
 
+    def alias(self, name: str) -> str:
+        """The neutral name of a quasi-identifier or kept column."""
+        for letter, names in (("q", self.quasi_identifiers), ("k", self.keep)):
+            if name in names:
+                return f"{letter}{names.index(name)}"
+        raise ConfigError.at("privacy", f"a prior over {name!r}", "quasi-identifiers or kept columns of the table")
+
     @property
     def labels(self) -> str:
         return ", ".join(f"q{index}" for index in range(len(self.quasi_identifiers)))
@@ -94,7 +106,8 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
             found.values[column], found.frequency[column] = _code_values(grouped, index)
         if not grouped.rows():
             raise SourceError("the table has no rows")
-        found.criteria = bind(config.privacy, found.values, absent=absent)
+        values = Values(found.values, found.frequency, partial(_cross_table, grouped))
+        found.criteria = bind(config.privacy, values, absent=absent)
         found.verdicts = _judge(grouped, found)
         found.homogeneous_rows = _homogeneous_rows(grouped)
         found.with_kept = {column: _with_kept(grouped, index) for index, column in enumerate(grouped.keep)}
@@ -102,17 +115,33 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
 
 
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
-    """Streams the histograms of each sensitive column through the criteria about it."""
-    states: list[State | None] = [None] * len(found.criteria)
-    for index, name in enumerate(grouped.sensitive or [None]):
-        for groups in _histograms(grouped, index):
-            if index == 0:
+    """Streams the histograms that the criteria need through them, each kind of histogram once."""
+    first = grouped.sensitive[0] if grouped.sensitive else None
+    readings: dict[Reading, list[int]] = {(first, (), ()): []}
+    for at, criterion in enumerate(found.criteria):
+        readings.setdefault((criterion.column or first, criterion.context, criterion.attributes), []).append(at)
+    verdicts: dict[int, Verdict] = {}
+    for reading, about in readings.items():
+        states: dict[int, State] = {}
+        whole: list[Ints] = []  # which group each part of one belongs to
+        for groups in _histograms(grouped, *reading):
+            if reading == (first, (), ()):
                 _count(found, groups)
-            for at, criterion in enumerate(found.criteria):
-                if criterion.column == name or (criterion.column is None and index == 0):
-                    state, previous = criterion.state(groups), states[at]
-                    states[at] = state if previous is None else previous.merge(state)
-    return [c.verdict(state) for c, state in zip(found.criteria, states) if state is not None]
+            if groups.row is not None:
+                whole.append(groups.row)
+            for at in about:
+                state = found.criteria[at].state(groups)
+                states[at] = states[at].merge(state) if at in states else state
+        for at, state in states.items():
+            verdict = found.criteria[at].verdict(state)
+            verdicts[at] = _of_whole_groups(verdict, np.concatenate(whole)) if whole else verdict
+    return [verdicts[at] for at in range(len(found.criteria))]
+
+
+def _of_whole_groups(verdict: Verdict, group: Ints) -> Verdict:
+    """A verdict about parts of groups in terms of the groups."""
+    findings = tuple(replace(finding, group=int(group[finding.group])) for finding in verdict.findings)
+    return replace(verdict, worst_group=int(group[verdict.worst_group]), findings=findings)
 
 
 def _code_values(grouped: Grouped, index: int) -> tuple[list[str | None], list[int]]:
@@ -126,24 +155,85 @@ def _code_values(grouped: Grouped, index: int) -> tuple[list[str | None], list[i
     return [None if v is None else text(v) for v in rows["v"].to_pylist()], rows["n"].to_pylist()
 
 
-def _histograms(grouped: Grouped, index: int) -> Iterator[Groups]:
-    """The groups in canonical order as histograms of a sensitive column; without one, of their size alone."""
+def _histograms(
+    grouped: Grouped, column: str | None, context: tuple[str, ...], attributes: tuple[tuple[str, ...], ...]
+) -> Iterator[Groups]:
+    """The groups in canonical order as histograms of a sensitive column; without one, of their size alone. With a
+    context every group is taken apart by the values of those columns; with attributes each also has, per prior, the
+    histogram of their values."""
+    signatures = [_signatures(grouped, names) for names in attributes]
     labels = grouped.labels
-    if grouped.sensitive:
-        counted = f"SELECT {labels}, s{index} AS s, count(*) AS n FROM {grouped.VIEW} GROUP BY {labels}, s{index}"
+    parts = ", ".join([labels, *(f"s{grouped.sensitive.index(name)}" for name in context)])
+    if column is not None:
+        index = grouped.sensitive.index(column)
+        counted = f"SELECT {parts}, s{index} AS s, count(*) AS n FROM {grouped.VIEW} GROUP BY {parts}, s{index}"
         inner = f"SELECT c.*, v.code FROM ({counted}) AS c JOIN values_{index} AS v ON c.s IS NOT DISTINCT FROM v.v"
     else:
         inner = f"SELECT {labels}, 0 AS code, count(*) AS n FROM {grouped.VIEW} GROUP BY {labels}"
-    order = ", ".join(f"{label} NULLS FIRST" for label in labels.split(", "))
+    order = ", ".join(f"{part} NULLS FIRST" for part in parts.split(", "))
+    by_label = ", ".join(f"{label} NULLS FIRST" for label in labels.split(", "))
+    row = f", dense_rank() OVER (ORDER BY {by_label}) - 1 AS g" if context else ""
     reader = grouped.con.sql(
-        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts FROM ({inner}) "
-        f"GROUP BY {labels} ORDER BY {order}"
+        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts{row} FROM ({inner}) "
+        f"GROUP BY {parts} ORDER BY {order}"
     ).to_arrow_reader(65_536)
     first = 0
     for batch in reader:
         if batch.num_rows:
-            yield _as_groups(batch, first)
+            groups = _as_groups(batch, first)
+            own = tuple(_slice(lists, first, first + len(groups)) for lists in signatures)
+            yield replace(groups, signatures=own)
             first += batch.num_rows
+
+
+def _cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints]:
+    """Numbers the signatures over some columns in a table, and counts people by signature and sensitive value."""
+    name, listed = _signature_table(attributes), ", ".join(grouped.alias(a) for a in attributes)
+    columns = ", ".join(f"a{i}" for i in range(len(attributes)))
+    order = ", ".join(f"a{i} NULLS FIRST" for i in range(len(attributes)))
+    grouped.con.execute(
+        f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS code "
+        f"FROM (SELECT DISTINCT {listed} FROM {grouped.VIEW}) AS t({columns})"
+    ).fetchall()
+    index = grouped.sensitive.index(column)
+    counted = grouped.con.sql(
+        f"SELECT a.code, v.code, count(*) FROM {grouped.VIEW} JOIN {name} AS a ON {_matches(grouped, attributes)} "
+        f"JOIN values_{index} AS v ON s{index} IS NOT DISTINCT FROM v.v GROUP BY ALL"
+    ).fetchall()
+    rows = grouped.con.sql(f"SELECT {columns} FROM {name} ORDER BY code").fetchall()
+    values = grouped.con.sql(f"SELECT count(*) FROM values_{index}").fetchall()[0][0]
+    counts = np.zeros((len(rows), values), np.int64)
+    for signature, value, people in counted:
+        counts[signature, value] = people
+    return [tuple(None if part is None else text(part) for part in row) for row in rows], counts
+
+
+def _signature_table(attributes: tuple[str, ...]) -> str:
+    return "signatures_" + hashlib.sha256("\0".join(attributes).encode()).hexdigest()[:16]
+
+
+def _matches(grouped: Grouped, attributes: tuple[str, ...]) -> str:
+    return " AND ".join(f"{grouped.alias(name)} IS NOT DISTINCT FROM a.a{i}" for i, name in enumerate(attributes))
+
+
+def _signatures(grouped: Grouped, attributes: tuple[str, ...]) -> pa.Table:
+    """Per group, in canonical order, the codes of the signatures in it and their people."""
+    labels, name = grouped.labels, _signature_table(attributes)
+    order = ", ".join(f"{label} NULLS FIRST" for label in labels.split(", "))
+    counted = (
+        f"SELECT {labels}, a.code, count(*) AS n FROM {grouped.VIEW} JOIN {name} AS a "
+        f"ON {_matches(grouped, attributes)} GROUP BY {labels}, a.code"
+    )
+    return grouped.con.sql(
+        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts FROM ({counted}) "
+        f"GROUP BY {labels} ORDER BY {order}"
+    ).to_arrow_table()
+
+
+def _slice(lists: pa.Table, first: int, last: int) -> Signatures:
+    some = lists.slice(first, last - first).combine_chunks()
+    groups = _as_groups(some.to_batches()[0], 0)
+    return Signatures(groups.start, groups.value, groups.count)
 
 
 def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
@@ -152,7 +242,8 @@ def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
     count = np.ascontiguousarray(counts.values.to_numpy(), np.int64)[start[0] : start[-1]]
     value = np.ascontiguousarray(codes.values.to_numpy(), np.int64)[start[0] : start[-1]]
     start -= start[0]
-    return Groups(np.add.reduceat(count, start[:-1]), start, value, count, first)
+    row = batch.column(2).to_numpy() if batch.num_columns > 2 else None
+    return Groups(np.add.reduceat(count, start[:-1]), start, value, count, first, row)
 
 
 def _count(found: Findings, groups: Groups) -> None:

@@ -69,11 +69,7 @@ def breach(release: Release, sigma: Value, l: int, k: int, m: int) -> Fraction:
 
 def safe(release: Release, skylines: Mapping[Any, Iterable[Point]]) -> bool:
     """Whether the breach probability stays strictly below c at every point (l, k, m, c) of every value."""
-    return all(
-        breach(release, sigma, l, k, m) < c
-        for sigma, points in skylines.items()
-        for l, k, m, c in points
-    )
+    return all(breach(release, sigma, l, k, m) < c for sigma, points in skylines.items() for l, k, m, c in points)
 
 
 def safe_k(release: Release, k: int) -> bool:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
+from anon.config.privacy import CRITERIA
 from anon.config.yaml12 import parse_yaml
 from anon.errors import ConfigError, Problem
 
@@ -30,7 +31,7 @@ Secrets = tuple[tuple[str, str], ...]
 AVAILABLE: dict[str, set[str]] = {
     "source": {"path"},
     "columns.multiplicity": {"single"},
-    "privacy": {"k_anonymity", "group_size", "skyline"},
+    "privacy": set(CRITERIA),
     "method.kind": {"partition"},
     "release.form": {"generalized"},
     "backend.kind": {"local"},

@@ -1,8 +1,20 @@
 """Privacy criteria, one file per principle: definition, citation, worked example, monotonicity, mergeable state."""
 
-from anon.criteria.bind import CATEGORICAL, bind, protects, vacuous
+from anon.criteria.bind import CATEGORICAL, Values, always_holds, bind, named_values, protects, vacuous
 from anon.criteria.k_anonymity import KAnonymity
-from anon.criteria.protocol import CLOSE, SAFE, UNSAFE, Criterion, Finding, Groups, State, Verdict, exact
+from anon.criteria.protocol import (
+    CLOSE,
+    SAFE,
+    UNSAFE,
+    Criterion,
+    Finding,
+    Groups,
+    Ints,
+    Signatures,
+    State,
+    Verdict,
+    exact,
+)
 from anon.criteria.skyline import Point, Skyline, Slot
 
 __all__ = [
@@ -13,14 +25,19 @@ __all__ = [
     "Criterion",
     "Finding",
     "Groups",
+    "Ints",
     "KAnonymity",
     "Point",
+    "Signatures",
     "Skyline",
     "Slot",
     "State",
+    "Values",
     "Verdict",
+    "always_holds",
     "bind",
     "exact",
+    "named_values",
     "protects",
     "vacuous",
 ]

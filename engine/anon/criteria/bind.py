@@ -4,14 +4,26 @@ and a name that is no value of the data is a mistake, because a misspelt value w
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
 
 from anon import config as grammar
+from anon.criteria import distances, priors
+from anon.criteria.alpha_k import AlphaK
+from anon.criteria.ck_safety import CKSafety
+from anon.criteria.dissimilarity import Dissimilarity
+from anon.criteria.epsilon_m import EpsilonM
 from anon.criteria.k_anonymity import KAnonymity
-from anon.criteria.protocol import Criterion, exact
+from anon.criteria.k_e import KE
+from anon.criteria.l_diversity import l_diversity
+from anon.criteria.protocol import Criterion, Ints, exact
+from anon.criteria.r_robustness import RRobustness
 from anon.criteria.skyline import Point, Skyline
+from anon.criteria.t_closeness import TCloseness
+from anon.criteria.variance import Variance
 from anon.errors import ConfigError, Problem
-
-Texts = dict[str, list[str | None]]  # per sensitive column its values as text, in code order
 
 CATEGORICAL = (
     "skyline",
@@ -22,57 +34,221 @@ CATEGORICAL = (
 )  # values are names to them, not numbers
 
 
-def bind(privacy: list[grammar.Criterion], texts: Texts, shared: bool = False, absent: bool = False) -> list[Criterion]:
-    """The criteria for a table. `shared`: only the verdict matters, not each finding. `absent`: a named value may be
-    missing, as from a release that lost it."""
-    problems: list[Problem] = []
-    bound: list[Criterion] = []
-    for index, spec in enumerate(privacy):
-        if isinstance(spec, (grammar.KAnonymity, grammar.GroupSize)):
-            bound.append(KAnonymity(spec.k, spec.name))
-        elif isinstance(spec, grammar.Skyline):
-            values = texts[str(spec.sensitive)]
-            if not absent and spec.absent is None:
-                problems += _unknown(list(spec.values), values, f"privacy[{index}].skyline.values")
-            bound.append(Skyline(str(spec.sensitive), _points(spec, values), shared))
-    if problems:
-        raise ConfigError(problems)
-    return bound
+Signature = tuple[str | None, ...]
+CrossTable = Callable[[tuple[str, ...], str], tuple[list[Signature], Ints]]
 
 
-def _points(spec: grammar.Skyline, values: list[str | None]) -> list[list[Point]]:
-    default = [_point(point) for point in spec.points]
-    named = {
-        name: [] if isinstance(points, str) else [_point(point) for point in points]
-        for name, points in spec.values.items()
-    }
-    return [default if value is None else named.get(value, default) for value in values]
+@dataclass(frozen=True)
+class Values:
+    """The sensitive values of one table, per column in code order, and how many individuals have each. `cross_table`
+    counts people by the values of some columns and a sensitive one: the signatures, and [signatures, values]."""
+
+    texts: dict[str, list[str | None]]
+    frequency: dict[str, list[int]]
+    cross_table: CrossTable | None = None
+
+
+@dataclass
+class Binder:
+    """Binds the criteria of one config to one table. `shared`: only verdicts matter, not each finding. `absent`: a
+    named value may be missing, as from a release that lost it."""
+
+    values: Values
+    shared: bool = False
+    absent: bool = False
+    problems: list[Problem] = field(default_factory=list)
+
+    def bind(self, privacy: list[grammar.Criterion]) -> list[Criterion]:
+        bound: list[Criterion] = []
+        for index, spec in enumerate(privacy):
+            try:
+                bound.append(BINDERS[spec.name](self, spec, f"privacy[{index}].{spec.name}"))
+            except ConfigError as error:
+                self.problems += error.problems
+        if self.problems:
+            raise ConfigError(self.problems)
+        return bound
+
+    def texts(self, spec: grammar.Criterion) -> list[str | None]:
+        return self.values.texts[str(spec.sensitive)]
+
+    def numbers(self, spec: grammar.Criterion, where: str) -> list[Fraction | None]:
+        """The values as numbers, exactly as they are written."""
+        try:
+            return [None if text is None else Fraction(text) for text in self.texts(spec)]
+        except ValueError:
+            expected = f"a column of numbers for {spec.name}"
+            raise ConfigError.at(
+                f"{where}.sensitive", f"{spec.sensitive!r}, which has other values", expected
+            ) from None
+
+    def codes(self, names: Iterable[str], spec: Any, where: str) -> list[int | None]:
+        """The codes of named values, None for one that is missing and may be."""
+        texts = self.texts(spec)
+        found = {text: code for code, text in enumerate(texts) if text is not None}
+        listed = list(names)
+        if not self.absent and spec.absent is None:
+            self.problems += _unknown(listed, found, where)
+        return [found.get(name) for name in listed]
+
+    def skyline(self, spec: grammar.Skyline, where: str) -> Criterion:
+        texts = self.texts(spec)
+        points: list[list[Point]] = [[_point(point) for point in spec.points] for _ in texts]
+        for code, own in zip(self.codes(spec.values, spec, f"{where}.values"), spec.values.values()):
+            if code is not None:
+                points[code] = [] if isinstance(own, str) else [_point(point) for point in own]
+        return Skyline(str(spec.sensitive), points, self.shared)
+
+    def l_diversity(self, spec: grammar.LDiversity, where: str) -> Criterion:
+        dont_care = [c for c in self.codes(spec.dont_care, spec, f"{where}.dont_care") if c is not None]
+        kept: dict[int, Fraction] = {}
+        if spec.keep_possible is not None:
+            codes = self.codes(spec.keep_possible.values, spec, f"{where}.keep_possible.values")
+            percent = exact(spec.keep_possible.percent)
+            kept = {-1 - i if code is None else code: percent for i, code in enumerate(codes)}
+        c = None if spec.c is None else exact(spec.c)
+        criterion = l_diversity(str(spec.sensitive), spec.kind, exact(spec.l), c, dont_care, kept)
+        if spec.joint:
+            criterion.context = tuple(name for name in self.values.texts if name != spec.sensitive)
+        return criterion
+
+    def alpha_k(self, spec: grammar.AlphaK, where: str) -> Criterion:
+        codes = None
+        if spec.values is not None:
+            codes = [code for code in self.codes(spec.values, spec, f"{where}.values") if code is not None]
+        return AlphaK(str(spec.sensitive), exact(spec.alpha), spec.k, codes)
+
+    def distance(self, spec: grammar.Dissimilarity | grammar.TCloseness, where: str) -> distances.Distance:
+        kind, place = spec.distance, f"{where}.distance"
+        if isinstance(kind, grammar.Absolute):
+            return distances.absolute(self.numbers(spec, where), place)
+        if isinstance(kind, grammar.Equal):
+            return distances.equal(len(self.texts(spec)))
+        if isinstance(kind, grammar.Ordered):
+            return self._ordered(spec, kind, place)
+        if isinstance(kind, grammar.HierarchyDistance):
+            return distances.hierarchy_file(self.texts(spec), kind.file, f"{place}.file")
+        if isinstance(kind, grammar.Matrix):
+            return distances.matrix_file(self.texts(spec), kind.file, f"{place}.file")
+        raise ConfigError.at(f"{place}.kind", "variational", "a distance between the values of one column")
+
+    def _ordered(self, spec: grammar.Criterion, kind: grammar.Ordered, place: str) -> distances.Distance:
+        try:
+            numbers = self.numbers(spec, place)
+        except ConfigError:
+            numbers = None
+        return distances.ordered(self.texts(spec), kind.order, numbers, place)
+
+    def dissimilarity(self, spec: grammar.Dissimilarity, where: str) -> Criterion:
+        distance = self.distance(spec, where)
+        return Dissimilarity(str(spec.sensitive), exact(spec.epsilon), exact(spec.delta), spec.k, distance)
+
+    def t_closeness(self, spec: grammar.TCloseness, where: str) -> Criterion:
+        reference = self.values.frequency[str(spec.sensitive)]
+        return TCloseness(str(spec.sensitive), exact(spec.t), self.distance(spec, where), reference, where)
+
+    def r_robustness(self, spec: grammar.RRobustness, where: str) -> Criterion:
+        bound = [self._prior(spec, prior, f"{where}.priors[{i}]") for i, prior in enumerate(spec.priors)]
+        criterion = RRobustness(str(spec.sensitive), exact(spec.r), bound)
+        criterion.attributes = tuple(tuple(prior.attributes) for prior in bound)
+        return criterion
+
+    def _prior(self, spec: grammar.RRobustness, given: Any, where: str) -> priors.Prior:
+        column = str(spec.sensitive)
+        assert self.values.cross_table is not None, "priors are bound to a table that was opened to be examined"
+        if isinstance(given, grammar.PriorFile):
+            raw = priors.read_prior(given.file, f"{where}.file")
+            signatures, _ = self.values.cross_table(tuple(raw.attributes), column)
+            return priors.bind(raw, raw.attributes, signatures, self.texts(spec), f"{where}.file")
+        signatures, counts = self.values.cross_table(tuple(given.estimate), column)
+        rows = priors.estimate(counts, exact(given.smoothing))
+        return priors.Prior(list(given.estimate), signatures, self.texts(spec), rows, counts.sum(axis=1).tolist())
+
+    def epsilon_m(self, spec: grammar.EpsilonM, where: str) -> Criterion:
+        numbers = self.numbers(spec, where)
+        return EpsilonM(str(spec.sensitive), exact(spec.epsilon), spec.m, numbers, f"{where}.sensitive")
+
+    def k_e(self, spec: grammar.KE, where: str) -> Criterion:
+        return KE(str(spec.sensitive), spec.k, exact(spec.e), self.numbers(spec, where), f"{where}.sensitive")
+
+    def variance(self, spec: grammar.Variance, where: str) -> Criterion:
+        return Variance(str(spec.sensitive), exact(spec.minimum), self.numbers(spec, where), f"{where}.sensitive")
+
+
+BINDERS: dict[str, Callable[[Binder, Any, str], Criterion]] = {
+    "k_anonymity": lambda _, spec, where: KAnonymity(spec.k, spec.name),
+    "group_size": lambda _, spec, where: KAnonymity(spec.k, spec.name),
+    "ck_safety": lambda _, spec, where: CKSafety(spec.sensitive, exact(spec.c), spec.k),
+    "skyline": Binder.skyline,
+    "l_diversity": Binder.l_diversity,
+    "alpha_k": Binder.alpha_k,
+    "dissimilarity": Binder.dissimilarity,
+    "t_closeness": Binder.t_closeness,
+    "epsilon_m": Binder.epsilon_m,
+    "k_e": Binder.k_e,
+    "variance": Binder.variance,
+    "r_robustness": Binder.r_robustness,
+}
+
+
+def bind(
+    privacy: list[grammar.Criterion], values: Values, shared: bool = False, absent: bool = False
+) -> list[Criterion]:
+    """The criteria of a config for a table."""
+    return Binder(values, shared, absent).bind(privacy)
 
 
 def _point(point: grammar.Point) -> Point:
     return Point(point.l, point.k, point.m, exact(point.c))
 
 
-def _unknown(names: list[str], values: list[str | None], path: str) -> list[Problem]:
+def _unknown(names: list[str], known: dict[str, int], path: str) -> Iterator[Problem]:
     """Names that are no values of the data. A near miss is told only where it differs from a value by case or space:
     naming any other value would quote the data."""
-    known = {value for value in values if value is not None}
     folded = {value.strip().casefold() for value in known}
-    problems = []
     for name in names:
         if name not in known:
             near = "a value differs from it only in case or space" if name.strip().casefold() in folded else ""
             others = difflib.get_close_matches(name, [n for n in names if n in known], n=1)
             hint = near or (f"{others[0]!r} is there" if others else "set `absent: ok` if it may be missing")
-            problems.append(Problem(f"{path}.{name}", f"{name!r}", "a value that occurs in the data", hint))
-    return problems
+            yield Problem(f"{path}.{name}", f"{name!r}", "a value that occurs in the data", hint)
 
 
 def vacuous(spec: grammar.Criterion) -> bool:
-    """Whether a criterion holds for every table."""
-    return isinstance(spec, (grammar.KAnonymity, grammar.GroupSize)) and spec.k == 1
+    """Whether what a criterion demands of values (or of sizes, if it is about these) holds for every table."""
+    if isinstance(spec, (grammar.KAnonymity, grammar.GroupSize)):
+        return spec.k == 1
+    if isinstance(spec, grammar.LDiversity):
+        return spec.l == 1 and (spec.keep_possible is None or spec.keep_possible.percent == 0)
+    if isinstance(spec, grammar.AlphaK):
+        return spec.alpha >= 1
+    if isinstance(spec, grammar.Dissimilarity):
+        return spec.delta == 0
+    if isinstance(spec, grammar.TCloseness):
+        return spec.t >= 1 and not isinstance(spec.distance, grammar.Absolute)
+    if isinstance(spec, grammar.EpsilonM):
+        return spec.m == 1
+    if isinstance(spec, grammar.KE):
+        return spec.k == 1 and spec.e == 0
+    return isinstance(spec, grammar.Variance) and spec.minimum == 0
+
+
+def always_holds(spec: grammar.Criterion) -> bool:
+    """Whether a criterion is vacuous and does not ask for a size either."""
+    return vacuous(spec) and getattr(spec, "k", 1) == 1
 
 
 def protects(spec: grammar.Criterion, column: str) -> bool:
     """Whether a criterion is about the values of a sensitive column."""
     return spec.about_values and spec.sensitive == column
+
+
+def named_values(spec: grammar.Criterion) -> set[str]:
+    """The values of the data that a criterion names, which may therefore be shown."""
+    if isinstance(spec, grammar.Skyline):
+        return set(spec.values)
+    if isinstance(spec, grammar.LDiversity):
+        return {*spec.dont_care, *(spec.keep_possible.values if spec.keep_possible else ())}
+    if isinstance(spec, grammar.AlphaK):
+        return set(spec.values or ())
+    return set()

@@ -14,6 +14,8 @@ needs to be dropped after merging.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
@@ -34,6 +36,9 @@ class KAnonymity(GroupCriterion):
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.k)
+
+    def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
+        return f"{finding.figure:g} individuals, asked for {self.k}"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         return [f"k = {int(finding.figure)}"]

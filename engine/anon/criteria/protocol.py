@@ -6,6 +6,7 @@ exact arithmetic on the integers behind the minima, so that every machine decide
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,6 +23,15 @@ UNSAFE, SAFE, CLOSE = 0, 1, -1  # what floats alone can say of a batch of minima
 
 
 @dataclass(frozen=True)
+class Signatures:
+    """How many people of each group have each signature (the tuple of a prior's attributes) that occurs in it (CSR)."""
+
+    start: Ints
+    code: Ints
+    count: Ints
+
+
+@dataclass(frozen=True)
 class Groups:
     """A batch of groups: individuals, and the counts of the sensitive values that occur in each (CSR)."""
 
@@ -30,6 +40,8 @@ class Groups:
     value: Ints
     count: Ints
     first: int = 0  # id of the first group of the batch
+    row: Ints | None = None  # where groups were taken apart by context: the group that each is part of
+    signatures: tuple[Signatures, ...] = ()  # one for each prior that a criterion knows of
 
     @classmethod
     def dense(cls, counts: NDArray[Any]) -> Groups:
@@ -44,6 +56,22 @@ class Groups:
         return cls(
             counts.sum(axis=1).astype(np.int64), start, value.astype(np.int64), counts[row, value].astype(np.int64)
         )
+
+    @classmethod
+    def apart(cls, counts: NDArray[Any], context: Ints, value: Ints) -> Groups:
+        """From a matrix whose columns are combinations of a context and a value, in ascending order of both: every
+        context that occurs in a row is a group of its own.
+
+        >>> Groups.apart(np.array([[2, 1, 3]]), np.array([0, 0, 1]), np.array([0, 4, 0])).n
+        array([3, 3])
+        """
+        row, column = np.nonzero(counts)
+        new = np.ones(len(row), bool)
+        new[1:] = (row[1:] != row[:-1]) | (context[column[1:]] != context[column[:-1]])
+        first = np.flatnonzero(new)
+        count = counts[row, column].astype(np.int64)
+        n = np.add.reduceat(count, first) if len(first) else count
+        return cls(n, np.append(first, len(row)), value[column], count, row=row[first])
 
     def __len__(self) -> int:
         return len(self.n)
@@ -94,6 +122,9 @@ class Criterion(ABC):
 
     name: str
     column: str | None = None  # the sensitive column it is about
+    context: tuple[str, ...] = ()  # sensitive columns that count as quasi-identifiers (Definition 4.6 of l-diversity)
+    attributes: tuple[tuple[str, ...], ...] = ()  # per prior, the columns whose values make up its signatures
+    relation: str = ">="  # between the figure and the bound, where it holds
     monotone: bool = True  # merging groups never turns safe into unsafe
     alone: bool = True  # holds for a release iff it holds for each of its groups alone
     least_group: int = 1  # no group of fewer individuals can be safe
@@ -121,6 +152,14 @@ class Criterion(ABC):
     @abstractmethod
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         """For a whole table as one group that fails: the nearest thresholds that hold, changing one at a time."""
+
+    def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
+        """In words what was found and what was asked for; `name` says what a sensitive value may be called."""
+        return f"found {finding.figure:.6g}, asked for {finding.bound:.6g}"
+
+    def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
+        """Facts about a verdict that users get beside its figure and bound."""
+        return {}
 
 
 class GroupCriterion(Criterion):

@@ -55,6 +55,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +157,7 @@ class Skyline(Criterion):
     """
 
     name = "skyline"
+    relation = "<"
 
     def __init__(
         self, column: str, points: list[list[Point]], shared: bool = False, multiplicity: str = "single"
@@ -243,6 +245,17 @@ class Skyline(Criterion):
         counts = [Counts(n, s, tuple(others)) for n, s, *others in rows]
         return _exact_breach(self.slots[index].point, counts, self.multiplicity)
 
+    def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
+        slot: Slot = finding.about
+        p = slot.point
+        return (
+            f"{name(slot.value)} at (l, k, m) = ({p.l}, {p.k}, {p.m}) has breach probability {finding.figure:.6g}, "
+            f"not below {float(p.c):g}"
+        )
+
+    def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
+        return {"points": [_told(finding, name) for finding in verdict.findings]}
+
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         slot: Slot = finding.about
         point = slot.point
@@ -263,6 +276,15 @@ class Skyline(Criterion):
             if at_most is not None:
                 words.append(f"{name} = {at_most}")
         return words
+
+
+def _told(finding: Finding, name: Callable[[int], str]) -> dict[str, Any]:
+    slot: Slot = finding.about
+    p = slot.point
+    return {
+        "value": name(slot.value), "l": p.l, "k": p.k, "m": p.m, "c": float(p.c), "breach": finding.figure,
+        "safe": finding.safe, "worst_group": finding.group,
+    }  # fmt: skip
 
 
 def _ratios(minima: Floats) -> Floats:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from anon.config import Config, Skyline
-from anon.criteria import Criterion, Finding, Slot, Verdict, protects, vacuous
+from anon.config import Config
+from anon.criteria import Criterion, Finding, Verdict, named_values, protects, vacuous
 from anon.verify import FEW, Findings
 
 UNIQUE_SHARE = 0.05  # of rows alone in their group once a kept column is known: worth a warning
@@ -29,10 +29,12 @@ class Names:
 
     @classmethod
     def of(cls, found: Findings, config: Config, show_values: bool) -> Names:
-        named = {value for c in config.privacy if isinstance(c, Skyline) for value in c.values}
+        named = set().union(*(named_values(spec) for spec in config.privacy))
         return cls(found.values, found.frequency, named, show_values)
 
-    def of_value(self, column: str, code: int) -> str:
+    def of_value(self, column: str | None, code: int) -> str:
+        if column is None:
+            return ""
         value = self.values[column][code]
         if value in self.shown or self.show_all:
             return "null" if value is None else value
@@ -55,39 +57,24 @@ def number(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
 
 
-def _criterion(verdict: Verdict, column: str | None, names: Names) -> dict[str, Any]:
+def _criterion(verdict: Verdict, criterion: Criterion, names: Names) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "name": verdict.name,
         "safe": verdict.safe,
         "figure": number(verdict.figure),
         "bound": number(verdict.bound),
+        "relation": criterion.relation,
         "worst_group": verdict.worst_group,
     }
-    if column is not None:
-        facts["sensitive"] = column
-        facts["points"] = [_point(finding, names.of_value(column, finding.about.value)) for finding in verdict.findings]
-    return facts
-
-
-def _point(finding: Finding, value: str) -> dict[str, Any]:
-    slot: Slot = finding.about
-    point = slot.point
-    return {
-        "value": value, "l": point.l, "k": point.k, "m": point.m, "c": float(point.c), "breach": finding.figure,
-        "safe": finding.safe, "worst_group": finding.group,
-    }  # fmt: skip
+    if criterion.column is not None:
+        facts["sensitive"] = criterion.column
+    return facts | criterion.details(verdict, partial(names.of_value, criterion.column))
 
 
 def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
     """In words: what a criterion demands and what was found instead."""
-    if isinstance(finding.about, Slot):
-        point = finding.about.point
-        value = names.of_value(str(criterion.column), finding.about.value)
-        return (
-            f"{criterion.name}: {value} at (l, k, m) = ({point.l}, {point.k}, {point.m}) has breach probability "
-            f"{finding.figure:.6g}, not below {float(point.c):g}"
-        )
-    return f"{criterion.name}: {finding.figure:g} individuals, not {finding.bound:g}"
+    about = f" ({criterion.column})" if criterion.column else ""
+    return f"{criterion.name}{about}: {criterion.refusal(finding, partial(names.of_value, criterion.column))}"
 
 
 def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str, Any]]:
@@ -125,7 +112,7 @@ def summary(
         "individuals": found.rows,
         "groups": found.groups,
         "suppressed": suppressed,
-        "criteria": [_criterion(v, c.column, names) for v, c in zip(found.verdicts, found.criteria)],
+        "criteria": [_criterion(v, c, names) for v, c in zip(found.verdicts, found.criteria)],
         "risk": {
             "highest": 1 / found.smallest,
             "mean": found.groups / found.rows,

@@ -78,10 +78,8 @@ def _criteria(facts: dict[str, Any]) -> Table:
 
 def _asked(entry: dict[str, Any]) -> str:
     """The bound; a skyline has one for each value and point."""
-    if entry["name"] != "skyline":
-        return f">= {_number(entry['bound'])}"
-    bounds = {point["c"] for point in entry.get("points", [])}
-    return f"< {_number(bounds.pop())}" if len(bounds) == 1 else "see below"
+    bounds = {point["c"] for point in entry.get("points", [])} or {entry["bound"]}
+    return f"{entry['relation']} {_number(bounds.pop())}" if len(bounds) == 1 else "see below"
 
 
 def _number(value: float | str) -> str:

@@ -6,13 +6,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.criteria import Groups
 from anon.cube import Cube, Records
 from anon.search import kernels
 
@@ -44,7 +42,11 @@ class Splits:
     part_start: Ints
     low: Ints  # [parts] the cell of each part in the split's column
     high: Ints
-    counts: dict[int, Ints]  # per sensitive column: people by value [parts, values]
+    counts: dict[int, Ints]  # per column of the cube's others: people by code [parts, codes]
+    safe: NDArray[np.bool_] = field(init=False)  # [parts] by every criterion that is not monotone
+
+    def __post_init__(self) -> None:
+        self.safe = np.ones(len(self.low), bool)
 
     def __len__(self) -> int:
         return len(self.node)
@@ -64,7 +66,9 @@ class Splits:
         parts = np.diff(self.part_start)[index]
         rows = _ranges(self.part_start[index], parts)
         start = np.append(0, np.cumsum(parts))
-        return Splits(self.node[index], self.column[index], start, self.low[rows], self.high[rows], {})
+        taken = Splits(self.node[index], self.column[index], start, self.low[rows], self.high[rows], {})
+        taken.safe = self.safe[rows]
+        return taken
 
     @staticmethod
     def concatenate(batches: list[Splits]) -> Splits:
@@ -80,16 +84,13 @@ class Splits:
                 [b.high for b in batches],
             )
         )
-        return Splits(node, column, np.append(0, np.cumsum(parts)), low, high, {})
+        taken = Splits(node, column, np.append(0, np.cumsum(parts)), low, high, {})
+        taken.safe = np.concatenate([np.empty(0, bool), *(b.safe for b in batches)])
+        return taken
 
-    @cached_property
-    def groups(self) -> dict[int, Groups]:
-        """The children of all splits as histograms, per sensitive column."""
-        return {column: Groups.dense(counts) for column, counts in self.counts.items()}
-
-    def children(self, index: int, value_column: int) -> Groups:
-        """The children of one split as histograms of a sensitive column."""
-        return Groups.dense(self.counts[value_column][self.part_start[index] : self.part_start[index + 1]])
+    def children(self, index: int, column: int) -> Ints:
+        """The counts of the children of one split."""
+        return self.counts[column][self.part_start[index] : self.part_start[index + 1]]
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,11 @@ class Evaluator:
         other.sizes, other.least = {column: self.cube.others[column].size}, 1
         return other
 
-    def close(self) -> None:
-        self.pool.shutdown()
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.pool.shutdown(cancel_futures=True)
 
     def _spread(self, start: Ints, stop: Ints, work: Callable[[int, int], None]) -> None:
         """Runs work(first, last) over ranges of nodes with about the same number of records, one per thread."""

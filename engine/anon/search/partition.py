@@ -13,7 +13,11 @@ criteria the release is then minimal over these splits (Theorem 5, with the root
 The result is defined by strict node order. A criterion that judges groups alone decides each node by itself. For the
 others the state only worsens, so a candidate that the state at hand refuses is refused whenever its turn comes, and
 one that lowers no minimum of it is accepted whenever its turn comes; any other waits until all nodes before it are
-decided."""
+decided.
+
+A criterion that is not monotone may hold for parts of a group that fails it. So a node that fails it may be split into
+parts that fail it too, a node that satisfies it only into parts that do; a group that ends up failing ends the search.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,7 @@ from numpy.typing import NDArray
 
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion
 from anon.cube import Cube
+from anon.errors import UnsafeError
 from anon.recoding import Recoding, TreeOfCuts
 from anon.search.candidates import Boundaries, Evaluator, Ints, Nodes, Splits
 
@@ -51,6 +56,7 @@ class Level:
     count: Ints  # how many of them can be split
     place: Ints  # the column being offered
     offered: Ints  # candidates of it that were offered
+    safe: NDArray[np.bool_]  # by every criterion that is not monotone; a node that is not may be split into such nodes
     waiting: dict[int, deque[Candidate]] = field(default_factory=dict)
     choice: dict[int, Candidate] = field(default_factory=dict)
 
@@ -75,9 +81,10 @@ class Partition:
     ) -> None:
         """`prefer`: widest | balanced | information_gain (of cube.target); progress gets level, open nodes, people."""
         self.cube, self.prefer, self.progress = cube, prefer, progress
-        self.alone = [(c, cube.value_column(c.column)) for c in criteria if c.alone]
-        self.whole = [(c, cube.value_column(c.column)) for c in criteria if not c.alone]
-        used = sorted({column for _, column in self.alone + self.whole})
+        self.alone = [(c, cube.reading(c)) for c in criteria if c.alone and c.monotone]
+        self.erratic = [(c, cube.reading(c)) for c in criteria if not c.monotone]
+        self.whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
+        used = sorted({column for _, column in self.alone + self.erratic + self.whole})
         self.least = max((c.least_group for c in criteria), default=1)
         self.evaluator = Evaluator(cube, used, self.least, threads)
         self.batch = max(CELLS // (2 * max(cube.others[column].size for column in used)), 1)
@@ -86,17 +93,25 @@ class Partition:
     def run(self) -> Recoding:
         """The recoding of a safe release, given that the whole table as one group is safe."""
         self.state = [criterion.state(self.cube.whole_table(column)) for criterion, column in self.whole]
+        whole_safe = [criterion.holds(criterion.state(self.cube.whole_table(j))) for criterion, j in self.erratic]
+        self.nodes_safe, self.broken = np.array([all(whole_safe)]), 0
         tree = TreeOfCuts(self.cube.domains)
         last = np.array([[domain.size - 1 for domain in self.cube.domains]], np.int64)
         start, stop = np.array([0]), np.array([len(self.cube.records)])
-        nodes = self.evaluator.nodes(start, stop, np.zeros_like(last), last)
-        depth = 0
-        while len(nodes):
-            self.progress(depth, len(nodes), int(nodes.people.sum()))
-            level = self._decide(nodes)
-            nodes = self._route(level, tree)
-            depth += 1
-        self.evaluator.close()
+        with self.evaluator:
+            nodes = self.evaluator.nodes(start, stop, np.zeros_like(last), last)
+            depth = 0
+            while len(nodes):
+                self.progress(depth, len(nodes), int(nodes.people.sum()))
+                level = self._decide(nodes)
+                nodes = self._route(level, tree)
+                depth += 1
+        if self.broken:
+            names = ", ".join(criterion.name for criterion, _ in self.erratic)
+            raise UnsafeError(
+                f"no safe release was found: {self.broken:,} groups that cannot be split further do not satisfy "
+                f"{names}, which may hold for other groupings of the same people"
+            )
         return tree.finish()
 
     # evaluate
@@ -170,27 +185,47 @@ class Partition:
 
     def _admit(self, level: Level, splits: Splits) -> None:
         """Puts the splits that may still be accepted in the queues of their nodes."""
-        owner, fine = splits.owner, np.ones(len(splits), bool)
+        fine = np.ones(len(splits), bool)
         for criterion, column in self.alone:
-            verdict = criterion.judge(criterion.minima(splits.groups[column], owner, len(splits)))
-            fine &= verdict != UNSAFE
-            for index in np.flatnonzero(fine & (verdict == CLOSE)).tolist():
-                fine[index] = criterion.holds(criterion.state(splits.children(index, column)))
-        minima = [criterion.minima(splits.groups[column], owner, len(splits)) for criterion, column in self.whole]
-        free = np.ones(len(splits), bool)
-        for (criterion, _), state, lowest in zip(self.whole, self.state, minima):
-            free &= (lowest >= state.values).all(axis=1)
-            fine &= criterion.judge(np.minimum(lowest, state.values)) != UNSAFE
+            fine &= self._safe(criterion, splits.counts[column], splits.owner, column, len(splits), fine)
+        if self.erratic:
+            splits.safe = self._parts_safe(splits)
+            fine &= ~level.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
+        minima, free = [], np.ones(len(splits), bool)
+        for (criterion, column), state in zip(self.whole, self.state):
+            groups = self.cube.groups(splits.counts[column], column)
+            minima.append(criterion.minima(groups, splits.owner, len(splits)))
+            free &= (minima[-1] >= state.values).all(axis=1)
+            fine &= criterion.judge(np.minimum(minima[-1], state.values)) != UNSAFE
         for index in np.flatnonzero(fine).tolist():
             candidate = Candidate(splits, index, [lowest[index] for lowest in minima], bool(free[index]))
             level.waiting.setdefault(int(splits.node[index]), deque()).append(candidate)
+
+    def _safe(
+        self, criterion: Criterion, counts: Ints, owner: Ints, column: int, owners: int, wanted: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Whether a criterion about single groups holds for all groups of each owner, ties decided exactly."""
+        groups = self.cube.groups(counts, column)
+        of_group = owner if groups.row is None else owner[groups.row]
+        verdict = criterion.judge(criterion.minima(groups, of_group, owners))
+        safe: NDArray[np.bool_] = verdict == SAFE
+        for index in np.flatnonzero(wanted & (verdict == CLOSE)).tolist():
+            safe[index] = criterion.holds(criterion.state(self.cube.groups(counts[owner == index], column)))
+        return safe
+
+    def _parts_safe(self, splits: Splits) -> NDArray[np.bool_]:
+        """Which children satisfy every criterion that is not monotone."""
+        safe = np.ones(len(splits.low), bool)
+        for criterion, column in self.erratic:
+            safe &= self._safe(criterion, splits.counts[column], np.arange(len(safe)), column, len(safe), safe)
+        return safe
 
     # decide
 
     def _decide(self, nodes: Nodes) -> Level:
         columns, count = self._preferences(nodes)
         zero = np.zeros(len(nodes), np.int64)
-        level = Level(nodes, columns, count, zero, zero.copy())
+        level = Level(nodes, columns, count, zero, zero.copy(), self.nodes_safe)
         undecided = np.flatnonzero((nodes.people >= 2 * self.least) & (count > 0)).tolist()
         while undecided:
             hungry = level.hungry(undecided)
@@ -223,7 +258,8 @@ class Partition:
             verdict = criterion.judge(np.minimum(lowest, state.values)[None, :])[0]
             if verdict == UNSAFE:
                 return False
-            merged.append(state.merge(criterion.state(candidate.splits.children(candidate.index, column))))
+            children = self.cube.groups(candidate.splits.children(candidate.index, column), column)
+            merged.append(state.merge(criterion.state(children)))
             if verdict != SAFE and not criterion.holds(merged[-1]):
                 return False
         self.state = merged
@@ -248,6 +284,8 @@ class Partition:
         leaf[chosen.node] = False
         parts = np.diff(chosen.part_start)
         parent, column = np.repeat(chosen.node, parts), np.repeat(chosen.column, parts)
+        self.broken += int((leaf & ~level.safe).sum())
+        self.nodes_safe = chosen.safe
         tree.add_level(*self._covering_cells(nodes), nodes.people, leaf, chosen)
         low, high = nodes.cell_low[parent], nodes.cell_high[parent]
         at = np.arange(len(parent))

@@ -1,0 +1,224 @@
+"""Checking a release in one scan against the papers' dynamic programs: `python bench/check_baseline.py [--groups N]`.
+
+The experiment of Privacy Skyline, section 7.1 (Figure 7), and the same for (c,k)-safety. Groups of 100 people with 20
+uniform sensitive values, all in memory. The dynamic programs hand pieces of knowledge to one group after the other;
+they are compiled like the engine, read the same arrays, and compute the figures of equal groups once (skyline) or with
+the engine's own recurrence (second column of (c,k)-safety). Every line first checks that all answers agree. Prints
+Markdown; seconds are CPU time, the best of some runs, for one sensitive value where the knowledge is about a value.
+"""
+
+# mypy: disable-error-code="no-untyped-def,misc"
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from anon.criteria import Groups, Point, Skyline, State
+from anon.criteria.ck_safety import CKSafety
+from anon.criteria.kernels_ck import fill_largest, least_absences
+
+PEOPLE, VALUES = 100, 20
+
+_I, _F = nb.int64, nb.float64
+
+
+@nb.njit(nb.void(_I, _I[::1], _F[:, :, ::1], _F[::1]), cache=True, nogil=True)
+def minimize1(n, top, table, chance):
+    """The paper's MINIMIZE1 without recursion: table[i, limit, atoms], people from the last to the first."""
+    most = top.size
+    table[:, :, :] = 1.0
+    for i in range(min(most, n) - 1, -1, -1):
+        named = 0
+        for limit in range(1, most + 1):
+            named += top[limit - 1]
+            factor = max(n - i - named, 0) / (n - i)
+            for atoms in range(1, most + 1):
+                least = table[i, limit - 1, atoms]
+                if limit <= atoms:
+                    least = min(least, factor * table[i + 1, limit, atoms - limit])
+                table[i, limit, atoms] = least
+    for h in range(most + 1):
+        chance[h] = table[0, h, h]
+
+
+@nb.njit(nb.float64(_I[::1], _I[:, ::1], nb.boolean), cache=True, nogil=True)
+def minimize2(n, top, ours):
+    """The paper's MINIMIZE2 without recursion; `ours` takes each group's figures from the engine's recurrence."""
+    k = top.shape[1] - 1
+    table, product, chance = np.zeros((k + 2, k + 2, k + 2)), np.zeros((k + 2, k + 2)), np.zeros(k + 2)
+    missing, placed = np.full(k + 1, np.inf), np.full(k + 1, 1.0)
+    for g in range(n.size):
+        if ours:
+            least_absences(n[g], top[g], product, chance)
+        else:
+            minimize1(n[g], top[g], table, chance)
+        odds = n[g] / top[g, 0]
+        for left in range(k, -1, -1):
+            with_target, without = np.inf, np.inf
+            for h in range(left + 1):
+                with_target = min(with_target, chance[h + 1] * odds * placed[left - h], chance[h] * missing[left - h])
+                without = min(without, chance[h] * placed[left - h])
+            missing[left], placed[left] = with_target, without
+    return missing[k]
+
+
+@nb.njit(nb.float64(_I, _I, _I, _I), cache=True, nogil=True)
+def family(n, s, v, u):
+    """V of the skyline paper."""
+    product = 1.0
+    for i in range(v if s > 0 else 0):
+        product *= max(n - s - u - i, 0) / max(n - u - i, 1)
+    return product
+
+
+@nb.njit(nb.void(_I[::1], _I[::1], _I[::1], _F[:, :, :, ::1]), cache=True, nogil=True)
+def skyline_figures(n, s, others, figures):
+    """figures[g, 0, u, v] with the target, u known people and a family of v, figures[g, 1, u, v] without the target."""
+    for g in range(n.size):
+        for u in range(figures.shape[2]):
+            odds = max(n[g] - s[g] - others[g] - u, 0) / s[g] if s[g] > 0 else np.inf
+            for v in range(figures.shape[3]):
+                figures[g, 0, u, v] = odds * family(n[g], s[g], v, u + 1) if s[g] > 0 else np.inf
+                figures[g, 1, u, v] = family(n[g], s[g], v, u)
+
+
+@nb.njit(nb.float64(_I[::1], _F[:, :, :, ::1]), cache=True, nogil=True)
+def distribute(kind, figures):
+    """The least negated ratio over all ways to hand the target, k known people and a family of m to the groups."""
+    k, m = figures.shape[2] - 1, figures.shape[3] - 1
+    missing, placed = np.full((k + 1, m + 1), np.inf), np.full((k + 1, m + 1), np.inf)
+    missing[0, 0] = 1.0
+    for g in range(kind.size):
+        own = figures[kind[g]]
+        for u in range(k, -1, -1):
+            for v in range(m, -1, -1):
+                with_target, without = np.inf, np.inf
+                for a in range(u + 1):
+                    for b in range(v + 1):
+                        before = missing[u - a, v - b]
+                        if before < np.inf:
+                            without = min(without, before * own[1, a, b])
+                            with_target = min(with_target, before * own[0, a, b])
+                        if placed[u - a, v - b] < np.inf:
+                            with_target = min(with_target, placed[u - a, v - b] * own[1, a, b])
+                missing[u, v], placed[u, v] = without, with_target
+    return placed[k, m]
+
+
+def synthetic(groups: int, seed: int = 7) -> Groups:
+    rng = np.random.default_rng(seed)
+    return Groups.dense(rng.multinomial(PEOPLE, [1 / VALUES] * VALUES, size=groups))
+
+
+def largest(groups: Groups, most: int) -> np.ndarray:
+    top = np.zeros((len(groups), most), np.int64)
+    fill_largest(groups.start, groups.count, top)
+    return top
+
+
+def skyline_program(groups: Groups, l: int, k: int, m: int) -> float:
+    """The breach probability of value 0 by the dynamic program."""
+    s = np.zeros(len(groups), np.int64)
+    at = np.flatnonzero(groups.value == 0)
+    s[np.searchsorted(groups.start, at, side="right") - 1] = groups.count[at]
+    top = largest(groups, l + 1)
+    others = top.sum(axis=1) - np.maximum(s, top[:, l])
+    size = int(groups.n.max()) + 1
+    distinct, kind = np.unique((groups.n * size + s) * size + others, return_inverse=True)
+    figures = np.empty((len(distinct), 2, k + 1, m + 1))
+    skyline_figures(distinct // size**2, distinct // size % size, distinct % size, figures)
+    return 1 / (1 + distribute(kind, figures))
+
+
+def skyline_scan(groups: Groups, l: int, k: int, m: int) -> float:
+    criterion = Skyline("s", [[Point(l, k, m, Fraction(1))], *[[] for _ in range(VALUES - 1)]])
+    return criterion.verdict(criterion.state(groups)).figure
+
+
+def ck_program(groups: Groups, k: int, ours: bool) -> float:
+    return 1 / (1 + minimize2(groups.n, largest(groups, k + 1), ours))
+
+
+def ck_scan(groups: Groups, k: int) -> float:
+    criterion = CKSafety("s", Fraction(1), k)
+    return criterion.verdict(criterion.state(groups)).figure
+
+
+def seconds(runs: int, work: Callable[..., float], *arguments: Any) -> float:
+    taken = []
+    for _ in range(runs):
+        began = time.process_time()
+        work(*arguments)
+        taken.append(time.process_time() - began)
+    return min(taken)
+
+
+def agree(*answers: float) -> None:
+    if not np.allclose(answers, answers[0], rtol=1e-9, atol=0):
+        raise SystemExit(f"the answers differ: {answers}")
+
+
+def skyline_lines(groups: int, runs: int) -> Iterator[str]:
+    yield "| groups | l | k | m | dynamic program (s) | one scan (s) | ratio |\n|---|---|---|---|---|---|---|"
+    points = [(scale * groups, 10, 10, 10) for scale in (1, 2, 3, 4, 5)]
+    points += [(groups, l, 10, 10) for l in (0, 4, 8, 16)]
+    points += [(groups, 10, k, 10) for k in (0, 4, 16, 32)]
+    points += [(groups, 10, 10, m) for m in (0, 4, 16)]
+    for count, *amount in points:
+        release = synthetic(count)
+        agree(skyline_program(release, *amount), skyline_scan(release, *amount))
+        program, scan = seconds(1, skyline_program, release, *amount), seconds(runs, skyline_scan, release, *amount)
+        l, k, m = amount
+        yield f"| {count:,} | {l} | {k} | {m} | {program:.4f} | {scan:.4f} | {program / scan:.0f} |"
+
+
+def ck_lines(groups: int, runs: int) -> Iterator[str]:
+    yield "| groups | k | MINIMIZE1+2 (s) | MINIMIZE2 on our f (s) | one scan (s) | ratio | ratio on our f |"
+    yield "|---|---|---|---|---|---|---|"
+    for count, k in [(scale * groups, 5) for scale in (1, 3, 5)] + [(groups, k) for k in (0, 1, 3, 10, 15)]:
+        release = synthetic(count)
+        agree(ck_program(release, k, False), ck_program(release, k, True), ck_scan(release, k))
+        plain, shared = (seconds(runs, ck_program, release, k, ours) for ours in (False, True))
+        scan = seconds(runs, ck_scan, release, k)
+        figures = f"{plain:.4f} | {shared:.4f} | {scan:.4f} | {plain / scan:.1f} | {shared / scan:.1f}"
+        yield f"| {count:,} | {k} | {figures} |"
+
+
+def split_lines(groups: int, runs: int) -> Iterator[str]:
+    yield "| groups | k | all groups again (s) | children merged into the state (s) | ratio |\n|---|---|---|---|---|"
+    children = synthetic(2, seed=8)
+    for count, k in ((groups, 3), (5 * groups, 3), (5 * groups, 10)):
+        release, criterion = synthetic(count), CKSafety("s", Fraction(1), k)
+        state = criterion.state(release)
+
+        def merged(one: CKSafety = criterion, whole: State = state) -> float:
+            return float(one.judge(whole.merge(one.state(children)).values[None, :])[0])
+
+        again, merge = seconds(runs, ck_program, release, k, True), seconds(100 * runs, merged)
+        yield f"| {count:,} | {k} | {again:.4f} | {merge:.6f} | {again / merge:.0f} |"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=10_000, help="groups of the smallest release")
+    parser.add_argument("--runs", type=int, default=5, help="runs of the faster programs; the best counts")
+    options = parser.parse_args(arguments)
+    print(f"## Skyline point (l, k, m), groups of {PEOPLE} people, {VALUES} values\n")
+    for line in skyline_lines(options.groups, options.runs):
+        print(line, flush=True)
+    print("\n## (c,k)-safety on the same groups\n")
+    for line in ck_lines(options.groups, options.runs):
+        print(line, flush=True)
+    print("\n## (c,k)-safety of one more split, as a search asks it\n")
+    for line in split_lines(options.groups, options.runs):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Which criterion works with which method, form and multiplicity: one table that the config is judged by and the docs
+print. An entry is `enforced`, `checked` (the method does not aim at it, but the release is not published unless it
+holds) or the reason why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anon.config.grammar import Config, Lattice
+from anon.errors import ConfigError, Problem
+
+ENFORCED, CHECKED = "enforced", "checked"
+METHODS = ("partition", "lattice", "merge", "colour")
+
+_EXHAUSTIVE = "not monotone: only with `exhaustive: true`"
+_ONE_VALUE = "defined for one value per individual"
+
+
+@dataclass(frozen=True)
+class Support:
+    """How one criterion works: per method, with bucketized releases, and with several values per individual."""
+
+    partition: str = ENFORCED
+    lattice: str = ENFORCED
+    merge: str = CHECKED
+    colour: str = CHECKED
+    bucketized: str = ENFORCED
+    several_values: str = _ONE_VALUE
+
+
+SUPPORT: dict[str, Support] = {
+    "k_anonymity": Support(bucketized="refused with exact labels: use group_size", several_values=ENFORCED),
+    "group_size": Support(several_values=ENFORCED),
+    "l_diversity": Support(),
+    "skyline": Support(several_values="enforced; not monotone there"),
+    "ck_safety": Support(),
+    "dissimilarity": Support(lattice=_EXHAUSTIVE, colour=ENFORCED),
+    "r_robustness": Support(
+        partition="needs groups with similar priors: use merge",
+        lattice="needs groups with similar priors: use merge",
+        merge=ENFORCED,
+        colour="needs groups with similar priors: use merge",
+    ),
+    "t_closeness": Support(),
+    "alpha_k": Support(),
+    "epsilon_m": Support(lattice=_EXHAUSTIVE),
+    "k_e": Support(),
+    "variance": Support(),
+}
+
+
+def refuse_unsupported(config: Config, run: bool) -> None:
+    """ConfigError with the reason for everything that cannot work together; `run`: also with the method."""
+    problems = list(_refusals(config, run))
+    if problems:
+        raise ConfigError(problems)
+
+
+def _refusals(config: Config, run: bool) -> Iterator[Problem]:
+    exhaustive = isinstance(config.method, Lattice) and config.method.exhaustive
+    for index, spec in enumerate(config.privacy):
+        path, support = f"privacy[{index}].{spec.name}", SUPPORT[spec.name]
+        if run and config.method.kind in METHODS:
+            reason = getattr(support, config.method.kind)
+            if reason not in (ENFORCED, CHECKED) and not (exhaustive and reason == _EXHAUSTIVE):
+                yield Problem(path, f"{spec.name} with method {config.method.kind}", "another method", reason)
+        if config.columns.multiplicity != "single" and support.several_values == _ONE_VALUE:
+            found = f"{spec.name} with multiplicity {config.columns.multiplicity}"
+            yield Problem(path, found, "a criterion for several values per individual", _ONE_VALUE)
+        if run and spec.name == "k_anonymity" and config.release.labels == "exact":
+            yield Problem(path, "k_anonymity with exact labels", "group_size", "exact labels tell everybody apart")
+
+
+def markdown() -> str:
+    """The table for the docs."""
+    head = ("criterion", *METHODS, "bucketized", "set and multiset")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, s in SUPPORT.items():
+        cells = [name, *(getattr(s, method) for method in METHODS), s.bucketized, s.several_values]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -1,0 +1,112 @@
+"""Exact numbers for the criteria, which search and verify ask (config -> source -> cube -> search -> release -> verify
+-> report): the values of a column as whole multiples of one unit, comparisons of ratios with a bound in integers, and
+differences of numbers in floating point that are right to the last few bits however large the numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+
+from anon.criteria.protocol import Floats, Groups, Ints
+from anon.errors import ConfigError
+
+WIDEST = 10**150  # the square of a difference of numbers must be a float
+FITS = 2**62
+
+
+@dataclass(frozen=True)
+class Units:
+    """The numbers of a column as integers: `number = of[code] / per_one`."""
+
+    of: list[int]
+    per_one: int
+
+    @classmethod
+    def exactly(cls, numbers: Sequence[Fraction | None], where: str) -> Units:
+        """Refuses values without a number, because no distance to them is known. `where` is the field to blame.
+
+        >>> Units.exactly([Fraction("0.5"), Fraction(2), Fraction("0.25")], "privacy[0]")
+        Units(of=[2, 8, 1], per_one=4)
+        """
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(numbers):
+            raise ConfigError.at(
+                where,
+                f"{len(numbers) - len(known)} of {len(numbers)} distinct values that are null or no finite number",
+                "a number for every value",
+                "`nulls: {sensitive: drop}` leaves out rows without a value, `error` refuses them",
+            )
+        if known and max(known) - min(known) > WIDEST:
+            raise ConfigError.at(where, "numbers more than 1e150 apart", "a column of a narrower range")
+        per_one = lcm(*{number.denominator for number in known})
+        return cls([number.numerator * (per_one // number.denominator) for number in known], per_one)
+
+    def floats(self) -> Halves:
+        """The numbers, counted from the smallest, as sums of two floats."""
+        least = min(self.of, default=0)
+        shifted = [Fraction(unit - least, self.per_one) for unit in self.of]
+        high = [float(number) for number in shifted]
+        low = [float(number - Fraction(part)) for number, part in zip(shifted, high)]
+        return Halves(np.array(high, np.float64), np.array(low, np.float64))
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Numbers as the sum of their nearest float and of what that leaves over. Where two numbers are so close that their
+    nearest floats cancel, these have an exact difference, and the rest still counts."""
+
+    high: Floats
+    low: Floats
+
+    def difference(self, code: Ints, other: Ints) -> Floats:
+        """The number of each code less that of the other."""
+        difference: Floats = (self.high[code] - self.high[other]) + (self.low[code] - self.low[other])
+        return difference
+
+
+def signs(top: Ints, bottom: Ints, bound: Fraction) -> Ints:
+    """The signs of top / bottom - bound, for bottom > 0, exactly.
+
+    >>> signs(np.array([1, 3, 2]), np.array([3, 10, 5]), Fraction("0.3"))
+    array([1, 0, 1])
+    """
+    largest = max(int(np.abs(top).max(initial=0)), int(bottom.max(initial=0)))
+    kind = np.int64 if largest * max(abs(bound.numerator), bound.denominator) < FITS else object
+    return np.sign(top.astype(kind) * bound.denominator - bottom.astype(kind) * bound.numerator).astype(np.int64)
+
+
+def chosen(groups: Groups, which: Ints) -> Groups:
+    """Some groups of a batch, as a batch.
+
+    >>> two = chosen(Groups.dense(np.array([[1, 0], [2, 3], [0, 4]])), np.array([1, 2]))
+    >>> two.start.tolist(), two.value.tolist(), two.count.tolist()
+    ([0, 2, 3], [0, 1, 1], [2, 3, 4])
+    """
+    sizes = np.diff(groups.start)[which]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    entry = np.arange(start[-1]) + np.repeat(groups.start[which] - start[:-1], sizes)
+    return Groups(groups.n[which], start, groups.value[entry], groups.count[entry])
+
+
+def at_least(number: float) -> str:
+    """A number as six digits for a message, never below it.
+
+    >>> at_least(1 / 3), at_least(0.25), at_most(2 / 3)
+    ('0.333334', '0.25', '0.666666')
+    """
+    return _digits(number, ROUND_CEILING)
+
+
+def at_most(number: float) -> str:
+    """A number as six digits for a message, never above it."""
+    return _digits(number, ROUND_FLOOR)
+
+
+def _digits(number: float, rounding: str) -> str:
+    digits = Context(prec=6, rounding=rounding).create_decimal(Decimal(repr(float(number))))
+    return format(digits.normalize(), "f")

@@ -1,0 +1,270 @@
+"""The four kinds of l-diversity as criteria: search, `check` and `verify` hand them batches of groups and get back how
+diverse each group is. Definitions are in the package's docstring."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.criteria.l_diversity.entropy import adjusted_entropy, compare_entropy
+from anon.criteria.protocol import NEAR, Finding, Floats, GroupCriterion, Groups, Ints, Verdict
+
+Codes = frozenset[int]
+Percents = Mapping[int, Fraction]  # per value code; a negative code stands for a value that the table lacks
+
+
+class LDiversity(GroupCriterion):
+    """Measure 0 is the diversity, measure i the share of `kept[i - 1]` in percent."""
+
+    name = "l_diversity"
+    kind: str
+
+    def __init__(self, column: str, bound: Fraction, least: int, keep_possible: Percents) -> None:
+        self.column = column
+        self.kept, self.percents = list(keep_possible), list(keep_possible.values())
+        self.bounds = np.array([float(bound), *map(float, self.percents)])
+        self.least_group = max(least, sum(percent > 0 for percent in self.percents))
+
+    @abstractmethod
+    def diversity(self, groups: Groups) -> Floats:
+        """[groups]; lower is worse."""
+
+    @abstractmethod
+    def compare_diversity(self, groups: Groups, which: Ints) -> Ints:
+        """The signs of the diversity of some groups less its bound, exactly."""
+
+    @abstractmethod
+    def nearest_diversity(self, whole: Groups) -> list[str]:
+        """The nearest thresholds for which a group that fails would hold."""
+
+    def measure(self, groups: Groups) -> Floats:
+        measures = np.empty((len(groups), len(self.bounds)))
+        measures[:, 0] = self.diversity(groups)
+        for index, code in enumerate(self.kept, start=1):
+            measures[:, index] = 100.0 * _counts_of(groups, code) / groups.n
+        return measures
+
+    def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
+        if measure == 0:
+            return self.compare_diversity(groups, which)
+        percent = self.percents[measure - 1]
+        counts = _counts_of(groups, self.kept[measure - 1])[which]
+        signs = _compare(counts, 100 * percent.denominator, groups.n[which], percent.numerator)
+        if self.strict:  # a share may equal its bound where the diversity may not
+            signs[signs == 0] = 1
+        return signs
+
+    def told(self, measure: int, value: float) -> tuple[float, float]:
+        bound = float(self.bounds[measure])
+        if measure and self.strict and value == np.nextafter(bound, np.inf):
+            value = bound
+        return abs(value), abs(bound)
+
+    def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
+        kept = zip(self.kept, verdict.findings[1:])
+        shares = [
+            {"value": name(code), "percent": finding.figure, "asked": finding.bound, "safe": finding.safe}
+            for code, finding in kept
+            if code >= 0
+        ]
+        return {"kind": self.kind, **({"keep_possible": shares} if shares else {})}
+
+    def nearest(self, whole: Groups, finding: Finding) -> list[str]:
+        if not finding.about:
+            return self.nearest_diversity(whole)
+        share = _down(finding.figure)
+        return [f"keep_possible.percent = {share}"] if share != "0" else []
+
+
+class DistinctDiversity(LDiversity):
+    """At least l different values."""
+
+    kind = "distinct"
+
+    def __init__(self, column: str, l: int, keep_possible: Percents) -> None:
+        self.l = l
+        super().__init__(column, Fraction(l), l, keep_possible)
+
+    def diversity(self, groups: Groups) -> Floats:
+        return np.diff(groups.start).astype(np.float64)
+
+    def compare_diversity(self, groups: Groups, which: Ints) -> Ints:
+        return np.sign(np.diff(groups.start)[which] - self.l)
+
+    def nearest_diversity(self, whole: Groups) -> list[str]:
+        return [f"l = {len(whole.value)}"]
+
+
+class FrequencyDiversity(LDiversity):
+    """The largest share is at most 1/l; measured below zero, so that lower is worse."""
+
+    kind = "frequency"
+    relation = "<="
+
+    def __init__(self, column: str, l: Fraction, keep_possible: Percents) -> None:
+        self.l = l
+        super().__init__(column, -1 / l, math.ceil(l), keep_possible)
+
+    def diversity(self, groups: Groups) -> Floats:
+        return -_largest(groups, groups.count) / groups.n
+
+    def compare_diversity(self, groups: Groups, which: Ints) -> Ints:
+        largest = _largest(groups, groups.count)[which]
+        return _compare(groups.n[which], self.l.denominator, largest, self.l.numerator)
+
+    def nearest_diversity(self, whole: Groups) -> list[str]:
+        return [f"l = {_down(int(whole.n[0]) / int(whole.count.max()))}"]
+
+
+class EntropyDiversity(LDiversity):
+    """exp(adjusted entropy) is at least l."""
+
+    kind = "entropy"
+
+    def __init__(self, column: str, l: Fraction, dont_care: Codes, keep_possible: Percents) -> None:
+        self.l, self.dont_care = l, dont_care
+        super().__init__(column, l, 1 if dont_care else math.ceil(l), keep_possible)
+
+    def diversity(self, groups: Groups) -> Floats:
+        from anon.criteria import kernels_l_diversity as kernels
+
+        effective = np.empty(len(groups))
+        mask = _mask(groups, self.dont_care)
+        kernels.effective_values(groups.start, groups.count, mask, _longest(groups), effective)
+        return effective
+
+    def compare_diversity(self, groups: Groups, which: Ints) -> Ints:
+        values = np.diff(groups.start)[which]
+        signs = _compare(values, self.l.denominator, np.ones_like(values), self.l.numerator)
+        for at in np.flatnonzero(~self._even(groups)[which]).tolist():
+            signs[at] = compare_entropy(*self._counts(groups, int(which[at])), self.l)
+        return signs
+
+    def nearest_diversity(self, whole: Groups) -> list[str]:
+        return [f"l = {_down(math.exp(adjusted_entropy(*self._counts(whole, 0))))}"]
+
+    def _even(self, groups: Groups) -> NDArray[np.bool_]:
+        """Groups whose counts are all equal once don't-care counts are lowered: exp(entropy) is how many they are."""
+        sensitive = np.where(_mask(groups, self.dont_care), 0, groups.count)
+        return _largest(groups, sensitive) == np.minimum.reduceat(groups.count, groups.start[:-1])
+
+    def _counts(self, groups: Groups, group: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The counts of a group outside and inside the don't-care set, each ascending."""
+        entries = slice(groups.start[group], groups.start[group + 1])
+        counts = groups.count[entries].tolist()
+        if not self.dont_care:
+            return tuple(sorted(counts)), ()
+        coded = sorted(zip(counts, groups.value[entries].tolist()))
+        others = tuple(count for count, value in coded if value in self.dont_care)
+        return tuple(count for count, value in coded if value not in self.dont_care), others
+
+
+class RecursiveDiversity(LDiversity):
+    """r_y < c * tail; measured as -r_y / tail against -c, so that lower is worse."""
+
+    kind = "recursive"
+    relation = "<"
+
+    strict = True
+
+    def __init__(self, column: str, l: int, c: Fraction, dont_care: Codes, keep_possible: Percents) -> None:
+        self.l, self.c, self.dont_care = l, c, dont_care
+        # a tail above 1/c takes floor(1/c) + 1 people, and l - 1 values that are at least as frequent stand before it
+        least = 1 if dont_care or l == 1 else l + math.floor(1 / c)
+        super().__init__(column, -c, least, keep_possible)
+
+    def diversity(self, groups: Groups) -> Floats:
+        head, tail = self._head_and_tail(groups, np.arange(len(groups)))
+        ratio = np.full(len(groups), np.inf)
+        np.divide(head, tail, out=ratio, where=tail > 0)
+        return np.where(head > 0, -ratio, 0.0)
+
+    def compare_diversity(self, groups: Groups, which: Ints) -> Ints:
+        head, tail = self._head_and_tail(groups, which)
+        return np.where(head > 0, _compare(tail, self.c.numerator, head, self.c.denominator), 1)
+
+    def nearest_diversity(self, whole: Groups) -> list[str]:
+        codes, counts = whole.value.tolist(), whole.count.tolist()
+        head = max(count for code, count in zip(codes, counts) if code not in self.dont_care)
+        others = sorted(counts, reverse=True)
+        others.remove(head)
+        tail = sum(others[self.l - 2 :])
+        words = [f"c above {_up(head / tail)}"] if tail else []
+        smaller = range(min(self.l - 1, len(others) + 1), 1, -1)
+        holds = (f"l = {l}" for l in smaller if head < self.c * sum(others[l - 2 :]))
+        return words + list(holds)[:1]
+
+    def _head_and_tail(self, groups: Groups, which: Ints) -> tuple[Ints, Ints]:
+        from anon.criteria import kernels_l_diversity as kernels
+
+        head, tail = np.zeros(len(which), np.int64), np.zeros(len(which), np.int64)
+        if self.l > 1:
+            kernels.head_and_tail(
+                groups.start, groups.count, _mask(groups, self.dont_care), which,
+                min(self.l - 1, _longest(groups)), head, tail,
+            )  # fmt: skip
+        return head, tail
+
+
+def l_diversity(
+    column: str,
+    kind: str,
+    l: Fraction,
+    c: Fraction | None = None,
+    dont_care: Iterable[int] = (),
+    keep_possible: Percents | None = None,
+) -> LDiversity:
+    """l-diversity of a kind. l is whole for distinct and recursive; c belongs to recursive alone."""
+    codes, kept = frozenset(dont_care), keep_possible or {}
+    if kind == "distinct":
+        return DistinctDiversity(column, int(l), kept)
+    if kind == "frequency":
+        return FrequencyDiversity(column, l, kept)
+    if kind == "entropy":
+        return EntropyDiversity(column, l, codes, kept)
+    if kind == "recursive" and c is not None:
+        return RecursiveDiversity(column, int(l), c, codes, kept)
+    raise ValueError(f"no l-diversity of kind {kind} with c = {c}")
+
+
+def _compare(left: Ints, times: int, right: Ints, times_right: int) -> Ints:
+    """The signs of left * times - right * times_right, in integers of any size."""
+    difference = left.astype(object) * times - right.astype(object) * times_right
+    return (difference > 0).astype(np.int64) - (difference < 0).astype(np.int64)
+
+
+def _counts_of(groups: Groups, code: int) -> Ints:
+    """How many of each group have a value."""
+    entries = np.flatnonzero(groups.value == code)
+    counts = np.zeros(len(groups), np.int64)
+    counts[np.searchsorted(groups.start, entries, side="right") - 1] = groups.count[entries]
+    return counts
+
+
+def _largest(groups: Groups, count: Ints) -> Ints:
+    return np.maximum.reduceat(count, groups.start[:-1])
+
+
+def _longest(groups: Groups) -> int:
+    """The most values that a group of the batch has."""
+    return int(np.diff(groups.start).max(initial=1))
+
+
+def _mask(groups: Groups, codes: Codes) -> NDArray[np.bool_]:
+    return np.isin(groups.value, list(codes)) if codes else np.zeros(len(groups.value), np.bool_)
+
+
+def _down(number: float) -> str:
+    """With three decimals, never more than the number."""
+    return f"{math.floor(number * 1000 * (1 - NEAR)) / 1000 if number * 1000 % 1 else number:.12g}"
+
+
+def _up(number: float) -> str:
+    """With three decimals, never less than the number."""
+    return f"{math.ceil(number * 1000 * (1 + NEAR)) / 1000 if number * 1000 % 1 else number:.12g}"

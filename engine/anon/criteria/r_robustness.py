@@ -1,0 +1,318 @@
+"""r-robustness (Wong, Fu, Wang, Xu, Pei, Yu: Probabilistic Inference Protection on Anonymized Data, ICDM 2010).
+
+An adversary knows who is in a group, which values the group has, and a *prior*: for everybody with the same attributes
+(the same *signature* s) the probability f(s, x) of each value x. A world hands the group's values to its people and has
+the product of their priors as weight; the *posterior* p(t : x) is the share of the weight that is in worlds where t has
+x. A group is safe iff no posterior is above 1/r. Each prior is an adversary of its own. A prior that names only some
+values is binary: it knows each of them against all others together, f and 1 - f.
+
+The condition of the paper's Theorem 1 guarantees this for binary priors only (it allows 8/9 against a promised 1/2:
+two people, x = (.1, .1), y = (.1, .8)). What holds for every prior: swapping the values of t, who has x, and u, who has
+another, turns worlds into worlds and changes their weight by a factor of at most lam_x lam_o, where lam_x is the
+largest over the smallest prior of x in the group and lam_o the largest such ratio of another value in it. Hence u has
+x at least 1 / (lam_x lam_o) times as likely as t, and with C copies of x among N people
+
+    p(t : x) <= C / (1 + (N - 1) / (lam_x lam_o))
+
+which is the paper's condition if the prior is binary and C = 1. With a prior of zero the bound is 1. Where the bound
+is above 1/r the posterior itself decides, if it can be had: worlds are added up people by people over the states "how
+many copies of each value are gone", or value by value over "how many people of each signature are served", whichever
+are fewer, up to LIMIT states. Otherwise the group is not safe. Nor is one of fewer than r people, or one whose values
+no world with a positive weight explains.
+
+>>> Worlds.of([(1, ".1 .1"), (1, ".1 .8")], [1, 1]).posterior()
+Fraction(8, 9)
+
+Tables III and IV of the paper: Alan and Betty, lung cancer and hypertension. Known that men have the first with
+probability .1 and women with .003, it is Alan's with 97 %, which is also the bound.
+
+>>> alan_and_betty = Worlds.of([(1, ".1 .9"), (1, ".003 .997")], [1, 1])
+>>> float(alan_and_betty.posterior()), alan_and_betty.bound() == alan_and_betty.posterior()
+(0.9736328125, True)
+
+Not monotone: three people with a prior of .1 and one copy of x among them, three with .001 and another. Each group is
+safe for r = 2. Together both copies go to the first three.
+
+>>> likely, unlikely = Worlds.of([(3, ".1 .9")], [1, 2]), Worlds.of([(3, ".001 .999")], [1, 2])
+>>> likely.posterior(), unlikely.posterior()
+(Fraction(1, 3), Fraction(1, 3))
+>>> round(float(Worlds.of([(3, ".1 .9"), (3, ".001 .999")], [2, 4]).posterior()), 3)
+0.658
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, lcm, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.criteria.arithmetic import at_most, signs
+from anon.criteria.priors import Prior
+from anon.criteria.protocol import NEAR, Finding, Floats, GroupCriterion, Groups, Ints, State, Verdict
+
+LIMIT = 4096  # states over which worlds are added up
+CHUNK = 1024  # groups whose posteriors are asked for at once, worst bounds first
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """One group as an adversary sees it, exactly: the people of each signature, the copies of each value, and the prior
+    of each value for each signature. Asked for are the posteriors of the first `asked` values."""
+
+    people: list[int]
+    copies: list[int]
+    p: list[list[Fraction]]
+    asked: int
+
+    @classmethod
+    def of(cls, signatures: Sequence[tuple[int, str]], copies: list[int]) -> Worlds:
+        """From pairs of people and their priors as words; two values are x and not x."""
+        rows = [[Fraction(word) for word in words.split()] for _, words in signatures]
+        return cls([people for people, _ in signatures], copies, rows, 1 if len(copies) == 2 else len(copies))
+
+    def bound(self) -> Fraction:
+        """The bound on the largest posterior."""
+        columns = list(zip(*self.p))
+        if len(columns) == 1 or not all(map(all, columns)):
+            return Fraction(1)
+        lam = [max(column) / min(column) for column in columns]
+        others = [max(lam[:x] + lam[x + 1 :]) for x in range(self.asked)]
+        n = sum(self.people)
+        return min(max(c / (1 + (n - 1) / (own * o)) for c, own, o in zip(self.copies, lam, others)), Fraction(1))
+
+    def posterior(self) -> Fraction | None:
+        """The largest posterior; None with more than LIMIT states, or without any possible world."""
+        from anon.criteria.kernels_robustness import hand_out
+
+        by_people = _states(self.copies) <= _states(self.people)
+        kinds, most = (self.people, self.copies) if by_people else (self.copies, self.people)
+        size = _states(most)
+        if size > LIMIT:
+            return None
+        whole = lcm(*(p.denominator for row in self.p for p in row))
+        w = np.array([[int(p * whole) for p in row] for row in self.p], object)
+        w = w if by_people else w.T
+        weight = np.zeros(w.shape, object)
+        items = np.repeat(np.arange(len(kinds)), kinds)
+        hand_out.py_func(items, np.array(most), w, np.zeros(size, object), np.zeros(size, object), weight)
+        if not weight[0].sum():
+            return None
+        chance = [[Fraction(cell, row.sum()) for cell in row] for row in weight]
+        if by_people:
+            return max(p for row in chance for p in row[: self.asked])
+        return max(p * c / m for row, c in zip(chance[: self.asked], kinds) for p, m in zip(row, most))
+
+
+def _states(most: Sequence[int]) -> int:
+    return prod(count + 1 for count in most)
+
+
+class Known(NamedTuple):
+    """What a finding is about: the prior, and whether its figure is the posterior itself or the bound on it."""
+
+    prior: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What a prior has to say about a batch: one question for each group, or for each named value in it."""
+
+    group: Ints
+    entry: Ints  # place of the value in the batch, -1 for all values of the group
+
+    def about(self, which: Ints, groups: int) -> Questions:
+        """The questions about some groups."""
+        wanted = np.zeros(groups, bool)
+        wanted[which] = True
+        mine = wanted[self.group]
+        return Questions(self.group[mine], self.entry[mine])
+
+
+class Adversary:
+    """A prior in floating point, each column scaled to a largest probability of 1, which changes no posterior and no
+    bound; `place` is that of its signatures in a batch."""
+
+    def __init__(self, prior: Prior, place: int) -> None:
+        self.prior, self.place, self.binary = prior, place, prior.binary
+        self.named = np.zeros(len(prior.values), bool)
+        self.named[prior.named] = True
+        self.yes = _scaled([[p or Fraction(0) for p in row] for row in prior.p])
+        self.no = _scaled([[1 - (p or Fraction(0)) for p in row] for row in prior.p])
+        asked = (self.yes[:, self.named], self.no[:, self.named]) if self.binary else (self.yes,)
+        self.positive = all(bool((p > 0).all()) for p in asked)
+
+    def questions(self, groups: Groups) -> Questions:
+        if not self.binary:
+            every = np.arange(len(groups))
+            return Questions(every, np.full(len(groups), -1))
+        entry = np.flatnonzero(self.named[groups.value])
+        return Questions(np.searchsorted(groups.start, entry, side="right") - 1, entry)
+
+    def bounds(self, groups: Groups, asked: Questions) -> Floats:
+        """One over the bound on the posterior that each question asks for."""
+        from anon.criteria import kernels_robustness as kernels
+
+        mine, inverse = groups.signatures[self.place], np.empty(len(asked.group))
+        if self.binary:
+            kernels.bound_values(
+                asked.group, asked.entry, groups.n, groups.value, groups.count, mine.start, mine.code,
+                self.yes, self.no, inverse,
+            )  # fmt: skip
+            return inverse
+        every = np.empty(len(groups))
+        kernels.bound_groups(groups.n, groups.start, groups.value, groups.count, mine.start, mine.code, self.yes, every)
+        return every[asked.group]
+
+    def posteriors(self, groups: Groups, asked: Questions) -> Floats:
+        """One over the largest posterior that each question asks for; nan where it cannot be had."""
+        from anon.criteria import kernels_robustness as kernels
+
+        mine, inverse = groups.signatures[self.place], np.empty(len(asked.group))
+        kernels.largest_posteriors(
+            asked.group, asked.entry, groups.n, groups.start, groups.value, groups.count, mine.start, mine.code,
+            mine.count, self.yes, self.no, LIMIT, inverse,
+        )  # fmt: skip
+        return inverse
+
+    def worlds(self, groups: Groups, group: int, entry: int) -> Worlds:
+        """The same question in exact arithmetic."""
+        mine = groups.signatures[self.place]
+        served = slice(mine.start[group], mine.start[group + 1])
+        rows = [self.prior.p[code] for code in mine.code[served].tolist()]
+        people = mine.count[served].tolist()
+        if entry < 0:
+            had = slice(groups.start[group], groups.start[group + 1])
+            codes, copies = groups.value[had].tolist(), groups.count[had].tolist()
+            return Worlds(people, copies, [[row[code] or Fraction(0) for code in codes] for row in rows], len(codes))
+        value, count, n = int(groups.value[entry]), int(groups.count[entry]), int(groups.n[group])
+        f = [row[value] or Fraction(0) for row in rows]
+        if count == n:
+            return Worlds(people, [n], [[Fraction(1)]] * len(f), 1)
+        return Worlds(people, [count, n - count], [[p, 1 - p] for p in f], 1)
+
+
+def _scaled(p: list[list[Fraction]]) -> NDArray[np.float64]:
+    largest = [max(column) or 1 for column in zip(*p)]
+    return np.array([[float(cell / top) for cell, top in zip(row, largest)] for row in p], np.float64)
+
+
+class RRobustness(GroupCriterion):
+    """Every posterior <= 1/r, for each prior on its own. One measure per prior: one over the largest posterior of a
+    group, or over its bound where that is enough or all there is.
+
+    The signatures of `priors[i]` are `groups.signatures[first + i]`.
+    """
+
+    name = "r_robustness"
+    monotone = False
+
+    def __init__(self, column: str, r: Fraction, priors: Sequence[Prior], first: int = 0) -> None:
+        self.column, self.r, self.least_group = column, r, ceil(r)
+        self.bounds = np.full(len(priors), float(r))
+        self._adversaries = [Adversary(prior, first + i) for i, prior in enumerate(priors)]
+
+    def measure(self, groups: Groups) -> Floats:
+        return np.column_stack([self._enough(groups, adversary) for adversary in self._adversaries])
+
+    def _enough(self, groups: Groups, adversary: Adversary) -> Floats:
+        """The bounds, and the posteriors only where they may save a group that fails its bound."""
+        asked = adversary.questions(groups)
+        inverse = adversary.bounds(groups, asked)
+        hopeless = groups.n[asked.group] / self._largest(groups, asked) < float(self.r) * (1 - NEAR)
+        open_ = np.flatnonzero((inverse < float(self.r)) & ~hopeless)
+        found = adversary.posteriors(groups, Questions(asked.group[open_], asked.entry[open_]))
+        inverse[open_] = np.fmax(inverse[open_], found)
+        return self._of_groups(groups, asked, inverse)
+
+    def _largest(self, groups: Groups, asked: Questions) -> Ints:
+        """The copies of each value asked for, or of the most frequent: nobody's share of the worlds is below its."""
+        if (asked.entry < 0).any():
+            most: Ints = np.maximum.reduceat(groups.count, groups.start[:-1])
+            return most[asked.group]
+        return groups.count[asked.entry]
+
+    def _of_groups(self, groups: Groups, asked: Questions, inverse: Floats) -> Floats:
+        """The worst answer about each group. Nothing is asked about one without named values but to be large enough."""
+        measure = np.where(groups.n < self.least_group, groups.n.astype(np.float64), np.inf)
+        np.minimum.at(measure, asked.group, inverse)
+        return measure
+
+    def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
+        adversary = self._adversaries[measure]
+        asked = adversary.questions(groups)
+        alike = (np.diff(groups.signatures[adversary.place].start) == 1) & adversary.positive
+        sign = np.where(groups.n < self.least_group, -1, 1)
+        asked = asked.about(which, len(groups))
+        same = Questions(asked.group[alike[asked.group]], asked.entry[alike[asked.group]])
+        np.minimum.at(sign, same.group, signs(groups.n[same.group], self._largest(groups, same), self.r))
+        for group, entry in zip(asked.group.tolist(), asked.entry.tolist()):
+            if not alike[group]:
+                sign[group] = min(sign[group], self._sign(adversary.worlds(groups, group, entry)))
+        return sign[which]
+
+    def _sign(self, worlds: Worlds) -> int:
+        bound = 1 / worlds.bound() - self.r
+        if bound < 0:
+            posterior = worlds.posterior()
+            bound = 1 / posterior - self.r if posterior is not None else bound
+        return int(bound > 0) - int(bound < 0)
+
+    def state(self, groups: Groups) -> State:
+        settled = self.settled(groups)
+        worst = [self._worst(groups, adversary, settled[:, i]) for i, adversary in enumerate(self._adversaries)]
+        return State(np.array([value for value, _ in worst]), np.array([witness for _, witness in worst], np.int64))
+
+    def _worst(self, groups: Groups, adversary: Adversary, settled: Floats) -> tuple[float, tuple[int, int]]:
+        """The smallest measure with posteriors wherever they can be had, not only where the verdict needs them; whether
+        it is a bound; and the group. A posterior is never above its bound, so the worst bounds go first."""
+        order = np.argsort(settled, kind="stable")
+        measure, bound = settled.copy(), np.ones(len(groups), np.int64)
+        lowest = np.inf
+        for low in range(0, len(order), CHUNK):
+            part = order[low : low + CHUNK]
+            if settled[part[0]] > lowest:
+                break
+            measure[part], bound[part] = self._posteriors(groups, adversary, part, settled[part])
+            lowest = min(lowest, float(measure[part].min()))
+        tied = np.flatnonzero(measure == measure.min())
+        group = tied[np.argmin(bound[tied])]
+        return float(measure[group]), (int(bound[group]), groups.first + int(group))
+
+    def _posteriors(
+        self, groups: Groups, adversary: Adversary, which: Ints, settled: Floats
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """The measures of some groups by posteriors, on the side of r that is settled, and where they are bounds."""
+        asked = adversary.questions(groups).about(which, len(groups))
+        inverse, found = adversary.bounds(groups, asked), adversary.posteriors(groups, asked)
+        exactly = self._of_groups(groups, asked, np.fmax(inverse, found))[which]
+        by_bound = np.full(len(groups), np.inf)
+        np.minimum.at(by_bound, asked.group[np.isnan(found)], inverse[np.isnan(found)])
+        side = np.where(settled < float(self.r), np.nextafter(float(self.r), 0.0), np.inf)
+        return np.minimum(np.maximum(settled, exactly), side), np.isfinite(by_bound[which]) & (
+            by_bound[which] == exactly
+        )
+
+    def told(self, measure: int, value: float) -> tuple[float, float]:
+        return 1 / value, float(1 / self.r)
+
+    def verdict(self, state: State) -> Verdict:
+        findings = []
+        for index, (value, (bound, group)) in enumerate(zip(state.values.tolist(), state.witness.tolist())):
+            safe, about = value >= float(self.r), Known(index, not bound)
+            findings.append(Finding(safe, *self.told(index, value), group, about))
+        worst = max(findings, key=lambda finding: (not finding.safe, finding.figure))
+        safe = all(finding.safe for finding in findings)
+        return Verdict(self.name, safe, worst.figure, worst.bound, worst.group, tuple(findings))
+
+    def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
+        worst = (finding for finding in verdict.findings if finding.figure == verdict.figure)
+        return {"exact": any(finding.about.exact for finding in worst)}
+
+    def nearest(self, whole: Groups, finding: Finding) -> list[str]:
+        return [f"r = {at_most(1 / finding.figure)}"] if finding.figure < 1 else []

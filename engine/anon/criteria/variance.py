@@ -1,0 +1,67 @@
+"""Variance control (LeFevre, DeWitt, Ramakrishnan: Workload-Aware Anonymization, KDD 2006): the sensitive numbers of
+every group have at least a given population variance.
+
+Monotone: by the law of total variance, that of a union is at least the weighted mean of its parts' variances.
+
+>>> from anon.criteria.protocol import Groups
+>>> criterion = Variance("s", Fraction(1), [Fraction(number) for number in (1, 2, 3, 5)])
+>>> verdict = criterion.verdict(criterion.state(Groups.dense(np.array([[1, 0, 1, 0], [0, 2, 1, 1]]))))
+>>> verdict.safe, verdict.figure, verdict.worst_group
+(True, 1.0, 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from anon.criteria.arithmetic import at_most
+from anon.criteria.distances import absolute
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
+
+
+class Variance(GroupCriterion):
+    """Population variance >= minimum. State: the smallest variance. `where` is the field to blame for values that are
+    no numbers."""
+
+    name = "variance"
+
+    def __init__(
+        self, column: str, minimum: Fraction, numbers: Sequence[Fraction | None], where: str = "privacy"
+    ) -> None:
+        self.column, self.minimum = column, minimum
+        self.least_group = 2 if minimum > 0 else 1
+        self.bounds = np.array([float(minimum)])
+        self._units = absolute(numbers, where).units
+        self._numbers = self._units.floats()
+
+    def measure(self, groups: Groups) -> Floats:
+        """Deviations are taken from a member of the group first, so that a variance is relatively right even where it
+        is tiny beside the numbers."""
+        from anon.criteria import kernels_proximity
+
+        first = np.repeat(groups.value[groups.start[:-1]], np.diff(groups.start))
+        apart = self._numbers.difference(groups.value, first)
+        variances = np.empty(len(groups))
+        kernels_proximity.variances(groups.n, groups.start, groups.count, apart, variances)
+        return variances[:, None]
+
+    def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
+        return np.array([self._sign(groups, group) for group in which.tolist()], np.int64)
+
+    def _sign(self, groups: Groups, group: int) -> int:
+        held = slice(groups.start[group], groups.start[group + 1])
+        units = [self._units.of[code] for code in groups.value[held].tolist()]
+        counts, n = groups.count[held].tolist(), int(groups.n[group])
+        total = sum(count * unit for count, unit in zip(counts, units))
+        squares = sum(count * unit * unit for count, unit in zip(counts, units))
+        here, least = n * squares - total * total, self.minimum * (n * self._units.per_one) ** 2
+        return (here > least) - (here < least)
+
+    def told(self, measure: int, value: float) -> tuple[float, float]:
+        return value, float(self.minimum)
+
+    def nearest(self, whole: Groups, finding: Finding) -> list[str]:
+        return [f"minimum = {at_most(finding.figure)}"] if finding.figure > 0 else []
