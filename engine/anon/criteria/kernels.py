@@ -55,7 +55,7 @@ def family(kind, n, s, m, k):
 
 
 @nb.njit(nb.void(_IN, _I, _I, nb.int64[::1]), cache=True, nogil=True)
-def _largest_counts(count, low, high, top):
+def largest_counts(count, low, high, top):
     """Fills `top` with the largest of count[low:high], descending, padded with zeros."""
     top[:] = 0
     for e in range(low, high):
@@ -69,7 +69,7 @@ def _largest_counts(count, low, high, top):
 
 
 @nb.njit(nb.boolean(nb.int64[::1], nb.int64[::1]), cache=True, nogil=True)
-def _before(integers, witness):
+def before(integers, witness):
     """Lexicographic order of witnesses, so that ties do not depend on the order of the groups."""
     for i in range(integers.size):
         if integers[i] != witness[i]:
@@ -105,7 +105,7 @@ def fold_skyline(kind, n, start, value, count, owner, slot_start, slot_of, knowl
     five = np.zeros(5)
     keep = witness.shape[0] > 0
     for g in range(n.size):
-        _largest_counts(count, start[g], start[g + 1], top)
+        largest_counts(count, start[g], start[g + 1], top)
         o = owner[g]
         for e in range(start[g], start[g + 1]):
             s = count[e]
@@ -126,7 +126,7 @@ def fold_skyline(kind, n, start, value, count, owner, slot_start, slot_of, knowl
                     column = slot * 5 + i
                     lower = five[i] < values[o, column]
                     if keep and five[i] == values[o, column]:
-                        lower = _before(integers, witness[o, column])
+                        lower = before(integers, witness[o, column])
                     if lower:
                         values[o, column] = five[i]
                         if keep:

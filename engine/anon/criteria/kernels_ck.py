@@ -7,7 +7,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from anon.criteria.kernels import _before, _largest_counts
+from anon.criteria.kernels import before, largest_counts
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
@@ -58,7 +58,7 @@ def fold_ck(n, start, count, owner, k, values, witness, first):
     for g in range(n.size):
         if n[g] == 0:
             continue
-        _largest_counts(count, start[g], start[g + 1], top)
+        largest_counts(count, start[g], start[g + 1], top)
         integers[0], integers[k + 2] = n[g], first + g
         least_absences(n[g], top, product, chance)
         o, odds = owner[g], n[g] / top[0]
@@ -66,7 +66,7 @@ def fold_ck(n, start, count, owner, k, values, witness, first):
             figure = chance[column + 1] * odds if column <= k else chance[column - k]
             lower = figure < values[o, column]
             if keep and figure == values[o, column]:
-                lower = _before(integers, witness[o, column])
+                lower = before(integers, witness[o, column])
             if lower:
                 values[o, column] = figure
                 if keep:
@@ -78,4 +78,4 @@ def fold_ck(n, start, count, owner, k, values, witness, first):
 def fill_largest(start, count, top):
     """Fills each row of `top` with the largest counts of its group, descending."""
     for g in range(top.shape[0]):
-        _largest_counts(count, start[g], start[g + 1], top[g])
+        largest_counts(count, start[g], start[g + 1], top[g])

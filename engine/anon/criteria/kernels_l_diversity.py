@@ -8,7 +8,7 @@ import math
 import numba as nb
 import numpy as np
 
-from anon.criteria.kernels import _largest_counts as largest_counts
+from anon.criteria.kernels import largest_counts
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
