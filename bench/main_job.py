@@ -28,13 +28,13 @@ con.execute(f"COPY (SELECT * FROM '{table}' ORDER BY zip) TO '{out}'").fetchall(
 """
 
 
-def measured(command: list[str]) -> tuple[float, int]:
-    """Seconds and peak resident bytes of a whole process."""
+def measured(command: list[str], codes: tuple[int, ...] = (0,)) -> tuple[float, int]:
+    """Seconds and peak resident bytes of a whole process, which must end with one of the exit codes."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - began
-    if status:
+    if os.waitstatus_to_exitcode(status) not in codes:
         raise SystemExit(f"{' '.join(command)}\n{process.stderr.read() if process.stderr else ''}")
     return seconds, usage.ru_maxrss * 1024
 
