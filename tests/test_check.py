@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+import anon
 from anon.errors import ConfigError, SourceError
 from tests.conftest import House
 
@@ -184,3 +185,9 @@ def test_a_table_that_cannot_be_read_is_exit_5_without_its_values(house: House) 
 def test_check_never_reads_the_source_and_leaves_nothing(house: House, tmp_path: Path) -> None:
     assert house.check(as_csv(house, SAFE), source={"path": "does-not-exist.parquet"}).safe
     assert not house.leftovers()
+
+
+def test_options_of_the_api_are_checked_like_those_of_the_command_line(house: House) -> None:
+    with pytest.raises(ConfigError) as error:
+        anon.run(house.config(), None, memory="lots", threads=0, outt="x")
+    assert [problem.path for problem in error.value.problems] == ["outt", "threads", "memory"]

@@ -256,3 +256,12 @@ def test_k_anonymity_is_the_smallest_group(release: Release, k: int) -> None:
     assert verdict.safe == formula.safe_k(release, k)
     assert verdict.figure == min(map(len, release))
     assert len(release[verdict.worst_group]) == verdict.figure
+
+
+def test_knowledge_far_beyond_the_table_is_judged_at_once() -> None:
+    counts = np.array([[400, 300, 200, 100]])
+    criterion = skyline(same_for_all(Point(3, 10**7, 10**7, Fraction(99, 100))))
+    assert criterion.least_group > 10**7
+    verdict = criterion.verdict(criterion.state(Groups.dense(counts)))
+    assert verdict.figure == 1.0 and not verdict.safe
+    assert criterion.nearest(Groups.dense(counts), verdict.findings[0]) == []

@@ -145,6 +145,14 @@ def test_what_no_run_wrote_is_never_replaced(tmp_path: Path, given: dict[str, An
     assert contents(tmp_path) == before
 
 
+def test_a_release_that_somebody_added_a_file_to_is_not_replaced(tmp_path: Path, given: dict[str, Any]) -> None:
+    pipeline.run(given)
+    (tmp_path / "out" / "NOTES.txt").write_text("thesis")
+    with pytest.raises(ConfigError, match="nothing else in it"):
+        pipeline.run(given, None, OVERWRITE)
+    assert (tmp_path / "out" / "NOTES.txt").read_text() == "thesis"
+
+
 def test_an_empty_folder_may_be_filled(tmp_path: Path, given: dict[str, Any]) -> None:
     (tmp_path / "out").mkdir()
     assert pipeline.run(given).safe

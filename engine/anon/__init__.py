@@ -14,6 +14,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from anon.errors import UnsafeError
+
 if TYPE_CHECKING:
     from anon.config import Config
     from anon.pipeline import Result
@@ -24,17 +26,20 @@ __all__ = ["check", "run"]
 
 
 def run(config: AnyConfig, table: Any = None, **options: Any) -> Result:
-    """Source to verified release. Options: out, memory (bytes), threads, overwrite, show_values, strict.
+    """Source to verified release. Options: out, memory (bytes or like 1GB), threads, overwrite, show_values, strict.
 
     `table`, any Arrow-speaking frame, stands in for the config's source. Failures raise the classes of anon.errors.
     """
     from anon import pipeline
 
-    return pipeline.run(config, table, pipeline.Options(**options))
+    return pipeline.run(config, table, pipeline.Options.of(**options))
 
 
 def check(config: AnyConfig, table: Any, **options: Any) -> Result:
     """The config's criteria on a table that is already grouped: a path or any Arrow-speaking frame."""
     from anon import pipeline
 
-    return pipeline.check(config, table, pipeline.Options(**options))
+    result = pipeline.check(config, table, pipeline.Options.of(**options))
+    if options.get("strict") and result.facts["warnings"]:
+        raise UnsafeError(f"warnings count as failures: {result.warned}")
+    return result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,6 @@ import typer
 
 from anon.cli_common import Debug, Json, LogJson, ShowValues, Strict, guarded
 from anon.cli_hierarchy import hierarchy_app
-from anon.errors import ConfigError
 
 if TYPE_CHECKING:
     from anon.pipeline import Options, Result
@@ -28,7 +26,10 @@ app = typer.Typer(
 )
 app.add_typer(hierarchy_app, name="hierarchy")
 
-Memory = Annotated[str | None, typer.Option(help="Memory of the whole process, e.g. 1GB; overrides limits.memory.")]
+Memory = Annotated[
+    str | None,
+    typer.Option(help="Memory, e.g. 1GB; overrides limits.memory. Bounds what DuckDB takes; the search is in memory."),
+]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; overrides limits.threads.")]
 ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `anon schema`).", metavar="CONFIG")]
 
@@ -37,19 +38,14 @@ def _progress(as_json: bool, log_json: bool) -> Progress:
     from anon.progress import Bars, Events, Lines
 
     if log_json:
-        return Events(uuid.uuid4().hex[:12])
+        return Events()
     return Bars() if sys.stderr.isatty() and not as_json else Lines()
 
 
 def _options(memory: str | None, **options: Any) -> Options:
-    from anon.config import parse_size
     from anon.pipeline import Options
 
-    try:
-        size = None if memory is None else parse_size(memory)
-    except ValueError:
-        raise ConfigError.at("--memory", repr(memory), "a size such as 512MB or 4GB") from None
-    return Options(memory=size, **options)
+    return Options.of(memory=memory, **options)
 
 
 def _show(result: Result, as_json: bool) -> None:

@@ -41,9 +41,10 @@ def guarded(work: Callable[[], int], as_json: bool, debug: bool, show_values: bo
     except Exception as error:
         from anon.database import is_interrupt
 
+        found: AnonError = Interrupted(STOPPED)
         if not is_interrupt(error):
-            raise
-        code = _failed(Interrupted(STOPPED), as_json, debug, show_values)
+            found = AnonError(f"unexpected {type(error).__name__}: a fault of anon; run with --debug and report it")
+        code = _failed(found, as_json, debug, show_values)
     raise typer.Exit(code)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from anon import cube as cubes
 from anon import release, verify
-from anon.config import Config, InformationGain, PriorFile, Release, RRobustness, load
+from anon.config import Config, InformationGain, PriorFile, Release, RRobustness, load, parse_size
 from anon.config.support import refuse_unsupported
 from anon.criteria import CATEGORICAL, Values, always_holds, bind, protects
 from anon.cube import Cube
@@ -43,8 +43,29 @@ class Options:
     strict: bool = False
     prior: Path | None = None  # of `check`: stands in for the priors of the config
 
+    @classmethod
+    def of(cls, **given: Any) -> Options:
+        """Options as users give them: paths and sizes may be text."""
+        known = [field.name for field in fields(cls)]
+        problems = [
+            Problem(name, "an unknown option", f"one of {', '.join(known)}") for name in given if name not in known
+        ]
+        threads, memory = given.get("threads"), given.get("memory")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            problems.append(Problem("threads", repr(threads), "a whole number of at least 1"))
+        if isinstance(memory, str):
+            try:
+                given["memory"] = parse_size(memory)
+            except ValueError:
+                problems.append(Problem("memory", repr(memory), "a size such as 512MB or 4GB"))
+        if problems:
+            raise ConfigError(problems)
+        paths = {name: Path(given[name]) for name in ("out", "prior") if given.get(name) is not None}
+        return cls(**(given | paths))
+
 
 DEFAULTS = Options()
+CORES = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -60,6 +81,11 @@ class Result:
     def safe(self) -> bool:
         return bool(self.facts["safe"])
 
+    @property
+    def warned(self) -> str:
+        """The codes of the warnings."""
+        return ", ".join(warning["code"] for warning in self.facts["warnings"])
+
     def to_dict(self) -> dict[str, Any]:
         return self.facts
 
@@ -71,7 +97,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     check_places(config, options.overwrite)
     _check_not_vacuous(config)
     limits = config.limits
-    with workspace(config) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
+    with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
         with progress.stage("source"):
             source = open_source(con, config, table, work.spill)
         with progress.stage("cube"):
@@ -198,7 +224,7 @@ def _search(config: Config, cube: Cube, options: Options, progress: Progress) ->
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
-        config.limits.threads or os.cpu_count() or 1,
+        min(config.limits.threads or CORES, CORES),
         tell,
     ).run()
 

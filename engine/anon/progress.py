@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ class Progress:
     """Says nothing and keeps the time of each stage; the base of the other ways to tell."""
 
     def __init__(self) -> None:
+        self.run = uuid.uuid4().hex[:12]  # the run that this is about
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -66,10 +68,6 @@ class Lines(Progress):
 
 class Events(Progress):
     """One JSON object per line."""
-
-    def __init__(self, run: str) -> None:
-        super().__init__()
-        self.run = run
 
     def tell(self, **event: Any) -> None:
         print(json.dumps({"run": self.run, **event}), file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -27,6 +28,9 @@ from anon.recoding import Recoding
 from anon.source import Source
 
 MANIFEST = 1  # version of manifest.json
+RUN_LEAVES = re.compile(
+    r"(release|qi|sensitive)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv"
+)
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,8 @@ class Workspace:
 
 
 @contextmanager
-def workspace(config: Config) -> Iterator[Workspace]:
+def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
     """Private folders for one run, removed whatever happens."""
-    run_id = uuid.uuid4().hex[:12]
     temp = config.limits.temp
     places = (
         ("limits.temp", "spill", temp) if temp else ("release.run", "spill", config.release.run.parent),
@@ -87,13 +90,19 @@ def check_places(config: Config, overwrite: bool) -> None:
         shown = redact(str(place), config.secrets)
         if not place.exists() and not place.is_symlink():
             continue
-        if place.is_symlink() or not place.is_dir() or (any(place.iterdir()) and not (place / mark).is_file()):
-            expected = "a new folder, or one of an earlier run"
+        if place.is_symlink() or not place.is_dir() or not _left_by_a_run(place, mark):
+            expected = "a new folder, or one of an earlier run with nothing else in it"
             problems.append(Problem(f"release.{name}", f"{shown}, which no run wrote", expected))
         elif not overwrite and any(place.iterdir()):
             problems.append(Problem(f"release.{name}", f"{shown}, which exists", "a new folder", "or say --overwrite"))
     if problems:
         raise ConfigError(problems)
+
+
+def _left_by_a_run(place: Path, mark: str) -> bool:
+    """Whether a folder is empty, or holds what a run leaves and nothing else."""
+    names = {path.name for path in place.iterdir()}
+    return not names or (mark in names and all(RUN_LEAVES.fullmatch(name) for name in names))
 
 
 def write_run(

@@ -199,7 +199,7 @@ class CKSafety(Criterion):
 
     name = "ck_safety"
     c: Exact = Field(gt=0, le=1, description="maximum disclosure must stay below this share, of 1")
-    k: Count = Field(description="pieces of knowledge (implications)")
+    k: Count = Field(le=1_000, description="pieces of knowledge (implications), at most 1,000")
 
 
 class _WithDistance(Criterion):

@@ -76,6 +76,7 @@ from anon.criteria.protocol import (
 
 STATISTICS = 5
 KINDS = ("single", "set", "multiset")
+MANY = 1_000  # relatives; hints and least sizes are not worth exact products of more factors than this
 SMALLEST = 1e-290  # below this a product of fractions may have underflowed: decide exactly
 
 
@@ -265,7 +266,7 @@ class Skyline(Criterion):
 
         def holds(p: Point) -> bool:
             counts = Counts(int(whole.n[0]), s, tuple(others[: p.l]))
-            return counts.breach(p.k, p.m, self.multiplicity) < point.c
+            return p.m <= MANY and counts.breach(p.k, p.m, self.multiplicity) < point.c
 
         def weaker_holds(name: str, number: int) -> bool:
             return holds(replace(point, **{name: number}))  # type: ignore[arg-type]
@@ -323,6 +324,9 @@ def _largest(limit: int, holds: Callable[[int], bool]) -> int | None:
 
 def _least_size(points: list[Point]) -> int:
     """The fewest people a safe group with this value can have: one of them with the value, all others different."""
+
+    if any(p.m > MANY for p in points):  # a sound bound: numerators must stay above zero
+        return max(max(p.l + p.k, p.k + p.m) + 2 for p in points)
 
     def may_be_safe(n: int) -> bool:
         return all(Counts(n, 1, (min(p.l, n - 1),)).breach(p.k, p.m) < p.c for p in points)

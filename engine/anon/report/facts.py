@@ -87,18 +87,18 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
 
     for column in config.columns.sensitive:
         if not any(protects(spec, column) for spec in config.privacy):
-            warn("unprotected_sensitive", found.rows, f"no criterion protects the values of {column}")
+            warn("unprotected_sensitive", found.rows, f"rows with a value of {column}, which no criterion protects")
     vacuous_criteria = [spec.name for spec in config.privacy if vacuous(spec)]
-    warn("vacuous_criterion", len(vacuous_criteria), f"always true: {', '.join(vacuous_criteria)}")
+    warn("vacuous_criterion", len(vacuous_criteria), f"criteria that are always true: {', '.join(vacuous_criteria)}")
     warn("homogeneous_groups", found.homogeneous_rows, "rows in groups where everybody has the same sensitive value")
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
     warn("rows_dropped", dropped, "rows dropped because of missing values")
     for column, facts in found.with_kept.items():
         unique, same = round(facts["unique_share"] * found.rows), round(facts["homogeneous_share"] * found.rows)
         if facts["unique_share"] > UNIQUE_SHARE:
-            warn("kept_identifies", unique, f"rows alone in their group for who knows {column} too")
+            warn("kept_identifies", unique, f"rows alone in their group for somebody who also knows {column}")
         if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / found.rows):
-            warn("kept_reveals", same, f"rows whose sensitive value is certain for who knows {column} too")
+            warn("kept_reveals", same, f"rows whose sensitive value is certain for somebody who also knows {column}")
     return listed
 
 

@@ -27,7 +27,7 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
         _section(console, "What was lost (0% is as in the source, 100% is nothing left)", _loss(report["loss"]))
     _section(console, "What is left to risk", _risk(facts))
     for warning in facts["warnings"]:
-        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"))
+        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
     if report.get("individual") == "row":
         console.print("every row was counted as another person (individual: row)", highlight=False)
     width = max((len(name.strip()) for name in places), default=0)
@@ -123,7 +123,7 @@ def _risk(facts: dict[str, Any]) -> Table:
     table.add_row(f"{risk['under_5']:,}", "are in groups of fewer than 5")
     table.add_row(f"{risk['homogeneous_rows']:,}", "are in groups where all have the same sensitive value")
     for column, kept in facts["with_kept"].items():
-        said = f"are alone in their group for who knows {column} too"
+        said = f"are alone in their group for somebody who also knows {column}"
         table.add_row(f"{kept['unique_share']:.1%}", Text(said))
     return table
 
