@@ -4,7 +4,7 @@ order, minima of many owners kept apart, and safety that merging keeps where it 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,15 +35,16 @@ def one_safe(criterion: GroupCriterion, group: Sequence[int], size: int) -> bool
     return judged(criterion, histograms([group], size)).safe
 
 
-def check_batches(criterion: GroupCriterion, release: list[Any], size: int, rng: random.Random) -> None:
-    """The state does not depend on how groups are batched or in which order states are merged."""
-    whole = criterion.state(histograms(release, size))
+def check_batches(
+    criterion: GroupCriterion, release: list[Any], batch: Callable[[list[Any], int], Groups], rng: random.Random
+) -> None:
+    """The state does not depend on how groups are batched or in which order states are merged. `batch` makes groups
+    of a part of the release, given the number of its first group."""
+    whole = criterion.state(batch(release, 0))
     cut = rng.randrange(len(release) + 1)
     parts: list[State] = [
-        criterion.state(histograms(part, size, first))
-        for part, first in ((release[:cut], 0), (release[cut:], cut))
-        if part
-    ] + [criterion.state(histograms([group], size, index)) for index, group in enumerate(release)]
+        criterion.state(batch(part, first)) for part, first in ((release[:cut], 0), (release[cut:], cut)) if part
+    ] + [criterion.state(batch([group], index)) for index, group in enumerate(release)]
     rng.shuffle(parts)
     merged = parts[0]
     for part in parts:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from anon.criteria.l_diversity import LDiversity, adjusted_entropy, l_diversity, log_entropic_mean, lower
 from anon.criteria.l_diversity.entropy import sign_of_logs
-from anon.criteria.protocol import SAFE, Groups, State, Verdict
+from anon.criteria.protocol import SAFE, Groups, Verdict
+from tests.criterion_laws import check_batches
 from tests.oracles import l_diversity as oracle
 from tests.oracles import skyline
 
@@ -342,17 +343,7 @@ def test_a_value_that_the_table_lost_is_possible_nowhere() -> None:
 @given(releases, demands(), st.randoms(use_true_random=False))
 def test_states_do_not_depend_on_order_or_batches(release: Release, asked: Any, rng: random.Random) -> None:
     bound = criterion(**asked)
-    whole = bound.state(histograms(release))
-    cut = rng.randint(0, len(release))
-    batches = [(0, release[:cut]), (cut, release[cut:])]
-    parts: list[State] = [bound.state(histograms(batch, first)) for first, batch in batches if batch]
-    parts += [bound.state(histograms([group], index)) for index, group in enumerate(release)]
-    rng.shuffle(parts)
-    merged = parts[0]
-    for part in parts:
-        merged = merged.merge(part) if rng.random() < 0.5 else part.merge(merged)
-    assert np.array_equal(whole.values, merged.values)
-    assert np.array_equal(whole.witness, merged.witness)
+    check_batches(bound, release, histograms, rng)
 
 
 @settings(max_examples=150, deadline=None)

@@ -257,7 +257,7 @@ def test_states_merge_in_any_order_and_owners_are_kept_apart(
     one: Any, two: Any, points: list[Fraction], threshold: Fraction, whole: int, rng: random.Random
 ) -> None:
     for criterion in criteria(points, threshold, whole):
-        check_batches(criterion, one, SIZE, rng)
+        check_batches(criterion, one, lambda part, first: histograms(part, SIZE, first), rng)
         check_owners(criterion, [one, two], SIZE)
 
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from anon.criteria import r_robustness
 from anon.criteria.priors import Prior
-from anon.criteria.protocol import SAFE, Groups, Signatures, State, Verdict
+from anon.criteria.protocol import SAFE, Groups, Signatures, Verdict
 from anon.criteria.r_robustness import RRobustness, Worlds
+from tests.criterion_laws import check_batches
 from tests.oracles import robustness as oracle
 
 VALUES = 4
@@ -289,17 +290,7 @@ def test_states_do_not_depend_on_batches_or_order(
     release: list[list[Member]], rng: random.Random, r: Fraction, binary: bool
 ) -> None:
     criterion = RRobustness("s", r, [some_prior(rng, binary, zeros=True)])
-    whole = criterion.state(batch(release))
-    cut = rng.randrange(len(release) + 1)
-    parts: list[State] = [
-        criterion.state(batch(part, first=first)) for part, first in ((release[:cut], 0), (release[cut:], cut)) if part
-    ] + [criterion.state(batch([group], first=index)) for index, group in enumerate(release)]
-    rng.shuffle(parts)
-    merged = parts[0]
-    for part in parts:
-        merged = merged.merge(part) if rng.random() < 0.5 else part.merge(merged)
-    assert np.array_equal(whole.values, merged.values)
-    assert np.array_equal(whole.witness, merged.witness)
+    check_batches(criterion, release, lambda part, first: batch(part, first=first), rng)
 
 
 @settings(max_examples=150, deadline=None)

@@ -14,8 +14,6 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from anon.errors import UnsafeError
-
 if TYPE_CHECKING:
     from anon.config import Config
     from anon.pipeline import Result
@@ -40,6 +38,6 @@ def check(config: AnyConfig, table: Any, **options: Any) -> Result:
     from anon import pipeline
 
     result = pipeline.check(config, table, pipeline.Options.of(**options))
-    if options.get("strict") and result.facts["warnings"]:
-        raise UnsafeError(f"warnings count as failures: {result.warned}")
+    if options.get("strict"):
+        pipeline.refuse_warnings(result.facts)
     return result

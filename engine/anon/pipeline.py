@@ -81,11 +81,6 @@ class Result:
     def safe(self) -> bool:
         return bool(self.facts["safe"])
 
-    @property
-    def warned(self) -> str:
-        """The codes of the warnings."""
-        return ", ".join(warning["code"] for warning in self.facts["warnings"])
-
     def to_dict(self) -> dict[str, Any]:
         return self.facts
 
@@ -117,9 +112,8 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             found = verify.verify(outsider, written, config)
         names = facts.Names.of(found, config, options.show_values)
         told = facts.summary(config, found, names, 0, unique_before, source.dropped)
-        if options.strict and told["warnings"]:
-            codes = ", ".join(warning["code"] for warning in told["warnings"])
-            raise UnsafeError(f"warnings count as failures (--strict): {codes}; nothing was published")
+        if options.strict:
+            refuse_warnings(told, "; nothing was published")
         report = _report(config, told, found, recoding, progress)
         write_run(work, config, source, recoding, report, began)
         publish(work, config, options.overwrite)
@@ -146,6 +140,13 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     names = facts.Names.of(found, config, options.show_values)
     told = facts.summary(config, found, names, 0, None)
     return Result(told, {"sizes": found.sizes})
+
+
+def refuse_warnings(told: dict[str, Any], then: str = "") -> None:
+    """UnsafeError if there are warnings: what --strict asks for."""
+    codes = ", ".join(warning["code"] for warning in told["warnings"])
+    if codes:
+        raise UnsafeError(f"warnings count as failures (--strict): {codes}{then}")
 
 
 def adjusted(config: Config, options: Options) -> Config:

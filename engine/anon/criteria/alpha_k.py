@@ -18,14 +18,13 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
 import numpy as np
 
 from anon.criteria.arithmetic import at_least, chosen, signs
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, State, Verdict
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
 
 SHARE, SIZE = 0, 1
 
@@ -36,6 +35,7 @@ class AlphaK(GroupCriterion):
 
     name = "alpha_k"
     relation = "<="
+    headline = SHARE
 
     def __init__(self, column: str, alpha: Fraction, k: int, values: Sequence[int] | None = None) -> None:
         self.column, self.alpha, self.k = column, alpha, k
@@ -60,11 +60,6 @@ class AlphaK(GroupCriterion):
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return (value, float(self.k)) if measure == SIZE else (-value + 0.0, float(self.alpha))
-
-    def verdict(self, state: State) -> Verdict:
-        verdict = super().verdict(state)
-        share = verdict.findings[SHARE]
-        return replace(verdict, figure=share.figure, bound=share.bound)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         if finding.about == SIZE:

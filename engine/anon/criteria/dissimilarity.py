@@ -35,14 +35,13 @@ near the second one (Example 2: 80 % of them), so its risk is 3/4; the second gr
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from anon.criteria.arithmetic import at_most, chosen, signs
 from anon.criteria.distances import Distance
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, State, Verdict
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
 
 RISK, SIZE = 0, 1
 
@@ -52,6 +51,7 @@ class Dissimilarity(GroupCriterion):
 
     name = "dissimilarity"
     relation = "<="
+    headline = RISK
     monotone = False
 
     def __init__(self, column: str, epsilon: Fraction, delta: Fraction, k: int, distance: Distance) -> None:
@@ -76,11 +76,6 @@ class Dissimilarity(GroupCriterion):
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return (value, float(self.k)) if measure == SIZE else (-value + 0.0, float(1 - self.delta))
-
-    def verdict(self, state: State) -> Verdict:
-        verdict = super().verdict(state)
-        risk = verdict.findings[RISK]
-        return replace(verdict, figure=risk.figure, bound=risk.bound)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         if finding.about == SIZE:

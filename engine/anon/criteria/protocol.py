@@ -171,6 +171,7 @@ class GroupCriterion(Criterion):
 
     bounds: Floats  # [measures]
     strict: bool = False  # measures must be above their bounds, not only at them
+    headline: int | None = None  # the measure whose figure is always told; otherwise that of the first that fails
 
     @abstractmethod
     def measure(self, groups: Groups) -> Floats:
@@ -218,7 +219,8 @@ class GroupCriterion(Criterion):
             findings.append(Finding(safe, *self.told(index, value), int(state.witness[index, 0]), index))
         worst = next((finding for finding in findings if not finding.safe), findings[0])
         safe = all(finding.safe for finding in findings)
-        return Verdict(self.name, safe, worst.figure, worst.bound, worst.group, tuple(findings))
+        shown = worst if self.headline is None else findings[self.headline]
+        return Verdict(self.name, safe, shown.figure, shown.bound, worst.group, tuple(findings))
 
 
 def exact(decimal_or_int: Any) -> Fraction:

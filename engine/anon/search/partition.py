@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion
+from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups
 from anon.cube import Cube
 from anon.errors import UnsafeError
 from anon.recoding import Recoding, TreeOfCuts
@@ -185,16 +185,16 @@ class Partition:
 
     def _admit(self, level: Level, splits: Splits) -> None:
         """Puts the splits that may still be accepted in the queues of their nodes."""
-        fine = np.ones(len(splits), bool)
+        fine, owner = np.ones(len(splits), bool), splits.owner
+        groups = {column: self.cube.groups(counts, column) for column, counts in splits.counts.items()}
         for criterion, column in self.alone:
-            fine &= self._safe(criterion, splits.counts[column], splits.owner, column, len(splits), fine)
+            fine &= self._safe(criterion, column, splits.counts[column], groups[column], owner, fine)
         if self.erratic:
-            splits.safe = self._parts_safe(splits)
+            splits.safe = self._parts_safe(splits, groups)
             fine &= ~level.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
         minima, free = [], np.ones(len(splits), bool)
         for (criterion, column), state in zip(self.whole, self.state):
-            groups = self.cube.groups(splits.counts[column], column)
-            minima.append(criterion.minima(groups, splits.owner, len(splits)))
+            minima.append(criterion.minima(groups[column], owner, len(splits)))
             free &= (minima[-1] >= state.values).all(axis=1)
             fine &= criterion.judge(np.minimum(minima[-1], state.values)) != UNSAFE
         for index in np.flatnonzero(fine).tolist():
@@ -202,22 +202,23 @@ class Partition:
             level.waiting.setdefault(int(splits.node[index]), deque()).append(candidate)
 
     def _safe(
-        self, criterion: Criterion, counts: Ints, owner: Ints, column: int, owners: int, wanted: NDArray[np.bool_]
+        self, criterion: Criterion, column: int, counts: Ints, groups: Groups, owner: Ints, wanted: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Whether a criterion about single groups holds for all groups of each owner, ties decided exactly."""
-        groups = self.cube.groups(counts, column)
+        """Whether a criterion about single groups holds for all groups of each owner, exactly for the wanted ones.
+        `groups` are the histograms of `counts`, whose rows the owners have."""
         of_group = owner if groups.row is None else owner[groups.row]
-        verdict = criterion.judge(criterion.minima(groups, of_group, owners))
+        verdict = criterion.judge(criterion.minima(groups, of_group, len(wanted)))
         safe: NDArray[np.bool_] = verdict == SAFE
         for index in np.flatnonzero(wanted & (verdict == CLOSE)).tolist():
             safe[index] = criterion.holds(criterion.state(self.cube.groups(counts[owner == index], column)))
         return safe
 
-    def _parts_safe(self, splits: Splits) -> NDArray[np.bool_]:
+    def _parts_safe(self, splits: Splits, groups: dict[int, Groups]) -> NDArray[np.bool_]:
         """Which children satisfy every criterion that is not monotone."""
         safe = np.ones(len(splits.low), bool)
         for criterion, column in self.erratic:
-            safe &= self._safe(criterion, splits.counts[column], np.arange(len(safe)), column, len(safe), safe)
+            owner = np.arange(len(safe))
+            safe &= self._safe(criterion, column, splits.counts[column], groups[column], owner, safe)
         return safe
 
     # decide
