@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from demo import adult as adult_table
 from typer.testing import CliRunner
 
 import anon
@@ -95,6 +96,15 @@ class House:
     def leftovers(self) -> list[str]:
         """Folders of runs under way, which must not outlive them."""
         return [str(path) for path in self.folder.rglob("*") if path.name.startswith((".anon-", "anon-"))]
+
+
+@pytest.fixture(scope="session")
+def adult() -> pa.Table:
+    """The Adult table, where it has been fetched."""
+    try:
+        return adult_table.load()
+    except adult_table.Unavailable as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture
