@@ -191,3 +191,17 @@ def test_options_of_the_api_are_checked_like_those_of_the_command_line(house: Ho
     with pytest.raises(ConfigError) as error:
         anon.run(house.config(), None, memory="lots", threads=0, outt="x")
     assert [problem.path for problem in error.value.problems] == ["outt", "threads", "memory"]
+
+
+def test_rows_without_a_sensitive_value_are_dropped_where_the_config_says_so_as_in_a_run(house: House) -> None:
+    table = labelled([1, 1, 1, 2], disease=["Flu", None, "Cold", None])
+    told = house.check(table, nulls={"sensitive": "drop"}).to_dict()
+    assert (told["safe"], told["rows"], told["groups"]) == (True, 2, 1)
+    assert [warning["count"] for warning in told["warnings"] if warning["code"] == "rows_dropped"] == [2]
+    with pytest.raises(ConfigError, match=r"nulls\.sensitive: found all 4 rows dropped"):
+        house.check(labelled([1] * 4, disease=pa.nulls(4, pa.string())), nulls={"sensitive": "drop"})
+
+
+def test_a_missing_label_is_a_label_and_its_rows_are_never_dropped(house: House) -> None:
+    told = house.check(SAFE, nulls={"quasi_identifiers": "drop"}).to_dict()
+    assert (told["rows"], told["groups"]) == (6, 3)

@@ -34,7 +34,12 @@ def run(config: AnyConfig, table: Any = None, **options: Any) -> Result:
 
 
 def check(config: AnyConfig, table: Any, **options: Any) -> Result:
-    """The config's criteria on a table that is already grouped: a path or any Arrow-speaking frame."""
+    """The config's criteria on a table that is already grouped: a path or any Arrow-speaking frame; for a
+    bucketized one a folder or the pair (qi, sensitive).
+
+    Options: memory, threads, show_values, strict, prior (a file that stands in for the priors of the config),
+    save_priors (a folder for those that are estimated).
+    """
     from anon import pipeline
 
     result = pipeline.check(config, table, pipeline.Options.of(**options))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anon.cli_common import Debug, Json, LogJson, ShowValues, Strict, guarded
+from anon.cli_common import Commands, Debug, Json, LogJson, ShowValues, Strict, guarded
 from anon.cli_hierarchy import hierarchy_app
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from anon.progress import Progress
 
 app = typer.Typer(
+    cls=Commands,
     help="Anonymize tables about people: a release that a stated adversary cannot break, written and verified.",
     no_args_is_help=True,
     add_completion=False,
@@ -106,6 +107,10 @@ def check(
     config: ConfigFile,
     on: Annotated[str, typer.Option("--on", help="The table: Parquet, CSV, a folder of either, or a glob.")],
     prior: Annotated[Path | None, typer.Option(help="A prior file that stands in for those of r_robustness.")] = None,
+    save_priors: Annotated[
+        Path | None,
+        typer.Option(help="A folder for the estimated priors: prior-N.csv, which --prior reads.", metavar="DIR"),
+    ] = None,
     memory: Memory = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -116,13 +121,14 @@ def check(
 ) -> None:
     """Checks the config's criteria on a table that is already grouped, from any tool.
 
-    Groups are the distinct tuples of its quasi-identifier columns as they stand. Exit 3 when it is not safe.
+    Groups are the distinct tuples of its quasi-identifier columns as they stand, or the `group` column of a bucketized
+    folder (qi.parquet and sensitive.parquet, or .csv). Exit 3 when it is not safe.
     """
 
     def work() -> int:
         from anon import pipeline
 
-        options = _options(memory, threads=threads, show_values=show_values, prior=prior)
+        options = _options(memory, threads=threads, show_values=show_values, prior=prior, save_priors=save_priors)
         progress = _progress(as_json, log_json)
         try:
             result = pipeline.check(config, on, options, progress)
@@ -140,7 +146,3 @@ def schema() -> None:
     from anon.config import json_schema
 
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
-
-
-def main() -> None:
-    app()

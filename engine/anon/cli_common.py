@@ -6,15 +6,18 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from anon import interrupt
 from anon.errors import AnonError, ConfigError, Interrupted
 
-STOPPED = "interrupted; nothing was published"
+# The class behind `typer.BadParameter`; versions of typer keep it in different places.
+UsageError: Any = typer.BadParameter.__base__
 VALUES_SHOWN = 20  # on a terminal; --json has all of them
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else there.")]
@@ -24,28 +27,68 @@ LogJson = Annotated[bool, typer.Option("--log-json", help="Progress as JSON even
 Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
 
 
+class Commands(TyperGroup):
+    """Commands that answer what goes wrong before they begin, a mistake in usage or Ctrl-C, as they answer every
+    failure: with --json by one JSON object on stdout."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        as_json = "--json" in args
+        with _told(as_json):
+            context = super().make_context(info_name, args, parent, **extra)
+        context.meta[__name__] = as_json
+        return context
+
+    def invoke(self, ctx: Any) -> Any:
+        with _told(ctx.meta[__name__]):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _told(as_json: bool) -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        if as_json:
+            mistake = ConfigError.at("command line", "", error.format_message())
+            print(json.dumps(mistake.to_dict()))
+        raise
+    except KeyboardInterrupt:
+        raise typer.Exit(_failed(Interrupted(interrupt.STOPPED), as_json, False, False)) from None
+
+
 def guarded(work: Callable[[], int], as_json: bool, debug: bool, show_values: bool = False) -> None:
     """Runs a command and turns failures into messages and exit codes."""
-    interrupt.listen()
+    with interrupt.listening():
+        raise typer.Exit(_exit_code(work, as_json, debug, show_values))
+
+
+def _exit_code(work: Callable[[], int], as_json: bool, debug: bool, show_values: bool) -> int:
     try:
-        code = work()
+        return work()
     except KeyboardInterrupt:
-        code = _failed(Interrupted(STOPPED), as_json, debug, show_values)
+        return _failed(Interrupted(interrupt.STOPPED), as_json, debug, show_values)
     except AnonError as error:
-        code = _failed(error, as_json, debug, show_values)
+        return _failed(error, as_json, debug, show_values)
     except MemoryError as error:
         from anon.errors import ResourceError
 
         full = ResourceError(f"out of memory: raise limits.memory ({error})")
-        code = _failed(full, as_json, debug, show_values)
+        return _failed(full, as_json, debug, show_values)
     except Exception as error:
-        from anon.database import is_interrupt
-
-        found: AnonError = Interrupted(STOPPED)
-        if not is_interrupt(error):
+        found: AnonError = Interrupted(interrupt.STOPPED)
+        if not _is_interrupt(error):
             found = AnonError(f"unexpected {type(error).__name__}: a fault of anon; run with --debug and report it")
-        code = _failed(found, as_json, debug, show_values)
-    raise typer.Exit(code)
+        return _failed(found, as_json, debug, show_values)
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Whether a failure came of a request to stop: libraries turn KeyboardInterrupt into failures of their own, also
+    while they are imported."""
+    if interrupt.requested():
+        return True
+    from anon.database import is_interrupt
+
+    return is_interrupt(error)
 
 
 def _failed(error: AnonError, as_json: bool, debug: bool, show_values: bool) -> int:
@@ -54,9 +97,7 @@ def _failed(error: AnonError, as_json: bool, debug: bool, show_values: bool) -> 
     missing = _missing(error) if show_values else []
     print("\n".join([f"error: {error}", *_listed(missing)]), file=sys.stderr)
     if as_json:
-        problems = [vars(problem) for problem in error.problems] if isinstance(error, ConfigError) else []
-        told: dict[str, Any] = {"error": str(error), "problems": problems, "exit_code": error.exit_code}
-        print(json.dumps(told | ({"missing": missing} if missing else {})))
+        print(json.dumps(error.to_dict() | ({"missing": missing} if missing else {})))
     return error.exit_code
 
 

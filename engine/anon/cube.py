@@ -21,7 +21,7 @@ from anon.config import Builder
 from anon.criteria import Criterion, Groups, Ints
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
-from anon.source import Column, Source, count_distinct
+from anon.source import Column, Source, count_distinct, why_text
 from anon.values import span, text
 
 CODES = 65_536  # a code is an unsigned 16-bit integer
@@ -49,6 +49,11 @@ class Domain:
     def texts(self) -> list[str | None]:
         """The value of each code as text, None for null."""
         return [None] * self.null + [text(value) for value in self._objects]
+
+    @property
+    def objects(self) -> list[Any]:
+        """The value of each code as it is in the table, None for null."""
+        return [None] * self.null + self._objects
 
     @cached_property
     def _objects(self) -> list[Any]:
@@ -216,7 +221,8 @@ def quasi_identifier(source: Source, column: Column, builder: Builder) -> Domain
     free = builder.kind == "free"
     if free and column.kind == "text" and distinct > TEXT_VALUES:
         expected = f"at most {TEXT_VALUES} values, or a hierarchy (suppress, digits, hierarchy)"
-        raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected)
+        hint = why_text(source.con, source.VIEW, column.alias)
+        raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected, hint)
     if distinct >= CODES:
         if not free or column.kind not in CUTTABLE:
             raise ConfigError.at(path, f"{distinct:,} distinct values", f"fewer than {CODES:,}, or numbers cut freely")
@@ -299,6 +305,17 @@ class Combinations:
         return Groups.apart(counts, self.context, self.value)
 
 
+@dataclass(frozen=True)
+class Tuples:
+    """The tuples of several sensitive columns that occur, as codes, in order: a record column of its own."""
+
+    codes: Ints  # [tuples, columns]
+
+    @property
+    def size(self) -> int:
+        return len(self.codes)
+
+
 @dataclass
 class Cube:
     """The table as the search sees it: records of quasi-identifier codes, then of the codes of `others`, which are the
@@ -306,10 +323,10 @@ class Cube:
     sensitive columns that a criterion looks at together."""
 
     domains: list[Domain]
-    others: list[Domain | Combinations]
+    others: list[Domain | Combinations | Tuples]
     records: Records
     target: int | None = None  # index in others
-    _combined: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+    _combined: dict[tuple[type, tuple[int, ...]], int] = field(default_factory=dict)
 
     @property
     def individuals(self) -> int:
@@ -325,25 +342,38 @@ class Cube:
 
     def reading(self, criterion: Criterion) -> int:
         """Where what a criterion looks at stands in others; a combination is added when it is asked for first."""
-        column = self.value_column(criterion.column)
-        if not criterion.context:
-            return column
-        key = (column, tuple(self.value_column(name) for name in criterion.context))
+        if criterion.columns:
+            return self._combination(Tuples, criterion.columns)
+        if criterion.context:
+            return self._combination(Combinations, (*criterion.context, str(criterion.column)))
+        return self.value_column(criterion.column)
+
+    def tuples(self, columns: tuple[str, ...]) -> Ints:
+        """The tuples of some sensitive columns that occur, as codes [tuples, columns]."""
+        tuples = self.others[self._combination(Tuples, columns)]
+        assert isinstance(tuples, Tuples)
+        return tuples.codes
+
+    def _combination(self, kind: type[Combinations | Tuples], columns: tuple[str, ...]) -> int:
+        key = (kind, tuple(self.value_column(name) for name in columns))
         if key not in self._combined:
             self._combined[key] = self._combine(*key)
         return self._combined[key]
 
-    def _combine(self, column: int, context: tuple[int, ...]) -> int:
-        first = len(self.domains)
+    def _combine(self, kind: type[Combinations | Tuples], columns: tuple[int, ...]) -> int:
+        own = self.records.codes[:, len(self.domains) + np.array(columns)]
         combined = np.zeros(len(self.records), np.int64)
-        for index in (*context, column):
-            key = combined * self.others[index].size + self.records.codes[:, first + index]
-            kept, combined = np.unique(key, return_inverse=True)
+        for place, index in enumerate(columns):
+            key = combined * self.others[index].size + own[:, place]
+            kept, record, combined = np.unique(key, return_index=True, return_inverse=True)
         if len(kept) >= CODES:
             found = f"{len(kept):,} combinations of sensitive values"
-            raise ConfigError.at("privacy", found, f"fewer than {CODES:,}; coarsen them or say `joint: false`")
-        context_of, value_of = np.divmod(kept, self.others[column].size)
-        self.others.append(Combinations(context_of, value_of))
+            hint = " or say `joint: false`" if kind is Combinations else ""
+            raise ConfigError.at("privacy", found, f"fewer than {CODES:,}; coarsen them{hint}")
+        if kind is Tuples:
+            self.others.append(Tuples(own[record].astype(np.int64)))
+        else:
+            self.others.append(Combinations(*np.divmod(kept, self.others[columns[-1]].size)))
         codes = np.hstack([self.records.codes, combined.astype(np.uint16)[:, None]])
         self.records = Records(codes, self.records.people)
         return len(self.others) - 1

@@ -4,12 +4,17 @@ it does not quote data values unless the user asked for them."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 class AnonError(Exception):
     """Base of all failures that are answered with a message instead of a traceback."""
 
     exit_code = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"error": str(self), "problems": [], "exit_code": self.exit_code}
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,9 @@ class ConfigError(AnonError):
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"problems": [vars(problem) for problem in self.problems]}
 
     @classmethod
     def at(cls, path: str, found: str, expected: str, hint: str = "") -> ConfigError:

@@ -14,12 +14,15 @@ import numpy as np
 
 from anon import cube as cubes
 from anon import release, verify
-from anon.config import Config, InformationGain, PriorFile, Release, RRobustness, load, parse_size
+from anon.config import Config, InformationGain, PriorEstimate, PriorFile, Release, RRobustness, load, parse_size
 from anon.config.support import refuse_unsupported
 from anon.criteria import CATEGORICAL, Values, always_holds, bind, protects
+from anon.criteria import RRobustness as BoundRRobustness
+from anon.criteria.priors import write_prior
 from anon.cube import Cube
-from anon.database import connect
+from anon.database import connect, translated
 from anon.errors import ConfigError, Problem, UnsafeError
+from anon.grouped import Grouped
 from anon.progress import Progress
 from anon.publish import check_places, publish, scratch, workspace, write_run
 from anon.recoding import Recoding
@@ -42,6 +45,7 @@ class Options:
     show_values: bool = False
     strict: bool = False
     prior: Path | None = None  # of `check`: stands in for the priors of the config
+    save_priors: Path | None = None  # of `check`: the folder for the priors that it estimates
 
     @classmethod
     def of(cls, **given: Any) -> Options:
@@ -60,7 +64,7 @@ class Options:
                 problems.append(Problem("memory", repr(memory), "a size such as 512MB or 4GB"))
         if problems:
             raise ConfigError(problems)
-        paths = {name: Path(given[name]) for name in ("out", "prior") if given.get(name) is not None}
+        paths = {name: Path(given[name]) for name in ("out", "prior", "save_priors") if given.get(name) is not None}
         return cls(**(given | paths))
 
 
@@ -121,24 +125,27 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
 
 
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
-    """Judges a table that is already grouped: a path or an Arrow-speaking frame. Never reads the config's source."""
-    config, progress = adjusted(load(config), options), progress or Progress()
+    """Judges a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
+    bucketized one. Never reads the config's source."""
+    config, progress = adjusted(load(config, run=False), options), progress or Progress()
     refuse_unsupported(config, run=False)
     if options.prior is not None:
         config = _with_prior(config, options.prior)
+    prior_files = _prior_files(config, options.save_priors) if options.save_priors is not None else []
     with (
         scratch(config) as spill,
         closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
     ):
         with progress.stage("read"):
-            sensitive = open_grouped(con, "checked_table", config, table, spill)
-            distinct = [count_distinct(con, "checked_table", column.sql) for column in sensitive]
-            check_sensitive_numbers(config, sensitive, distinct)
-            grouped = verify.Grouped.of(con, "checked_table", config.columns)
+            opened = open_grouped(con, "checked_table", config, table, spill)
+            distinct = [count_distinct(con, opened.values, column.sql) for column in opened.sensitive]
+            check_sensitive_numbers(config, opened.sensitive, distinct)
+            grouped = Grouped.opened(con, opened, config.columns)
         with progress.stage("check"):
             found = verify.examine(grouped, config)
+        _save_priors(config, found, prior_files)
     names = facts.Names.of(found, config, options.show_values)
-    told = facts.summary(config, found, names, 0, None)
+    told = facts.summary(config, found, names, 0, None, opened.dropped)
     return Result(told, {"sizes": found.sizes})
 
 
@@ -173,6 +180,38 @@ def _with_prior(config: Config, file: Path) -> Config:
     prior = {"priors": [PriorFile(file=file.resolve())]}
     privacy = [spec.model_copy(update=prior) if isinstance(spec, RRobustness) else spec for spec in config.privacy]
     return config.model_copy(update={"privacy": privacy})
+
+
+def _prior_files(config: Config, folder: Path) -> list[Path]:
+    """Where the priors that the config estimates are saved; files that exist are not written over."""
+    listed = [prior for spec in config.privacy if isinstance(spec, RRobustness) for prior in spec.priors]
+    estimated = sum(isinstance(prior, PriorEstimate) for prior in listed)
+    if not estimated:
+        raise ConfigError.at("--save-priors", str(folder), "a config with r_robustness that estimates a prior")
+    files = [folder / f"prior-{number}.csv" for number in range(1, estimated + 1)]
+    there = [file for file in files if file.exists() or file.is_symlink()]
+    if there:
+        raise ConfigError.at("--save-priors", f"{there[0]}, which exists", "a folder without priors")
+    return files
+
+
+def _save_priors(config: Config, found: verify.Findings, files: list[Path]) -> None:
+    """Writes the estimated priors in the order of the config."""
+    estimated = [
+        bound
+        for spec, criterion in zip(config.privacy, found.criteria)
+        if isinstance(spec, RRobustness) and isinstance(criterion, BoundRRobustness)
+        for given, bound in zip(spec.priors, criterion.priors)
+        if isinstance(given, PriorEstimate)
+    ]
+    for prior, file in zip(estimated, files):
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            wrong = f"{file.parent}, which cannot be made ({error.strerror})"
+            raise ConfigError.at("--save-priors", wrong, "a folder that can be written") from error
+        with translated("saving priors"):
+            write_prior(prior, file)
 
 
 def _target(config: Config) -> str | None:
@@ -215,49 +254,57 @@ def _search(config: Config, cube: Cube, options: Options, progress: Progress) ->
     from anon.search.partition import Partition
 
     values = _sensitive_values(config, cube)
-    _check_whole_table(config, cube, values, options.show_values)
+    erratic = _check_whole_table(config, cube, values, options.show_values)
     prefer = config.method.prefer  # type: ignore[union-attr]
 
     def tell(level: int, nodes: int, people: int) -> None:
         progress.update("search", level=level, open_nodes=nodes, individuals=people)
 
-    return Partition(
+    partition = Partition(
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
         min(config.limits.threads or CORES, CORES),
         tell,
-    ).run()
+    )
+    try:
+        return partition.run()
+    except UnsafeError as error:
+        whole = (f"  the whole table as one group: {line}" for line in erratic)
+        raise UnsafeError("\n".join([str(error), *whole])) from None
 
 
 def _sensitive_values(config: Config, cube: Cube) -> Values:
     """The sensitive values of the table and how many individuals have each."""
-    texts, frequency = {}, {}
+    texts, frequency, objects = {}, {}, {}
     for index, column in enumerate(config.columns.sensitive):
         domain, whole = cube.domain(column), cube.whole_table(index)
         counts = np.zeros(domain.size, np.int64)
         counts[whole.value] = whole.count
-        texts[column], frequency[column] = domain.texts, counts.tolist()
-    return Values(texts, frequency)
+        texts[column], frequency[column], objects[column] = domain.texts, counts.tolist(), domain.objects
+    return Values(texts, frequency, tuples=cube.tuples, objects=objects)
 
 
-def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> None:
-    """If the whole table as one group fails a monotone criterion, so does every release."""
+def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
+    """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
+    which may still hold for smaller groups."""
     names = facts.Names.of(verify.Findings(values=values.texts, frequency=values.frequency), config, show_values)
     lines: list[str] = []
+    erratic: list[str] = []
     for criterion in bind(config.privacy, values):
         whole = cube.whole_table(cube.reading(criterion))
-        findings = criterion.verdict(criterion.state(whole)).findings if criterion.monotone else ()
-        failed = [finding for finding in findings if not finding.safe]
+        failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
+        told = lines if criterion.monotone else erratic
         for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:
             near = criterion.nearest(whole, finding)
             holds = f"; would hold: {' or '.join(near)}" if near else ""
-            lines.append(facts.refusal(criterion, finding, names) + holds)
+            told.append(facts.refusal(criterion, finding, names) + holds)
         if len(failed) > FEW_REFUSALS:
-            lines.append(f"{criterion.name}: {len(failed) - FEW_REFUSALS:,} more")
+            told.append(f"{criterion.name}: {len(failed) - FEW_REFUSALS:,} more")
     if lines:
         intro = "no release is safe: even the whole table as one group fails, and splitting only makes it worse"
         raise UnsafeError("\n".join([intro, *(f"  {line}" for line in lines)]))
+    return erratic
 
 
 def _report(

@@ -26,10 +26,14 @@ class Progress:
         """A stage of the way of the data, e.g. `search`."""
         began = time.perf_counter()
         self.begin(name)
-        yield
-        interrupt.check()
-        self.seconds[name] = time.perf_counter() - began
-        self.end(name, self.seconds[name])
+        failed = True
+        try:
+            yield
+            interrupt.check()
+            failed = False
+        finally:
+            self.seconds[name] = time.perf_counter() - began
+            self.end(name, self.seconds[name], failed)
 
     def begin(self, name: str) -> None:
         pass
@@ -37,7 +41,7 @@ class Progress:
     def update(self, name: str, **facts: int) -> None:
         """Facts about a stage under way, e.g. level=3."""
 
-    def end(self, name: str, seconds: float) -> None:
+    def end(self, name: str, seconds: float, failed: bool) -> None:
         pass
 
     def close(self) -> None:
@@ -58,9 +62,9 @@ class Lines(Progress):
             self.last = time.perf_counter()
             self.say(f"{name}: {_listed(facts)}")
 
-    def end(self, name: str, seconds: float) -> None:
+    def end(self, name: str, seconds: float, failed: bool) -> None:
         self.last = time.perf_counter()
-        self.say(f"{name}: done in {seconds:.2f} s")
+        self.say(f"{name}: {'failed after' if failed else 'done in'} {seconds:.2f} s")
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -78,8 +82,8 @@ class Events(Progress):
     def update(self, name: str, **facts: int) -> None:
         self.tell(event="progress", stage=name, **facts)
 
-    def end(self, name: str, seconds: float) -> None:
-        self.tell(event="end", stage=name, seconds=round(seconds, 3))
+    def end(self, name: str, seconds: float, failed: bool) -> None:
+        self.tell(event="end", stage=name, seconds=round(seconds, 3), **({"failed": True} if failed else {}))
 
 
 class Bars(Progress):
@@ -99,8 +103,9 @@ class Bars(Progress):
     def update(self, name: str, **facts: int) -> None:
         self.status.update(f"{name}: {_listed(facts)}")
 
-    def end(self, name: str, seconds: float) -> None:
-        self.console.print(f"[green]✓[/green] {name} [dim]{seconds:.2f} s[/dim]")
+    def end(self, name: str, seconds: float, failed: bool) -> None:
+        mark = "[red]✗[/red]" if failed else "[green]✓[/green]"
+        self.console.print(f"{mark} {name} [dim]{seconds:.2f} s[/dim]")
 
     def close(self) -> None:
         self.status.stop()

@@ -1,43 +1,39 @@
-"""Looks at a grouped table as an outsider would: groups are the distinct tuples of its quasi-identifier columns as
-they stand, histograms are counted by SQL, and the criteria judge them. `check` does this to any table; `verify` does
-it to the files just written, before anyone else can see them, and shares with what it checks only the formulas."""
+"""Judges a grouped table as an outsider would: `grouped` counts what is in it by SQL, the criteria judge that. `check`
+does this to any table; `verify` does it to the files just written, before anyone else can see them, and shares with
+what it checks only the formulas."""
 
 from __future__ import annotations
 
 import csv
-import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
-from anon.config import Columns, Config
-from anon.criteria import Criterion, Groups, Ints, Signatures, State, Values, Verdict, bind
+from anon.config import Config
+from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
 from anon.database import literal, quote, translated
 from anon.errors import ConfigError, SourceError, VerificationError
+from anon.grouped import Grouped, Reading, code_tuples, code_values, cross_table, histograms, listed, same_in
 from anon.release import Written, checksum
-from anon.source import Unusable, canonical, describe
+from anon.source import describe
 from anon.values import text
 
 FEW = 5  # individuals; smaller groups are reported
-# A sensitive column, those that count as quasi-identifiers beside it, and the attributes of priors.
-Reading = tuple[str | None, tuple[str, ...], tuple[tuple[str, ...], ...]]
-Signature = tuple[str | None, ...]
 
 
 @dataclass
 class Findings:
-    """What was found in a grouped table."""
+    """What was found in a grouped table; sizes of groups are in individuals."""
 
-    rows: int = 0
+    rows: int = 0  # of a bucketized table those with the quasi-identifiers, one for each individual
+    individuals: int = 0
     groups: int = 0
     smallest: int = 0
     under_5: int = 0
-    homogeneous_rows: int = 0
+    homogeneous_rows: int = 0  # one for each individual
     sizes: dict[int, int] = field(default_factory=dict)  # how many groups have each number of individuals
     verdicts: list[Verdict] = field(default_factory=list)
     criteria: list[Criterion] = field(default_factory=list)
@@ -50,82 +46,44 @@ class Findings:
         return all(verdict.safe for verdict in self.verdicts)
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..."""
-
-    con: duckdb.DuckDBPyConnection
-    quasi_identifiers: list[str]
-    sensitive: list[str]
-    keep: list[str]
-
-    VIEW = "grouped_rows"
-
-    @classmethod
-    def of(cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns) -> Grouped:
-        """The columns of a registered table in the roles that the config gives them; kept ones may be missing."""
-        types = describe(con, table)
-        sensitive = list(columns.sensitive)
-        keep = [name for name in columns.keep if name in types]
-        expressions = [quote(name) for name in columns.quasi_identifiers]
-        for name in sensitive:
-            try:
-                expressions.append(canonical(con, table, name, types[name], "s")[1])
-            except Unusable as error:
-                raise ConfigError.at(f"columns.sensitive.{name}", error.args[0], error.args[1]) from error
-        expressions += [quote(name) for name in keep]
-        grouped = cls(con, list(columns.quasi_identifiers), sensitive, keep)
-        selected = ", ".join(f"{sql} AS {alias}" for sql, alias in zip(expressions, grouped._aliases()))
-        con.execute(f"CREATE OR REPLACE TEMP VIEW {cls.VIEW} AS SELECT {selected} FROM {table}").fetchall()
-        return grouped
-
-    def _aliases(self) -> list[str]:
-        roles = (("q", self.quasi_identifiers), ("s", self.sensitive), ("k", self.keep))
-        return [f"{letter}{index}" for letter, names in roles for index in range(len(names))]
-
-    def rows(self) -> int:
-        return int(self.con.sql(f"SELECT count(*) FROM {self.VIEW}").fetchall()[0][0])
-
-    def alias(self, name: str) -> str:
-        """The neutral name of a quasi-identifier or kept column."""
-        for letter, names in (("q", self.quasi_identifiers), ("k", self.keep)):
-            if name in names:
-                return f"{letter}{names.index(name)}"
-        raise ConfigError.at("privacy", f"a prior over {name!r}", "quasi-identifiers or kept columns of the table")
-
-    @property
-    def labels(self) -> str:
-        return ", ".join(f"q{index}" for index in range(len(self.quasi_identifiers)))
-
-
 def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
     """Judges a grouped table by the config's criteria and counts what every report tells."""
     found = Findings()
     with translated("examining the table"):
-        for index, column in enumerate(grouped.sensitive):
-            found.values[column], found.frequency[column] = _code_values(grouped, index)
-        if not grouped.rows():
+        objects = {}
+        for column in grouped.sensitive:
+            objects[column], found.frequency[column] = code_values(grouped, (column,))
+            found.values[column] = [None if value is None else text(value) for value in objects[column]]
+        found.rows = grouped.rows()
+        if not found.rows:
             raise SourceError("the table has no rows")
-        values = Values(found.values, found.frequency, partial(_cross_table, grouped))
+        values = Values(
+            found.values,
+            found.frequency,
+            partial(cross_table, grouped),
+            partial(code_tuples, grouped, objects),
+            objects,
+            grouped.multiplicity,
+        )
         found.criteria = bind(config.privacy, values, absent=absent)
         found.verdicts = _judge(grouped, found)
-        found.homogeneous_rows = _homogeneous_rows(grouped)
-        found.with_kept = {column: _with_kept(grouped, index) for index, column in enumerate(grouped.keep)}
+        found.homogeneous_rows = _people(grouped, _alike(grouped, grouped.key))["homogeneous"]
+        found.with_kept = {column: _with_kept(grouped, i, found) for i, column in enumerate(grouped.keep)}
     return found
 
 
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
     """Streams the histograms that the criteria need through them, each kind of histogram once."""
-    first = grouped.sensitive[0] if grouped.sensitive else None
-    readings: dict[Reading, list[int]] = {(first, (), ()): []}
+    counted = Reading(tuple(grouped.sensitive[:1]))
+    readings: dict[Reading, list[int]] = {counted: []}
     for at, criterion in enumerate(found.criteria):
-        readings.setdefault((criterion.column or first, criterion.context, criterion.attributes), []).append(at)
+        readings.setdefault(_reading(grouped, criterion, counted), []).append(at)
     verdicts: dict[int, Verdict] = {}
     for reading, about in readings.items():
         states: dict[int, State] = {}
         whole: list[Ints] = []  # which group each part of one belongs to
-        for groups in _histograms(grouped, *reading):
-            if reading == (first, (), ()):
+        for groups in histograms(grouped, reading):
+            if reading == counted:
                 _count(found, groups)
             if groups.row is not None:
                 whole.append(groups.row)
@@ -138,147 +96,68 @@ def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
     return [verdicts[at] for at in range(len(found.criteria))]
 
 
+def _reading(grouped: Grouped, criterion: Criterion, counted: Reading) -> Reading:
+    """The histograms that a criterion judges. k-anonymity is about equal labels, which the groups of a bucketized table
+    need not have."""
+    if grouped.bucketized and criterion.name == "k_anonymity":
+        return Reading((), classes=True)
+    columns = criterion.columns or ((criterion.column,) if criterion.column else counted.columns)
+    return Reading(columns, criterion.context, criterion.attributes)
+
+
 def _of_whole_groups(verdict: Verdict, group: Ints) -> Verdict:
-    """A verdict about parts of groups in terms of the groups."""
+    """A verdict about parts of groups, or by places in an order, in terms of the groups."""
     findings = tuple(replace(finding, group=int(group[finding.group])) for finding in verdict.findings)
     return replace(verdict, worst_group=int(group[verdict.worst_group]), findings=findings)
-
-
-def _code_values(grouped: Grouped, index: int) -> tuple[list[str | None], list[int]]:
-    """Numbers the values of a sensitive column in a table values_N; the values as text and how often each occurs."""
-    grouped.con.execute(
-        f"CREATE OR REPLACE TEMP TABLE values_{index} AS "
-        f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
-        f"FROM (SELECT s{index} AS v, count(*) AS n FROM {grouped.VIEW} GROUP BY s{index})"
-    ).fetchall()
-    rows = grouped.con.sql(f"SELECT v, n FROM values_{index} ORDER BY code").to_arrow_table()
-    return [None if v is None else text(v) for v in rows["v"].to_pylist()], rows["n"].to_pylist()
-
-
-def _histograms(
-    grouped: Grouped, column: str | None, context: tuple[str, ...], attributes: tuple[tuple[str, ...], ...]
-) -> Iterator[Groups]:
-    """The groups in canonical order as histograms of a sensitive column; without one, of their size alone. With a
-    context every group is taken apart by the values of those columns; with attributes each also has, per prior, the
-    histogram of their values."""
-    signatures = [_signatures(grouped, names) for names in attributes]
-    labels = grouped.labels
-    parts = ", ".join([labels, *(f"s{grouped.sensitive.index(name)}" for name in context)])
-    if column is not None:
-        index = grouped.sensitive.index(column)
-        counted = f"SELECT {parts}, s{index} AS s, count(*) AS n FROM {grouped.VIEW} GROUP BY {parts}, s{index}"
-        inner = f"SELECT c.*, v.code FROM ({counted}) AS c JOIN values_{index} AS v ON c.s IS NOT DISTINCT FROM v.v"
-    else:
-        inner = f"SELECT {labels}, 0 AS code, count(*) AS n FROM {grouped.VIEW} GROUP BY {labels}"
-    order = ", ".join(f"{part} NULLS FIRST" for part in parts.split(", "))
-    by_label = ", ".join(f"{label} NULLS FIRST" for label in labels.split(", "))
-    row = f", dense_rank() OVER (ORDER BY {by_label}) - 1 AS g" if context else ""
-    reader = grouped.con.sql(
-        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts{row} FROM ({inner}) "
-        f"GROUP BY {parts} ORDER BY {order}"
-    ).to_arrow_reader(65_536)
-    first = 0
-    for batch in reader:
-        if batch.num_rows:
-            groups = _as_groups(batch, first)
-            own = tuple(_slice(lists, first, first + len(groups)) for lists in signatures)
-            yield replace(groups, signatures=own)
-            first += batch.num_rows
-
-
-def _cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints]:
-    """Numbers the signatures over some columns in a table, and counts people by signature and sensitive value."""
-    name, listed = _signature_table(attributes), ", ".join(grouped.alias(a) for a in attributes)
-    columns = ", ".join(f"a{i}" for i in range(len(attributes)))
-    order = ", ".join(f"a{i} NULLS FIRST" for i in range(len(attributes)))
-    grouped.con.execute(
-        f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS code "
-        f"FROM (SELECT DISTINCT {listed} FROM {grouped.VIEW}) AS t({columns})"
-    ).fetchall()
-    index = grouped.sensitive.index(column)
-    counted = grouped.con.sql(
-        f"SELECT a.code, v.code, count(*) FROM {grouped.VIEW} JOIN {name} AS a ON {_matches(grouped, attributes)} "
-        f"JOIN values_{index} AS v ON s{index} IS NOT DISTINCT FROM v.v GROUP BY ALL"
-    ).fetchall()
-    rows = grouped.con.sql(f"SELECT {columns} FROM {name} ORDER BY code").fetchall()
-    values = grouped.con.sql(f"SELECT count(*) FROM values_{index}").fetchall()[0][0]
-    counts = np.zeros((len(rows), values), np.int64)
-    for signature, value, people in counted:
-        counts[signature, value] = people
-    return [tuple(None if part is None else text(part) for part in row) for row in rows], counts
-
-
-def _signature_table(attributes: tuple[str, ...]) -> str:
-    return "signatures_" + hashlib.sha256("\0".join(attributes).encode()).hexdigest()[:16]
-
-
-def _matches(grouped: Grouped, attributes: tuple[str, ...]) -> str:
-    return " AND ".join(f"{grouped.alias(name)} IS NOT DISTINCT FROM a.a{i}" for i, name in enumerate(attributes))
-
-
-def _signatures(grouped: Grouped, attributes: tuple[str, ...]) -> pa.Table:
-    """Per group, in canonical order, the codes of the signatures in it and their people."""
-    labels, name = grouped.labels, _signature_table(attributes)
-    order = ", ".join(f"{label} NULLS FIRST" for label in labels.split(", "))
-    counted = (
-        f"SELECT {labels}, a.code, count(*) AS n FROM {grouped.VIEW} JOIN {name} AS a "
-        f"ON {_matches(grouped, attributes)} GROUP BY {labels}, a.code"
-    )
-    return grouped.con.sql(
-        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts FROM ({counted}) "
-        f"GROUP BY {labels} ORDER BY {order}"
-    ).to_arrow_table()
-
-
-def _slice(lists: pa.Table, first: int, last: int) -> Signatures:
-    some = lists.slice(first, last - first).combine_chunks()
-    groups = _as_groups(some.to_batches()[0], 0)
-    return Signatures(groups.start, groups.value, groups.count)
-
-
-def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
-    codes, counts = batch.column(0), batch.column(1)
-    start = np.asarray(counts.offsets).astype(np.int64)
-    count = np.ascontiguousarray(counts.values.to_numpy(), np.int64)[start[0] : start[-1]]
-    value = np.ascontiguousarray(codes.values.to_numpy(), np.int64)[start[0] : start[-1]]
-    start -= start[0]
-    row = batch.column(2).to_numpy() if batch.num_columns > 2 else None
-    return Groups(np.add.reduceat(count, start[:-1]), start, value, count, first, row)
 
 
 def _count(found: Findings, groups: Groups) -> None:
     smallest = int(groups.n.min())
     found.smallest = min(found.smallest or smallest, smallest)
-    found.rows += int(groups.n.sum())
+    found.individuals += int(groups.n.sum())
     found.groups += len(groups)
     found.under_5 += int(groups.n[groups.n < FEW].sum())
     for size, count in zip(*np.unique(groups.n, return_counts=True)):
         found.sizes[int(size)] = found.sizes.get(int(size), 0) + int(count)
 
 
-def _same(grouped: Grouped) -> str:
-    """SQL: whether all rows of a group agree on one of the sensitive columns."""
-    columns = [f"s{index}" for index in range(len(grouped.sensitive))]
-    agree = [f"(min({c}) IS NOT DISTINCT FROM max({c}) AND count({c}) IN (0, count(*)))" for c in columns]
-    return f"({' OR '.join(agree) or 'false'})"
+def _alike(grouped: Grouped, by: list[str]) -> str:
+    """SQL: for each combination of some columns its individuals, n, and whether all of them have the same value of some
+    sensitive column. Multisets do not tell who has the occurrences of a value: there, whether it is the only one."""
+    if grouped.multiplicity == "single" and not grouped.bucketized:
+        columns = [f"s{index}" for index in range(len(grouped.sensitive))]
+        agree = [f"(min({c}) IS NOT DISTINCT FROM max({c}) AND count({c}) IN (0, count(*)))" for c in columns]
+        same = f"({' OR '.join(agree) or 'false'})"
+        return f"SELECT count(*) AS n, {same} AS same FROM {grouped.VIEW} GROUP BY {listed(by)}"
+    same = "count(*) = 1" if grouped.multiplicity == "multiset" else "max(c.n) >= any_value(z.n)"
+    return (
+        f"SELECT any_value(z.n) AS n, {same} AS same FROM ({grouped.sizes(by)}) AS z "
+        f"JOIN ({grouped.counts(by)}) AS c ON {same_in(by, 'z', 'c')} GROUP BY {listed([f'z.{c}' for c in by])}"
+    )
 
 
-def _homogeneous_rows(grouped: Grouped) -> int:
-    """Rows of groups in which everybody has the same value of some sensitive column."""
-    same = f"SELECT count(*) AS n FROM {grouped.VIEW} GROUP BY {grouped.labels} HAVING {_same(grouped)}"
-    return int(grouped.con.sql(f"SELECT coalesce(sum(n), 0) FROM ({same})").fetchall()[0][0])
-
-
-def _with_kept(grouped: Grouped, index: int) -> dict[str, float]:
-    """What an adversary who knows a kept column too would meet."""
-    groups = f"SELECT count(*) AS n, {_same(grouped)} AS same FROM {grouped.VIEW} GROUP BY {grouped.labels}, k{index}"
-    smallest, unique, homogeneous, rows = grouped.con.sql(
-        f"SELECT min(n), count_if(n = 1), coalesce(sum(n) FILTER (same), 0), sum(n) FROM ({groups})"
+def _people(grouped: Grouped, alike: str) -> dict[str, int]:
+    """Sums over what `_alike` selects."""
+    names = ("smallest", "unique", "homogeneous", "all")
+    sums = grouped.con.sql(
+        f"SELECT min(n), count_if(n = 1), coalesce(sum(n) FILTER (same), 0), sum(n) FROM ({alike})"
     ).fetchall()[0]
+    return dict(zip(names, map(int, sums)))
+
+
+def _with_kept(grouped: Grouped, index: int, found: Findings) -> dict[str, float]:
+    """What an adversary who knows a kept column too would meet: the classes of equal labels and values of it. Those of
+    a bucketized table still have the values of their whole group."""
+    by = [*grouped.labels, f"k{index}"]
+    if grouped.bucketized:
+        people = _people(grouped, f"SELECT n, false AS same FROM ({grouped.sizes(by)})")
+        people["homogeneous"] = found.homogeneous_rows
+    else:
+        people = _people(grouped, _alike(grouped, by))
     return {
-        "smallest_group": int(smallest),
-        "unique_share": int(unique) / int(rows),
-        "homogeneous_share": int(homogeneous) / int(rows),
+        "smallest_group": people["smallest"],
+        "unique_share": people["unique"] / people["all"],
+        "homogeneous_share": people["homogeneous"] / people["all"],
     }
 
 

@@ -36,6 +36,8 @@ AVAILABLE: dict[str, set[str]] = {
     "release.form": {"generalized"},
     "backend.kind": {"local"},
 }
+# A check reads neither source nor method, and goes by the form that the table has, with any multiplicity.
+CHECK_USES = ("privacy", "backend.kind")
 
 
 def load(
@@ -43,14 +45,15 @@ def load(
     environ: Mapping[str, str] | None = None,
     *,
     available_only: bool = True,
+    run: bool = True,
 ) -> Config:
     """The validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
 
     Relative paths are relative to the file, or to the working directory for a mapping. `available_only=False`
-    also takes what the grammar has and this version cannot run.
+    also takes what the grammar has and this version cannot run; `run=False` what it can only check.
     """
     loaded = config if isinstance(config, Config) else _loaded(config, os.environ if environ is None else environ)
-    missing = list(_unavailable(loaded)) if available_only else []
+    missing = list(_unavailable(loaded, run)) if available_only else []
     if missing:
         raise ConfigError(missing)
     return loaded
@@ -223,17 +226,21 @@ def _too_large(value: int | Decimal) -> bool:
 
 
 def _jsonable(value: Any) -> Any:
-    """Plain data for JSON: a decimal becomes the float that is written like it, or text where no float is."""
+    """Plain data for JSON: a decimal becomes the float that is written like it, or text where no float is; a function
+    its name."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_jsonable(item) for item in value]
     if isinstance(value, Decimal):
         return float(value) if value.is_finite() and Decimal(repr(float(value))) == value else str(value)
+    if callable(value):
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return f"{named.__module__}.{named.__qualname__}"
     return value if isinstance(value, str | int | None) else str(value)
 
 
-def _unavailable(config: Config) -> Iterator[Problem]:
+def _unavailable(config: Config, run: bool) -> Iterator[Problem]:
     used = [
         ("source", f"source.{config.source.kind}", config.source.kind),
         ("columns.multiplicity", "columns.multiplicity", config.columns.multiplicity),
@@ -243,5 +250,6 @@ def _unavailable(config: Config) -> Iterator[Problem]:
         ("backend.kind", "backend.kind", config.backend.kind),
     ]
     for section, path, word in used:
-        if word not in AVAILABLE[section]:
-            yield Problem(path, "", f"{word} is not yet available in this version")
+        if word not in AVAILABLE[section] and (run or section in CHECK_USES):
+            hint = "" if section in CHECK_USES else "`anon check` takes such a config"
+            yield Problem(path, "", f"{word} is not yet available in this version", hint)

@@ -4,10 +4,11 @@ search -> release -> verify -> report)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, TypeAdapter, ValidationInfo, create_model, model_validator
 
@@ -59,11 +60,23 @@ class Variational(Model):
     """The distance of tuples of sensitive values."""
 
     kind: Literal["variational"] = Field(description="variational: the tuple of several columns is the sensitive value")
-    columns: Names = Field(description="the sensitive columns of the tuple")
+    columns: Names = Field(description="the sensitive columns of the tuple, which hold numbers")
 
 
-DISTANCES = (Absolute, Equal, Ordered, HierarchyDistance, Matrix, Variational)
-Distance = Annotated[Absolute | Equal | Ordered | HierarchyDistance | Matrix | Variational, by_kind(*DISTANCES)]
+AlongValues = Absolute | Equal | Ordered | HierarchyDistance  # along a line or a tree, which t_closeness needs
+OfPairs = Matrix | Variational
+_OF_A_KIND = by_kind(*get_args(AlongValues | OfPairs))
+
+
+def _distance(value: Any, info: ValidationInfo) -> Any:
+    """A function can only be given in Python."""
+    return value if callable(value) else _OF_A_KIND.func(value, info)  # type: ignore[call-arg]
+
+
+Distance = Annotated[
+    AlongValues | OfPairs | Callable[[Any, Any], Any],
+    BeforeValidator(_distance, json_schema_input_type=AlongValues | OfPairs),
+]
 
 
 class Criterion(Model):
@@ -87,6 +100,10 @@ class Criterion(Model):
 
     def needs_column(self) -> bool:
         return self.about_values
+
+    def about(self) -> list[str]:
+        """The sensitive columns whose values it protects."""
+        return [self.sensitive] if self.about_values and self.sensitive is not None else []
 
     def on(self, columns: Columns) -> Self:
         """The criterion with its sensitive column filled in when there is only one."""
@@ -202,25 +219,32 @@ class CKSafety(Criterion):
     k: Count = Field(le=1_000, description="pieces of knowledge (implications), at most 1,000")
 
 
-class _WithDistance(Criterion):
-    distance: Distance = Field(description="distance between sensitive values")
+class Dissimilarity(Criterion):
+    """Few others in a group are similar to anyone in it."""
+
+    name = "dissimilarity"
+    distance: Distance = Field(description="distance between sensitive values; in Python also a function of two values")
+    epsilon: Exact = Field(ge=0, description="values up to this distance are similar, in units of the distance")
+    delta: Exact = Field(ge=0, le=1, description="least share of a group that must be dissimilar, of 1")
+    k: Positive = Field(description="smallest group, in individuals")
 
     def needs_column(self) -> bool:
         return not isinstance(self.distance, Variational)
 
+    def about(self) -> list[str]:
+        return self.distance.columns if isinstance(self.distance, Variational) else super().about()
+
     def wrong_columns(self, columns: Columns) -> Mistakes:
         yield from super().wrong_columns(columns)
-        if isinstance(self.distance, Variational):
-            yield from _strays(("distance", "columns"), self.distance.columns, list(columns.sensitive), "sensitive")
-
-
-class Dissimilarity(_WithDistance):
-    """Few others in a group are similar to anyone in it."""
-
-    name = "dissimilarity"
-    epsilon: Exact = Field(ge=0, description="values up to this distance are similar, in units of the distance")
-    delta: Exact = Field(ge=0, le=1, description="least share of a group that must be dissimilar, of 1")
-    k: Positive = Field(description="smallest group, in individuals")
+        if not isinstance(self.distance, Variational):
+            return
+        if self.sensitive is not None:
+            yield ("sensitive",), mistake("no sensitive column beside those of the variational distance")
+        named = self.distance.columns
+        yield from _strays(("distance", "columns"), named, list(columns.sensitive), "sensitive")
+        for index, name in enumerate(named):
+            if name in named[:index]:
+                yield ("distance", "columns", index), mistake("each name once")
 
 
 class PriorFile(Model):
@@ -265,10 +289,13 @@ class RRobustness(Criterion):
                 yield from _strays(("priors", index, "estimate"), prior.estimate, known, "quasi-identifier or kept")
 
 
-class TCloseness(_WithDistance):
+class TCloseness(Criterion):
     """Every group's distribution is within t of the released table's."""
 
     name = "t_closeness"
+    distance: Annotated[AlongValues, by_kind(*get_args(AlongValues))] = Field(
+        description="distance between sensitive values"
+    )
     t: Exact = Field(ge=0, description="largest distance between distributions, in units of the distance")
 
 

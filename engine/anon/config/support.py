@@ -58,6 +58,10 @@ def refuse_unsupported(config: Config, run: bool) -> None:
 
 
 def _refusals(config: Config, run: bool) -> Iterator[Problem]:
+    several = config.columns.multiplicity != "single"
+    if several and config.columns.individual == "row":
+        found = f"row with multiplicity {config.columns.multiplicity}"
+        yield Problem("columns.individual", found, "the column that says who has several values")
     exhaustive = isinstance(config.method, Lattice) and config.method.exhaustive
     for index, spec in enumerate(config.privacy):
         path, support = f"privacy[{index}].{spec.name}", SUPPORT[spec.name]
@@ -65,11 +69,18 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
             reason = getattr(support, config.method.kind)
             if reason not in (ENFORCED, CHECKED) and not (exhaustive and reason == _EXHAUSTIVE):
                 yield Problem(path, f"{spec.name} with method {config.method.kind}", "another method", reason)
-        if config.columns.multiplicity != "single" and support.several_values == _ONE_VALUE:
+        if several and support.several_values == _ONE_VALUE:
             found = f"{spec.name} with multiplicity {config.columns.multiplicity}"
             yield Problem(path, found, "a criterion for several values per individual", _ONE_VALUE)
-        if run and spec.name == "k_anonymity" and config.release.labels == "exact":
+        if spec.name == "k_anonymity" and _exact_labels(config):
             yield Problem(path, "k_anonymity with exact labels", "group_size", "exact labels tell everybody apart")
+
+
+def _exact_labels(config: Config) -> bool:
+    """Whether quasi-identifiers are published as they are, which merge and colour do unless told otherwise."""
+    release = config.release
+    by_default = config.method.kind in ("merge", "colour")
+    return release.form == "bucketized" and (release.labels or ("exact" if by_default else "")) == "exact"
 
 
 def markdown() -> str:

@@ -15,6 +15,7 @@ from anon.criteria.protocol import (
     Verdict,
     exact,
 )
+from anon.criteria.r_robustness import RRobustness
 from anon.criteria.skyline import Point, Skyline, Slot
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Ints",
     "KAnonymity",
     "Point",
+    "RRobustness",
     "Signatures",
     "Skyline",
     "Slot",

@@ -24,7 +24,7 @@ from math import ceil
 import numpy as np
 
 from anon.criteria.arithmetic import at_least, chosen, signs
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
 
 SHARE, SIZE = 0, 1
 
@@ -36,6 +36,7 @@ class AlphaK(GroupCriterion):
     name = "alpha_k"
     relation = "<="
     headline = SHARE
+    words = ("a value with the share {figure}, asked for at most {bound}", INDIVIDUALS)
 
     def __init__(self, column: str, alpha: Fraction, k: int, values: Sequence[int] | None = None) -> None:
         self.column, self.alpha, self.k = column, alpha, k

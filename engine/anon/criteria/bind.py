@@ -12,6 +12,7 @@ from typing import Any
 from anon import config as grammar
 from anon.criteria import distances, priors
 from anon.criteria.alpha_k import AlphaK
+from anon.criteria.arithmetic import Units
 from anon.criteria.ck_safety import CKSafety
 from anon.criteria.dissimilarity import Dissimilarity
 from anon.criteria.epsilon_m import EpsilonM
@@ -35,17 +36,23 @@ CATEGORICAL = (
 
 
 Signature = tuple[str | None, ...]
-CrossTable = Callable[[tuple[str, ...], str], tuple[list[Signature], Ints]]
+CrossTable = Callable[[tuple[str, ...], str], tuple[list[Signature], Ints | None]]
+TuplesOf = Callable[[tuple[str, ...]], Ints]
 
 
 @dataclass(frozen=True)
 class Values:
     """The sensitive values of one table, per column in code order, and how many individuals have each. `cross_table`
-    counts people by the values of some columns and a sensitive one: the signatures, and [signatures, values]."""
+    counts people by the values of some columns and a sensitive one: the signatures, and [signatures, values], which a
+    bucketized table does not tell. `tuples` gives those of several sensitive columns that occur, as codes [tuples,
+    columns]; `objects` are the values as they are in the table."""
 
     texts: dict[str, list[str | None]]
     frequency: dict[str, list[int]]
     cross_table: CrossTable | None = None
+    tuples: TuplesOf | None = None
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    multiplicity: str = "single"  # sensitive values per individual
 
 
 @dataclass
@@ -74,13 +81,14 @@ class Binder:
 
     def numbers(self, spec: grammar.Criterion, where: str) -> list[Fraction | None]:
         """The values as numbers, exactly as they are written."""
+        return self._numbers_of(str(spec.sensitive), spec.name, f"{where}.sensitive")
+
+    def _numbers_of(self, column: str, asking: str, where: str) -> list[Fraction | None]:
         try:
-            return [None if text is None else Fraction(text) for text in self.texts(spec)]
+            return [None if text is None else Fraction(text) for text in self.values.texts[column]]
         except ValueError:
-            expected = f"a column of numbers for {spec.name}"
-            raise ConfigError.at(
-                f"{where}.sensitive", f"{spec.sensitive!r}, which has other values", expected
-            ) from None
+            expected = f"a column of numbers for {asking}"
+            raise ConfigError.at(where, f"{column!r}, which has other values", expected) from None
 
     def codes(self, names: Iterable[str], spec: Any, where: str) -> list[int | None]:
         """The codes of named values, None for one that is missing and may be."""
@@ -97,7 +105,7 @@ class Binder:
         for code, own in zip(self.codes(spec.values, spec, f"{where}.values"), spec.values.values()):
             if code is not None:
                 points[code] = [] if isinstance(own, str) else [_point(point) for point in own]
-        return Skyline(str(spec.sensitive), points, self.shared)
+        return Skyline(str(spec.sensitive), points, self.shared, self.values.multiplicity)
 
     def l_diversity(self, spec: grammar.LDiversity, where: str) -> Criterion:
         dont_care = [c for c in self.codes(spec.dont_care, spec, f"{where}.dont_care") if c is not None]
@@ -130,7 +138,19 @@ class Binder:
             return distances.hierarchy_file(self.texts(spec), kind.file, f"{place}.file")
         if isinstance(kind, grammar.Matrix):
             return distances.matrix_file(self.texts(spec), kind.file, f"{place}.file")
-        raise ConfigError.at(f"{place}.kind", "variational", "a distance between the values of one column")
+        if isinstance(kind, grammar.Variational):
+            return self._variational(tuple(kind.columns), f"{place}.columns")
+        return distances.by_function(self.values.objects[str(spec.sensitive)], kind, place)
+
+    def _variational(self, columns: tuple[str, ...], place: str) -> distances.Distance:
+        numbers = [self._numbers_of(name, "variational", f"{place}[{i}]") for i, name in enumerate(columns)]
+        for index, column in enumerate(numbers):
+            Units.exactly(column, f"{place}[{index}]")
+        if len(columns) == 1:
+            return distances.variational([[number] for number in numbers[0]], place)
+        assert self.values.tuples is not None, "tuples are bound to a table that was opened"
+        tuples = self.values.tuples(columns).tolist()
+        return distances.variational([[n[code] for n, code in zip(numbers, codes)] for codes in tuples], place)
 
     def _ordered(self, spec: grammar.Criterion, kind: grammar.Ordered, place: str) -> distances.Distance:
         try:
@@ -140,8 +160,11 @@ class Binder:
         return distances.ordered(self.texts(spec), kind.order, numbers, place)
 
     def dissimilarity(self, spec: grammar.Dissimilarity, where: str) -> Criterion:
-        distance = self.distance(spec, where)
-        return Dissimilarity(str(spec.sensitive), exact(spec.epsilon), exact(spec.delta), spec.k, distance)
+        distance, columns = self.distance(spec, where), spec.about()
+        criterion = Dissimilarity(columns[0], exact(spec.epsilon), exact(spec.delta), spec.k, distance)
+        if len(columns) > 1:
+            criterion.column, criterion.columns = None, tuple(columns)
+        return criterion
 
     def t_closeness(self, spec: grammar.TCloseness, where: str) -> Criterion:
         reference = self.values.frequency[str(spec.sensitive)]
@@ -161,6 +184,9 @@ class Binder:
             signatures, _ = self.values.cross_table(tuple(raw.attributes), column)
             return priors.bind(raw, raw.attributes, signatures, self.texts(spec), f"{where}.file")
         signatures, counts = self.values.cross_table(tuple(given.estimate), column)
+        if counts is None:
+            found = "an estimated prior on a bucketized table, which does not tell who has what"
+            raise ConfigError.at(where, found, "a prior file (--prior FILE), or one estimated on the source and saved")
         rows = priors.estimate(counts, exact(given.smoothing))
         return priors.Prior(list(given.estimate), signatures, self.texts(spec), rows, counts.sum(axis=1).tolist())
 
@@ -240,7 +266,7 @@ def always_holds(spec: grammar.Criterion) -> bool:
 
 def protects(spec: grammar.Criterion, column: str) -> bool:
     """Whether a criterion is about the values of a sensitive column."""
-    return spec.about_values and spec.sensitive == column
+    return column in spec.about()
 
 
 def named_values(spec: grammar.Criterion) -> set[str]:

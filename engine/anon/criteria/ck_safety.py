@@ -101,6 +101,7 @@ class CKSafety(Criterion):
 
     name = "ck_safety"
     relation = "<"
+    words = ("maximum disclosure {figure}, asked for less than {bound}",)
 
     def __init__(self, column: str, c: Fraction, k: int) -> None:
         self.column, self.c, self.k = column, c, k

@@ -41,7 +41,7 @@ import numpy as np
 
 from anon.criteria.arithmetic import at_most, chosen, signs
 from anon.criteria.distances import Distance
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
 
 RISK, SIZE = 0, 1
 
@@ -53,6 +53,7 @@ class Dissimilarity(GroupCriterion):
     relation = "<="
     headline = RISK
     monotone = False
+    words = ("risk {figure}, asked for at most {bound}", INDIVIDUALS)
 
     def __init__(self, column: str, epsilon: Fraction, delta: Fraction, k: int, distance: Distance) -> None:
         self.column, self.delta, self.k = column, delta, k

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 
 from anon.criteria.arithmetic import FITS, Units
 from anon.criteria.distance_matrix import read_matrix
-from anon.criteria.protocol import Groups, Ints, exact
+from anon.criteria.protocol import NEAR, Groups, Ints, exact
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap, Tree
-from anon.hierarchy.files import read, rooted
+from anon.hierarchy.files import read, refuse, rooted
 from anon.hierarchy.labels import Level
 
 Texts = Sequence[str | None]
+Function = Callable[[Any, Any], Any]
+
+PAIRED = 5_000  # distinct values of a distance that is computed pair by pair
+ANSWER = "a finite number for every two values"  # of a function that is a distance
+ROUNDING = Fraction(1, 10**9)  # how far a function of floats may be from symmetric, and from 0 for equal values
 
 
 class Neighbours(ABC):
@@ -141,16 +146,48 @@ class Levels(Distance):
 
 
 class Pairs(Distance):
-    """Distances without a structure: `row(code)` gives those of a code to all codes, in whole units."""
+    """Distances without a structure, looked at pair by pair."""
 
-    def __init__(self, size: int, row: Callable[[int], NDArray[Any]], per_one: int) -> None:
-        self.size, self._row, self._per_one = size, row, per_one
+    @abstractmethod
+    def within(self, code: int, epsilon: Fraction) -> Ints:
+        """The codes within epsilon of a code, ascending."""
 
     def neighbours(self, epsilon: Fraction) -> Lists:
-        reach = int(epsilon * self._per_one)
-        lists = [np.flatnonzero(self._row(code) <= reach) for code in range(self.size)]
+        lists = [self.within(code, epsilon).astype(np.int32) for code in range(self.size)]
         start = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        return Lists(start, np.concatenate([np.empty(0, np.int64), *lists]).astype(np.int64))
+        return Lists(start, np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int64))
+
+
+class Listed(Pairs):
+    """`rank[code, code]` is the place of a distance among `distances`, which ascend."""
+
+    def __init__(self, rank: Ints, distances: list[Fraction]) -> None:
+        self.rank, self.distances, self.size = rank, distances, len(rank)
+
+    def within(self, code: int, epsilon: Fraction) -> Ints:
+        return np.flatnonzero(self.rank[code] < bisect_right(self.distances, epsilon))
+
+
+class Points(Pairs):
+    """Half the sum of the absolute differences of two tuples of numbers, `units[column, code]` each."""
+
+    def __init__(self, units: NDArray[Any], per_one: int) -> None:
+        self.size, self.per_one = units.shape[1], per_one
+        self.units = units - units.min(axis=1, keepdims=True)
+        spans = self.units.max(axis=1).tolist()
+        self.fits = sum(spans) < FITS
+        self.units = self.units.astype(np.int64 if self.fits else object)
+        self.widest = max(1, *spans)
+        self.shares = (self.units / self.widest).astype(np.float64)
+
+    def within(self, code: int, epsilon: Fraction) -> Ints:
+        reach = int(2 * epsilon * self.per_one)  # whole units apart: the fraction of one more cannot matter
+        if self.fits:
+            return np.flatnonzero(np.abs(self.units - self.units[:, code, None]).sum(axis=0) <= reach)
+        excess = np.abs(self.shares - self.shares[:, code, None]).sum(axis=0) - float(Fraction(reach, self.widest))
+        near, close = excess < 0, np.flatnonzero(np.abs(excess) < NEAR)
+        near[close] = np.abs(self.units[:, close] - self.units[:, code, None]).sum(axis=0) <= reach
+        return np.flatnonzero(near)
 
 
 def absolute(numbers: Sequence[Fraction | None], where: str = "privacy") -> Line:
@@ -227,48 +264,98 @@ def _numbered(levels: Sequence[Sequence[Any]]) -> Ints:
     return np.array([Level.of(labels).number for labels in levels], np.int64)
 
 
-def matrix_file(texts: Texts, path: Path, where: str = "privacy") -> Pairs:
+def matrix_file(texts: Texts, path: Path, where: str = "privacy") -> Listed:
     """Distances from a CSV file, see `distance_matrix`."""
     table = read_matrix(path, where)
     _refuse_unlisted(texts, table, path.name, where)
     names = [str(name) for name in texts]
-    return _tabled([[table[name][other] for other in names] for name in names])
+    distances = sorted({distance for row in table.values() for distance in row.values()})
+    place = {distance: rank for rank, distance in enumerate(distances)}
+    return Listed(np.array([[place[table[name][other]] for other in names] for name in names], np.int64), distances)
 
 
-def by_function(values: Sequence[Any], distance: Callable[[Any, Any], Any]) -> Pairs:
-    """Whatever a Python function says of two values, asked once for each pair; it is taken to be symmetric. Floats
-    count as the decimals they are written as.
+def by_function(values: Sequence[Any], function: Function, where: str = "privacy") -> Listed:
+    """Whatever a Python function says of two values. Floats count as the decimals they are written as. What rounding
+    may do to a function that is symmetric and zero for equal values, 1e-9, is forgiven, and the smaller number counts.
 
     >>> by_function(["ab", "abc", "x"], lambda a, b: abs(len(a) - len(b)) / 10).neighbours(Fraction("0.1")).of(0)
     [0, 1, 2]
     """
-    table = [[Fraction(0)] * len(values) for _ in values]
-    for one, value in enumerate(values):
-        for other in range(one):
-            table[one][other] = table[other][one] = exact(distance(value, values[other]))
-    return _tabled(table)
+    _refuse_many(len(values), where)
+    rank, distances = _answers(values, function, where)
+    refuse(list(_no_distance(rank, distances, where)))
+    rank = np.minimum(rank, rank.T)
+    np.fill_diagonal(rank, 0)
+    return Listed(rank, distances)
 
 
-def _tabled(table: list[list[Fraction]]) -> Pairs:
-    per_one = lcm(*{number.denominator for row in table for number in row})
-    units = _compact([int(number * per_one) for row in table for number in row], len(table))
-    return Pairs(len(table), units.__getitem__, per_one)
+def _answers(values: Sequence[Any], function: Function, where: str) -> tuple[Ints, list[Fraction]]:
+    """What the function says of every pair, as places among the different answers, which ascend."""
+    known: dict[Any, int] = {}
+    numbers: list[Fraction] = []
+    place = np.empty((len(values), len(values)), np.int32)
+    for row, one in zip(place, values):
+        for column, other in enumerate(values):
+            said = _call(function, one, other, where)
+            key = (type(said), said)
+            if key not in known:
+                known[key] = len(numbers)
+                numbers.append(_number(said, where))
+            row[column] = known[key]
+    distances = sorted({Fraction(0), *numbers})
+    rank = {distance: rank for rank, distance in enumerate(distances)}
+    return np.array([rank[number] for number in numbers], np.int64)[place], distances
 
 
-def variational(tuples: Sequence[Sequence[Fraction | None]], where: str = "privacy") -> Pairs:
+def _call(function: Function, one: Any, other: Any, where: str) -> Any:
+    """The answer of a function. An error of its own is told by its kind, since its text may quote values."""
+    try:
+        said = function(one, other)
+    except Exception as error:
+        raise ConfigError.at(where, f"a function that raised {type(error).__name__}", ANSWER) from error
+    if type(said) not in (int, float) and (not isinstance(said, Number) or isinstance(said, bool)):
+        raise ConfigError.at(where, f"a function that gave a {type(said).__name__}", ANSWER)
+    return said
+
+
+def _number(said: Any, where: str) -> Fraction:
+    try:
+        return exact(said)
+    except ValueError:
+        found = f"a function that gave a {type(said).__name__} that is no finite number"
+        raise ConfigError.at(where, found, ANSWER) from None
+
+
+def _no_distance(rank: Ints, distances: list[Fraction], where: str) -> Iterator[Problem]:
+    negative = int((rank < bisect_left(distances, -ROUNDING)).sum())
+    if negative:
+        yield Problem(where, f"a function that is below 0 for {negative:,} pairs of values", "distances of 0 or more")
+    apart = sum(abs(distances[own]) > ROUNDING for own in rank.diagonal())
+    if apart:
+        yield Problem(where, f"a function that is not 0 for {apart:,} values and themselves", "0 for equal values")
+    differ = np.argwhere(np.triu(rank != rank.T))
+    lopsided = sum(not _alike(distances[rank[a, b]], distances[rank[b, a]]) for a, b in differ)
+    if lopsided:
+        yield Problem(where, f"a function that is not the same both ways for {lopsided:,} pairs", "f(a, b) = f(b, a)")
+
+
+def _alike(one: Fraction, other: Fraction) -> bool:
+    return abs(one - other) <= ROUNDING * max(abs(one), abs(other), Fraction(1))
+
+
+def _refuse_many(size: int, where: str) -> None:
+    if size > PAIRED:
+        expected = f"at most {PAIRED:,} for a distance that is computed pair by pair"
+        raise ConfigError.at(where, f"{size:,} distinct values", expected, "round them: columns.sensitive")
+
+
+def variational(tuples: Sequence[Sequence[Fraction | None]], where: str = "privacy") -> Points:
     """Half the sum of the absolute differences of two tuples of numbers, as between two distributions.
 
     >>> even, first, second = (Fraction(1, 2), Fraction(1, 2)), (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
     >>> variational([even, first, second]).neighbours(Fraction(1, 2)).of(1)
     [0, 1]
     """
+    _refuse_many(len(tuples), where)
     units = Units.exactly([number for numbers in tuples for number in numbers], where)
-    points = _compact(units.of, len(tuples))
-    return Pairs(len(tuples), lambda code: np.abs(points - points[code]).sum(axis=1), 2 * units.per_one)
-
-
-def _compact(units: list[int], rows: int) -> NDArray[Any]:
-    """A matrix of integers; of Python's own where a sum of differences in a row might not fit."""
-    columns = len(units) // max(rows, 1)
-    fits = 2 * max(map(abs, units), default=0) * max(columns, 1) < FITS
-    return np.array(units, np.int64 if fits else object).reshape(rows, columns)
+    return Points(np.array(units.of, object).reshape(len(tuples), -1).T, units.per_one)

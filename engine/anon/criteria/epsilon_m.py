@@ -31,6 +31,7 @@ class EpsilonM(GroupCriterion):
     name = "epsilon_m"
     relation = "<="
     monotone = False
+    words = ("the share {figure} within epsilon of a value, asked for at most {bound}",)
 
     def __init__(
         self, column: str, epsilon: Fraction, m: int, numbers: Sequence[Fraction | None], where: str = "privacy"

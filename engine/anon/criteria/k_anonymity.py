@@ -14,15 +14,15 @@ needs to be dropped after merging.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
 
 
 class KAnonymity(GroupCriterion):
     """n >= k in every group. State: the smallest n."""
+
+    words = (INDIVIDUALS,)
 
     def __init__(self, k: int, name: str = "k_anonymity") -> None:
         self.name, self.k, self.least_group = name, k, k
@@ -36,9 +36,6 @@ class KAnonymity(GroupCriterion):
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.k)
-
-    def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
-        return f"{finding.figure:g} individuals, asked for {self.k}"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         return [f"k = {int(finding.figure)}"]

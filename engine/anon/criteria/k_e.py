@@ -30,6 +30,7 @@ class KE(GroupCriterion):
     are the two findings of the verdict. `where` is the field to blame for values that are no numbers."""
 
     name = "k_e"
+    words = ("{figure} different values, asked for at least {bound}", "a range of {figure}, asked for at least {bound}")
 
     def __init__(
         self, column: str, k: int, e: Fraction, numbers: Sequence[Fraction | None], where: str = "privacy"
@@ -62,8 +63,11 @@ class KE(GroupCriterion):
         return value, float(self.bounds[measure])
 
     def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
-        distinct, span = verdict.findings
-        return {"distinct": distinct.figure, "range": span.figure}
+        both = dict(zip(("distinct", "range"), verdict.findings))
+        return {
+            "figure": {name: finding.figure for name, finding in both.items()},
+            "bound": {name: finding.bound for name, finding in both.items()},
+        }
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         if finding.about == DISTINCT:

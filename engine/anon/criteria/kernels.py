@@ -14,6 +14,7 @@ _IN2 = nb.types.Array(nb.int64, 2, "C", readonly=True)
 
 
 SINGLE, SET, MULTISET = 0, 1, 2
+TINY = 1e-150  # what is above zero stays at or above this, so that a product of two such numbers is above zero too
 
 
 @nb.njit(nb.float64(_I, _I, _I, _I, _I, _IN), cache=True, nogil=True)
@@ -27,7 +28,7 @@ def target(kind, n, s, k, l, others):
     if kind == SET:
         ratio = max(n - s - k, 0) / s
         for i in range(l):
-            ratio *= (n - others[i]) / n
+            ratio = max(ratio * (n - others[i]) / n, TINY) if ratio > 0 and others[i] < n else 0.0
         return ratio
     if n - k - 1 <= 0:
         return 0.0
@@ -35,7 +36,7 @@ def target(kind, n, s, k, l, others):
     known = 0
     for i in range(l):
         known += others[i]
-    return math.exp(nobody) / -math.expm1(nobody) * math.exp(known * math.log1p(-1.0 / n))
+    return max(math.exp(nobody + known * math.log1p(-1.0 / n)) / -math.expm1(nobody), TINY)
 
 
 @nb.njit(nb.float64(_I, _I, _I, _I, _I), cache=True, nogil=True)
@@ -44,14 +45,14 @@ def family(kind, n, s, m, k):
     if m == 0:
         return 1.0
     if kind == MULTISET:
-        return math.exp(s * math.log1p(-m / (n - k))) if n - k - m > 0 else 0.0
+        return max(math.exp(s * math.log1p(-m / (n - k))), TINY) if n - k - m > 0 else 0.0
     product = 1.0
     for i in range(m):
         numerator = n - s - k - i
         if numerator <= 0:
             return 0.0
         product *= numerator / (n - k - i)
-    return product
+    return max(product, TINY)
 
 
 @nb.njit(nb.void(_IN, _I, _I, nb.int64[::1]), cache=True, nogil=True)

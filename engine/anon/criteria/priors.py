@@ -13,6 +13,7 @@ quote no values."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -212,7 +213,8 @@ def estimate(counts: Ints, smoothing: Fraction) -> list[list[Fraction | None]]:
 
 
 def write_prior(prior: Prior, path: Path) -> None:
-    """Saves a prior so that reading the file and binding it to the same table gives the same prior."""
+    """Saves a prior so that reading the file and binding it to the same table gives the same prior. The file is new and
+    for its owner alone."""
     where = path.name
     taken = [name for name in prior.attributes if name in RESERVED]
     if taken:
@@ -230,7 +232,8 @@ def write_prior(prior: Prior, path: Path) -> None:
             text, fraction = _decimal(row[code] or Fraction(0))
             records.append([*signature, prior.values[code], text, *n, *[fraction] * endless])
     lines = [",".join(map(_quoted, record)) + "\n" for record in records]
-    path.write_text("".join(lines), encoding="utf-8", newline="")
+    with open(path, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.writelines(lines)
 
 
 def _quoted(field: str | None) -> str:

@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 
 NEAR = 1e-9  # comparisons closer than this are redone in exact arithmetic
 
+INDIVIDUALS = "{figure} individuals, asked for at least {bound}"
 UNSAFE, SAFE, CLOSE = 0, 1, -1  # what floats alone can say of a batch of minima
 
 
@@ -122,12 +123,14 @@ class Criterion(ABC):
 
     name: str
     column: str | None = None  # the sensitive column it is about
+    columns: tuple[str, ...] = ()  # or those whose tuple is the sensitive value
     context: tuple[str, ...] = ()  # sensitive columns that count as quasi-identifiers (Definition 4.6 of l-diversity)
     attributes: tuple[tuple[str, ...], ...] = ()  # per prior, the columns whose values make up its signatures
     relation: str = ">="  # between the figure and the bound, where it holds
     monotone: bool = True  # merging groups never turns safe into unsafe
     alone: bool = True  # holds for a release iff it holds for each of its groups alone
     least_group: int = 1  # no group of fewer individuals can be safe
+    words: tuple[str, ...] = ("{figure}, asked for {bound}",)  # how each measure that fails is told
 
     @abstractmethod
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
@@ -155,7 +158,8 @@ class Criterion(ABC):
 
     def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
         """In words what was found and what was asked for; `name` says what a sensitive value may be called."""
-        return f"found {finding.figure:.6g}, asked for {finding.bound:.6g}"
+        words = self.words[finding.about if isinstance(finding.about, int) else 0]
+        return words.format(figure=f"{finding.figure:.6g}", bound=f"{finding.bound:.6g}")
 
     def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
         """Facts about a verdict that users get beside its figure and bound."""

@@ -211,10 +211,11 @@ class RRobustness(GroupCriterion):
 
     name = "r_robustness"
     monotone = False
+    words = ("posterior {figure}, asked for at most {bound}",)
 
     def __init__(self, column: str, r: Fraction, priors: Sequence[Prior], first: int = 0) -> None:
         self.column, self.r, self.least_group = column, r, ceil(r)
-        self.bounds = np.full(len(priors), float(r))
+        self.bounds, self.priors = np.full(len(priors), float(r)), list(priors)
         self._adversaries = [Adversary(prior, first + i) for i, prior in enumerate(priors)]
 
     def measure(self, groups: Groups) -> Floats:

@@ -77,7 +77,7 @@ from anon.criteria.protocol import (
 STATISTICS = 5
 KINDS = ("single", "set", "multiset")
 MANY = 1_000  # relatives; hints and least sizes are not worth exact products of more factors than this
-SMALLEST = 1e-290  # below this a product of fractions may have underflowed: decide exactly
+SMALLEST = 1e-140  # below this the kernels tell only zero from above zero: decide exactly
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Skyline(Criterion):
         self._start, self._slot = np.array(start, np.int64), np.array(slot_of, np.int64)
         self._knowledge = np.array([(s.point.l, s.point.k, s.point.m) for s in self.slots], np.int64).reshape(-1, 3)
         self._least = np.array([float(s.point.least_ratio) for s in self.slots])
-        self._tolerance = np.maximum(NEAR * self._least, SMALLEST)
+        self._tolerance = np.where(self._least > 0, np.maximum(NEAR * self._least, SMALLEST), 0.0)
         self.alone = all(slot.point.m == 0 for slot in self.slots)
         exempt = any(not own for own in points)
         if multiplicity == "single" and points and not exempt:
@@ -210,8 +210,9 @@ class Skyline(Criterion):
         )  # fmt: skip
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:
-        distance = _ratios(minima).min(axis=2) - self._least
-        unsafe = (distance < -self._tolerance).any(axis=1)
+        ratio = _ratios(minima).min(axis=2)
+        distance = ratio - self._least
+        unsafe = ((distance < -self._tolerance) | (ratio == 0)).any(axis=1)
         close = (np.abs(distance) <= self._tolerance).any(axis=1)
         return np.where(unsafe, UNSAFE, np.where(close, CLOSE, SAFE)).astype(np.int8)
 
@@ -233,9 +234,10 @@ class Skyline(Criterion):
         return Verdict(self.name, all(safe), max(breach), worst.bound, worst.group, findings)
 
     def holds(self, state: State) -> bool:
+        judged = self.judge(state.values[None, :])[0]
+        if judged != CLOSE:
+            return bool(judged == SAFE)
         distance = _ratios(state.values[None, :])[0].min(axis=1) - self._least
-        if (distance < -self._tolerance).any():
-            return False
         return all(self._exactly(i, state.witness) < self.slots[i].point.c for i in self._close(distance))
 
     def _close(self, distance: Floats) -> list[int]:

@@ -51,6 +51,7 @@ class TCloseness(GroupCriterion):
 
     name = "t_closeness"
     relation = "<="
+    words = ("distance {figure} to the table, asked for at most {bound}",)
 
     def __init__(
         self, column: str, t: Fraction, distance: Distance, reference: Sequence[int], where: str = "privacy"

@@ -27,6 +27,7 @@ class Variance(GroupCriterion):
     no numbers."""
 
     name = "variance"
+    words = ("variance {figure}, asked for at least {bound}",)
 
     def __init__(
         self, column: str, minimum: Fraction, numbers: Sequence[Fraction | None], where: str = "privacy"

@@ -4,6 +4,7 @@ config, each refusing values that it cannot label with their count."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -35,8 +36,18 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
+def _is_date(value: Value) -> bool:
+    return isinstance(value, date)
+
+
+# Text that a CSV column of numbers or of dates may hold.
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?")
+
+
 def _interval_paths(builder: Intervals, values: Sequence[Any], where: str) -> Paths:
-    _refuse_some(values, _is_number, where, "that are not numbers", "a column of numbers")
+    hint = "one word or leading zero among the numbers of a CSV column makes it text"
+    _refuse_other_types(values, _is_number, _NUMBER, where, ("numbers", "a column of numbers", hint))
     whole = all(isinstance(value, int) for value in values)
     cells = Cells.of(builder.intervals, builder.origin, builder.top, builder.bottom, whole)
     return Paths(cell_paths(cells, values, where), where)
@@ -101,9 +112,8 @@ def masked(value: str, width: int) -> Row:
 
 
 def _calendar_paths(builder: Calendar, values: Sequence[Any], where: str, *, keep_day: bool = False) -> Paths:
-    _refuse_some(
-        values, lambda value: isinstance(value, date), where, "that are not dates", "a column of dates or times"
-    )
+    hint = "in a CSV file every date is written like 2024-03-09 (ISO 8601)"
+    _refuse_other_types(values, _is_date, _DATE, where, ("dates", "a column of dates or times", hint))
     keep_day = keep_day or any(isinstance(value, datetime) for value in values)
     periods = [_PERIODS[period] for period in builder.calendar if keep_day or period != "day"]
     days = [_utc(value) for value in values]
@@ -128,6 +138,20 @@ def _refuse_some(values: Sequence[Any], fits: Callable[[Any], bool], where: str,
     bad = sum(1 for value in values if not fits(value))
     if bad:
         raise ConfigError.at(where, f"{bad} of {len(values)} distinct values {what}", expected)
+
+
+def _refuse_other_types(
+    values: Sequence[Any], fits: Callable[[Any], bool], written: re.Pattern[str], where: str, words: tuple[str, ...]
+) -> None:
+    """Refuses a column of another type. A few stray values make a whole column text, so those are the ones counted."""
+    what, expected, hint = words
+    others = [value for value in values if not fits(value)]
+    as_text = sum(isinstance(value, str) and written.fullmatch(value) is not None for value in others)
+    stray = len(others) - as_text
+    if stray:
+        raise ConfigError.at(where, f"{stray} of {len(values)} distinct values that are not {what}", expected, hint)
+    if as_text:
+        raise ConfigError.at(where, f"{what} stored as text", expected)
 
 
 def _file_paths(builder: HierarchyFile, values: Sequence[Any], where: str) -> Paths:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anon.config import Config
-from anon.criteria import Criterion, Finding, Verdict, named_values, protects, vacuous
+from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
 from anon.verify import FEW, Findings
 
 UNIQUE_SHARE = 0.05  # of rows alone in their group once a kept column is known: worth a warning
@@ -66,14 +66,15 @@ def _criterion(verdict: Verdict, criterion: Criterion, names: Names) -> dict[str
         "relation": criterion.relation,
         "worst_group": verdict.worst_group,
     }
-    if criterion.column is not None:
-        facts["sensitive"] = criterion.column
+    if criterion.column is not None or criterion.columns:
+        facts["sensitive"] = criterion.column or list(criterion.columns)
     return facts | criterion.details(verdict, partial(names.of_value, criterion.column))
 
 
 def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
     """In words: what a criterion demands and what was found instead."""
-    about = f" ({criterion.column})" if criterion.column else ""
+    columns = ", ".join([criterion.column] if criterion.column else criterion.columns)
+    about = f" ({columns})" if columns else ""
     return f"{criterion.name}{about}: {criterion.refusal(finding, partial(names.of_value, criterion.column))}"
 
 
@@ -90,14 +91,20 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
             warn("unprotected_sensitive", found.rows, f"rows with a value of {column}, which no criterion protects")
     vacuous_criteria = [spec.name for spec in config.privacy if vacuous(spec)]
     warn("vacuous_criterion", len(vacuous_criteria), f"criteria that are always true: {', '.join(vacuous_criteria)}")
+    for criterion in found.criteria:
+        for prior in criterion.priors if isinstance(criterion, RRobustness) else ():
+            missing = len(prior.values) - len(prior.named)
+            text = f"values of {criterion.column} that a prior does not name: it knows the others only as value or not"
+            warn("binary_prior", missing, text)
     warn("homogeneous_groups", found.homogeneous_rows, "rows in groups where everybody has the same sensitive value")
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
     warn("rows_dropped", dropped, "rows dropped because of missing values")
     for column, facts in found.with_kept.items():
-        unique, same = round(facts["unique_share"] * found.rows), round(facts["homogeneous_share"] * found.rows)
+        people = found.individuals
+        unique, same = round(facts["unique_share"] * people), round(facts["homogeneous_share"] * people)
         if facts["unique_share"] > UNIQUE_SHARE:
             warn("kept_identifies", unique, f"rows alone in their group for somebody who also knows {column}")
-        if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / found.rows):
+        if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
             warn("kept_reveals", same, f"rows whose sensitive value is certain for somebody who also knows {column}")
     return listed
 
@@ -109,13 +116,13 @@ def summary(
     return {
         "safe": found.safe,
         "rows": found.rows,
-        "individuals": found.rows,
+        "individuals": found.individuals,
         "groups": found.groups,
         "suppressed": suppressed,
         "criteria": [_criterion(v, c, names) for v, c in zip(found.verdicts, found.criteria)],
         "risk": {
             "highest": 1 / found.smallest,
-            "mean": found.groups / found.rows,
+            "mean": found.groups / found.individuals,
             "under_5": found.under_5,
             "unique_before": unique_before,
             "homogeneous_rows": found.homogeneous_rows,

@@ -49,7 +49,8 @@ def _table(*columns: str, text: int = 1) -> Table:
 
 
 def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
-    rows, groups = facts["rows"], facts["groups"]
+    rows, people, groups = facts["rows"], facts["individuals"], facts["groups"]
+    of_people = "" if people == rows else f" of {_counted(people, 'individual')}"
     smallest = round(1 / facts["risk"]["highest"])
     if not facts["safe"]:
         said = Text("The table is not safe.", style="bold red")
@@ -58,8 +59,8 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
     else:
         said = Text("The table is safe: every criterion holds.", style="bold green")
     console.print(said)
-    console.print(f"{_counted(rows, 'row')} in {_counted(groups, 'group')}; the smallest has {smallest:,}, "
-                  f"the mean is {rows / groups:,.1f}\n", highlight=False)  # fmt: skip
+    console.print(f"{_counted(rows, 'row')}{of_people} in {_counted(groups, 'group')}; the smallest has {smallest:,}, "
+                  f"the mean is {people / groups:,.1f}\n", highlight=False)  # fmt: skip
 
 
 def _counted(number: int, word: str) -> str:
@@ -70,7 +71,7 @@ def _criteria(facts: dict[str, Any]) -> Table:
     table = _table("criterion", "holds", "found", "asked", "worst group", text=2)
     for entry in facts["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
-        about = f" ({entry['sensitive']})" if "sensitive" in entry else ""
+        about = f" ({_listed(entry['sensitive'])})" if "sensitive" in entry else ""
         found, worst = _number(entry["figure"]), f"#{entry['worst_group']:,}"
         table.add_row(Text(entry["name"] + about), holds, found, _asked(entry), worst)
     return table
@@ -78,11 +79,19 @@ def _criteria(facts: dict[str, Any]) -> Table:
 
 def _asked(entry: dict[str, Any]) -> str:
     """The bound; a skyline has one for each value and point."""
-    bounds = {point["c"] for point in entry.get("points", [])} or {entry["bound"]}
-    return f"{entry['relation']} {_number(bounds.pop())}" if len(bounds) == 1 else "see below"
+    points = {point["c"] for point in entry.get("points", [])}
+    if len(points) > 1:
+        return "see below"
+    return f"{entry['relation']} {_number(points.pop() if points else entry['bound'])}"
 
 
-def _number(value: float | str) -> str:
+def _listed(columns: str | list[str]) -> str:
+    return columns if isinstance(columns, str) else ", ".join(columns)
+
+
+def _number(value: float | str | dict[str, float]) -> str:
+    if isinstance(value, dict):
+        return " and ".join(map(_number, value.values()))
     return value if isinstance(value, str) else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
 
 

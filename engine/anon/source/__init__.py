@@ -1,15 +1,17 @@
 """From the config's source to one view of the rows under neutral names, read in streams through DuckDB and never loaded
 whole (config -> source -> cube -> search -> release -> verify -> report). `tables` registers files and frames, `types`
 gives every column its canonical type (NaN is null, -0.0 is 0.0, categories are text), `checks` holds the table against
-the config, for a source and for a table that is already grouped alike, and `rows` puts them together."""
+the config, `rows` puts them together, and `grouped` does the same with a table that is already grouped."""
 
-from anon.source.checks import check_present, named_columns
-from anon.source.rows import Column, Source, open_grouped, open_source
-from anon.source.tables import as_arrow, count_distinct, describe, register_files, register_frame, resolve
+from anon.source.checks import check_present, individual_sql, named_columns
+from anon.source.grouped import GroupedTable, open_grouped
+from anon.source.rows import Column, Source, open_source
+from anon.source.tables import as_arrow, count_distinct, describe, register_files, register_frame, resolve, why_text
 from anon.source.types import Unusable, canonical
 
 __all__ = [
     "Column",
+    "GroupedTable",
     "Source",
     "Unusable",
     "as_arrow",
@@ -17,10 +19,12 @@ __all__ = [
     "check_present",
     "count_distinct",
     "describe",
+    "individual_sql",
     "named_columns",
     "open_grouped",
     "open_source",
     "register_files",
     "register_frame",
     "resolve",
+    "why_text",
 ]

@@ -1,7 +1,6 @@
 """The rows of the config's source as one view under neutral names, read in streams (config -> source -> cube -> search
 -> release -> verify -> report). This is where identifiers stop: the view holds the quasi-identifiers q0, q1, ..., the
-sensitive columns s0, ..., and the kept columns k0, ... in canonical types, and no other column. A table that is already
-grouped is checked here the same way."""
+sensitive columns s0, ..., and the kept columns k0, ... in canonical types, and no other column."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from anon.config import Columns, Config
-from anon.database import interruptible, quote, translated
+from anon.database import interruptible, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
 from anon.source.tables import as_arrow, count_rows, describe, one, register, register_frame, resolve, stat
@@ -91,37 +90,6 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, path, files, frame)
     _check_rows(source, config, who)
     return source
-
-
-def open_grouped(con: duckdb.DuckDBPyConnection, name: str, config: Config, table: Any, spill: Path) -> list[Column]:
-    """Registers a table that is already grouped, a path or a frame, and checks it as a source is checked. The source's
-    own columns may be missing; quasi-identifiers of a CSV file stay the text they are, as labels. Returns the sensitive
-    columns, which are typed as a source's are."""
-    columns = config.columns
-    names = register(con, name, table, spill, as_text=columns.quasi_identifiers)
-    types = describe(con, name)
-    has_individual = columns.individual != "row" and columns.individual in names
-    kept = [column for column in columns.keep if column in names]
-    hidden = {"identifiers": [], "keep": kept} | ({} if has_individual else {"individual": "row"})
-    columns = columns.model_copy(update=hidden)
-    check_present(columns, types, names)
-    count_rows(con, name)
-    labels = [quote(column) for column in columns.quasi_identifiers]
-    problems: list[Problem] = []
-    sensitive: list[Column] = []
-    for index, column in enumerate(columns.sensitive):
-        try:
-            sensitive.append(Column(column, f"s{index}", *canonical(con, name, column, types[column], "s")))
-        except Unusable as error:
-            problems.append(error.problem(f"columns.sensitive.{column}"))
-    cells = [("quasi_identifiers", column, quote(column)) for column in columns.quasi_identifiers]
-    cells += [("sensitive", column.name, column.sql) for column in sensitive]
-    problems += null_problems(con, name, cells, config)
-    if has_individual:
-        problems += individual_problems(con, name, str(individual_sql(columns, types)), labels, columns.multiplicity)
-    if problems:
-        raise ConfigError(problems)
-    return sensitive
 
 
 def _typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str]) -> list[list[Column]]:

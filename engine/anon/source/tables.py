@@ -18,10 +18,13 @@ from anon.database import file_list, literal, quote, translated
 from anon.errors import SourceError
 
 SEPARATORS = ",;\t|"
+FORMATS = (".parquet", ".csv")
+PARQUET_BEGINS = b"PAR1"
 
 # A CSV column has the first type that all its values are written like; a leading zero or a stray word keeps it text.
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+ANY_DATE = "[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"  # also 9.3.2024 and 03/09/24
 CSV_TYPES = {
     "BIGINT": "-?(0|[1-9][0-9]{0,17})",
     "DOUBLE": r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?",
@@ -52,10 +55,32 @@ def _data_files(folder: Path) -> list[Path]:
     return sorted(
         file
         for file in folder.rglob("*")
-        if file.suffix.lower() in (".parquet", ".csv")
+        if file.suffix.lower() in FORMATS
         and file.is_file()
         and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     )
+
+
+def bucketized_pair(table: Any) -> tuple[Any, Any] | None:
+    """The quasi-identifiers and the sensitive values of a bucketized table: two frames or paths, or a folder with
+    `qi` and `sensitive`, each a Parquet or CSV file or a folder of parts. None for any other table."""
+    if isinstance(table, tuple) and len(table) == 2:
+        return table
+    if not isinstance(table, (str, os.PathLike)) or not Path(table).is_dir():
+        return None
+    folder, names = Path(table), ("qi", "sensitive")
+    there = [[folder / f"{name}{end}" for end in FORMATS if (folder / f"{name}{end}").exists()] for name in names]
+    if not any(there):
+        return None
+    for name, found in zip(names, there):
+        if len(found) != 1:
+            what = "more than one" if found else "no"
+            raise SourceError(f"{folder}: {what} table `{name}`; a bucketized folder holds one qi and one sensitive")
+    (qi,), (sensitive,) = there
+    more = [file for file in _data_files(folder) if not {qi, sensitive} & {file, *file.parents}]
+    if more:
+        raise SourceError(f"{folder}: {len(more):,} more tables beside {qi.name} and {sensitive.name}")
+    return qi, sensitive
 
 
 def stat(paths: list[Path]) -> list[tuple[str, int, int]]:
@@ -78,6 +103,11 @@ def register_files(
 
     Returns the names of the columns as they are written in the files, which DuckDB changes where two are alike.
     """
+    if other := [path for path in paths if not _is_known(path)]:
+        raise SourceError(
+            f"{other[0]}: neither a Parquet file nor named .csv, and no other kind can be read; "
+            "a text file with commas, semicolons, tabs or bars between its fields may be named .csv"
+        )
     kinds = {path.suffix.lower() == ".csv" for path in paths}
     if len(kinds) > 1:
         raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
@@ -85,6 +115,14 @@ def register_files(
         if kinds == {True}:
             return _register_csv(con, name, paths, spill, as_text)
         return _register_parquet(con, name, paths)
+
+
+def _is_known(path: Path) -> bool:
+    """Whether a file is named like Parquet or CSV, or has another name and begins as Parquet does."""
+    if path.suffix.lower() in FORMATS:
+        return True
+    with translated(f"reading {path}"), path.open("rb") as file:
+        return file.read(len(PARQUET_BEGINS)) == PARQUET_BEGINS
 
 
 def _register_parquet(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> list[str]:
@@ -161,6 +199,8 @@ def _header(path: Path) -> tuple[str, list[str]]:
         raise SourceError(f"{path}: line {line}: it is not UTF-8") from None
     except csv.Error:
         raise SourceError(f"{path}: line 1: it is not well-formed CSV") from None
+    if not path.stat().st_size:
+        raise SourceError(f"{path}: the file is empty")
     if not names or not all(names):
         raise SourceError(f"{path}: line 1: it does not name every column")
     return separator, names
@@ -185,7 +225,8 @@ def as_arrow(frame: Any) -> pa.Table:
         return frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowException):
         kind = type(frame).__name__
-        raise SourceError(f"a table of type {kind} cannot be read; give an Arrow-speaking frame") from None
+        first = ", such as its collect() makes" if kind == "LazyFrame" else ""
+        raise SourceError(f"a table of type {kind} cannot be read; give an Arrow-speaking frame{first}") from None
 
 
 def register_frame(con: duckdb.DuckDBPyConnection, name: str, frame: Any) -> list[str]:
@@ -213,6 +254,19 @@ def count_rows(con: duckdb.DuckDBPyConnection, table: str) -> int:
     if not (rows := int(one(con, f"SELECT count(*) FROM {table}")[0])):
         raise SourceError("the table has no rows")
     return rows
+
+
+def why_text(con: duckdb.DuckDBPyConnection, table: str, column: str) -> str:
+    """What may have made a column text although most of its values look otherwise: a hint, with counts only."""
+    texts = f"SELECT DISTINCT {column} AS v FROM {table} WHERE {column} IS NOT NULL"
+    patterns = (CSV_TYPES["DOUBLE"], CSV_TYPES["DATE"], ANY_DATE)
+    fits = ", ".join(f"count_if(regexp_full_match(v, {literal(pattern)}))" for pattern in patterns)
+    total, numbers, dates, any_dates = one(con, f"SELECT count(*), {fits} FROM ({texts})")
+    if 2 * numbers > total:
+        return f"{total - numbers:,} of them are not numbers, and one is enough to make a CSV column text"
+    if 2 * any_dates > total:
+        return f"{total - dates:,} of them are not dates like 2024-03-09 (ISO 8601), the form that is read"
+    return ""
 
 
 def count_distinct(con: duckdb.DuckDBPyConnection, table: str, sql: str) -> int:

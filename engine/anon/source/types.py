@@ -14,7 +14,7 @@ from anon import hierarchy
 from anon.config import Sensitive
 from anon.database import quote, translated
 from anon.errors import Problem
-from anon.source.tables import one
+from anon.source.tables import one, why_text
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 WIDE_INTEGERS = {"UBIGINT", "HUGEINT", "UHUGEINT"}
@@ -26,10 +26,10 @@ USABLE = "integers, numbers, decimals, dates, timestamps, booleans or text"
 
 
 class Unusable(Exception):
-    """A column of a type that cannot play its role: what was found, what would be right."""
+    """A column of a type that cannot play its role: what was found, what would be right, and perhaps a hint."""
 
     def problem(self, path: str) -> Problem:
-        return Problem(path, self.args[0], self.args[1])
+        return Problem(path, *self.args)
 
 
 def canonical(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: str, letter: str) -> tuple[str, str]:
@@ -124,7 +124,8 @@ def published(
 def _rounded(con: duckdb.DuckDBPyConnection, width: Decimal, kind: str, sql: str) -> tuple[str, str]:
     """The nearest multiple of the width, halves away from zero."""
     if kind not in ("integer", "number", "decimal"):
-        raise Unusable(f"type {kind} with `round`", "a column of numbers")
+        hint = why_text(con, "raw_rows", sql) if kind == "text" else ""
+        raise Unusable(f"type {kind} with `round`", "a column of numbers", hint)
     places = max(-int(width.normalize().as_tuple().exponent), 0)
     if places > PLACES:
         raise Unusable(f"`round` to {places} places", f"at most {PLACES} places")

@@ -75,6 +75,13 @@ class LDiversity(GroupCriterion):
         ]
         return {"kind": self.kind, **({"keep_possible": shares} if shares else {})}
 
+    def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
+        if not finding.about:
+            return super().refusal(finding, name)
+        code = self.kept[finding.about - 1]
+        value = name(code) if code >= 0 else "a value that the table lacks"
+        return f"{finding.figure:.6g}% of {value}, asked for at least {finding.bound:.6g}%"
+
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         if not finding.about:
             return self.nearest_diversity(whole)
@@ -86,6 +93,7 @@ class DistinctDiversity(LDiversity):
     """At least l different values."""
 
     kind = "distinct"
+    words = ("{figure} different values, asked for at least {bound}",)
 
     def __init__(self, column: str, l: int, keep_possible: Percents) -> None:
         self.l = l
@@ -105,6 +113,7 @@ class FrequencyDiversity(LDiversity):
     """The largest share is at most 1/l; measured below zero, so that lower is worse."""
 
     kind = "frequency"
+    words = ("a value with the share {figure}, asked for at most {bound}",)
     relation = "<="
 
     def __init__(self, column: str, l: Fraction, keep_possible: Percents) -> None:
@@ -126,6 +135,7 @@ class EntropyDiversity(LDiversity):
     """exp(adjusted entropy) is at least l."""
 
     kind = "entropy"
+    words = ("exp(entropy) {figure}, asked for at least {bound}",)
 
     def __init__(self, column: str, l: Fraction, dont_care: Codes, keep_possible: Percents) -> None:
         self.l, self.dont_care = l, dont_care
@@ -170,6 +180,7 @@ class RecursiveDiversity(LDiversity):
 
     kind = "recursive"
     relation = "<"
+    words = ("the most frequent value is {figure} times the tail, asked for less than {bound}",)
 
     strict = True
 

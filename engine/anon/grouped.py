@@ -1,0 +1,345 @@
+"""A table that is already grouped, as an outsider sees it: views of the files or frames under neutral names, and the
+histograms that the criteria judge, counted by SQL. `verify` and `check` read a table through it, and it shares nothing
+with the search that made the table. Groups are the distinct tuples of the quasi-identifier columns as they stand, or
+the `group` of a bucketized table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon.config import Columns
+from anon.criteria import Groups, Ints, Signatures
+from anon.database import quote, translated
+from anon.errors import ConfigError, SourceError
+from anon.source import GroupedTable, Unusable, canonical, describe, individual_sql
+from anon.values import text
+
+BATCH = 65_536  # groups that are judged at a time
+Signature = tuple[str | None, ...]
+
+
+class Reading(NamedTuple):
+    """A kind of histograms: the sensitive column, or several whose tuple is the value; those that count as
+    quasi-identifiers beside it; the attributes of priors. `classes`: only the sizes of the classes of equal published
+    labels, whatever groups they are in."""
+
+    columns: tuple[str, ...]
+    context: tuple[str, ...] = ()
+    attributes: tuple[tuple[str, ...], ...] = ()
+    classes: bool = False
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..., and `who` where
+    individuals have several values. Of a bucketized table the view has a row for every individual with the number of
+    the group, g; a second one, COUNTS, tells how often (c) a value s0 occurs in a group."""
+
+    con: duckdb.DuckDBPyConnection
+    quasi_identifiers: list[str]
+    sensitive: list[str]
+    keep: list[str]
+    multiplicity: str = "single"
+    bucketized: bool = False
+
+    VIEW = "grouped_rows"
+    COUNTS = "grouped_counts"
+
+    @classmethod
+    def opened(cls, con: duckdb.DuckDBPyConnection, table: GroupedTable, columns: Columns) -> Grouped:
+        if table.bucketized:
+            return cls.of_pair(con, table.rows, table.values, columns)
+        return cls.of(con, table.rows, columns)
+
+    @classmethod
+    def of(cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns) -> Grouped:
+        """The columns of a registered table in the roles that the config gives them; kept ones may be missing."""
+        types = describe(con, table)
+        grouped = cls(
+            con,
+            list(columns.quasi_identifiers),
+            list(columns.sensitive),
+            [name for name in columns.keep if name in types],
+            columns.multiplicity,
+        )
+        named = grouped._published()
+        named |= {f"s{i}": _sensitive(con, table, name, types) for i, name in enumerate(columns.sensitive)}
+        if columns.multiplicity != "single":
+            named["who"] = str(individual_sql(columns, types))
+        _view(con, cls.VIEW, named, table)
+        return grouped
+
+    @classmethod
+    def of_pair(cls, con: duckdb.DuckDBPyConnection, qi: str, sensitive: str, columns: Columns) -> Grouped:
+        """The two registered tables of a bucketized one, which must tell of the same groups."""
+        types, held = describe(con, qi), describe(con, sensitive)
+        keep = [name for name in columns.keep if name in types]
+        names = list(columns.quasi_identifiers), list(columns.sensitive), keep
+        grouped = cls(con, *names, columns.multiplicity, bucketized=True)
+        _view(con, cls.VIEW, grouped._published() | {"g": _whole(con, qi, "qi", "group", types)}, qi)
+        counts = {
+            "g": _whole(con, sensitive, "sensitive", "group", held),
+            "s0": _sensitive(con, sensitive, grouped.sensitive[0], held),
+            "c": _whole(con, sensitive, "sensitive", "count", held),
+        }
+        _view(con, cls.COUNTS, counts, sensitive)
+        _check_agreement(grouped)
+        return grouped
+
+    def _published(self) -> dict[str, str]:
+        named = {f"q{index}": quote(name) for index, name in enumerate(self.quasi_identifiers)}
+        return named | {f"k{index}": quote(name) for index, name in enumerate(self.keep)}
+
+    def rows(self) -> int:
+        return int(self.con.sql(f"SELECT count(*) FROM {self.VIEW}").fetchall()[0][0])
+
+    def alias(self, name: str) -> str:
+        """The neutral name of a quasi-identifier or kept column."""
+        for letter, names in (("q", self.quasi_identifiers), ("k", self.keep)):
+            if name in names:
+                return f"{letter}{names.index(name)}"
+        raise ConfigError.at("privacy", f"a prior over {name!r}", "quasi-identifiers or kept columns of the table")
+
+    @property
+    def labels(self) -> list[str]:
+        return [f"q{index}" for index in range(len(self.quasi_identifiers))]
+
+    @property
+    def key(self) -> list[str]:
+        """The columns that tell groups apart."""
+        return ["g"] if self.bucketized else self.labels
+
+    @property
+    def values_view(self) -> str:
+        """The view that has the sensitive values."""
+        return self.COUNTS if self.bucketized else self.VIEW
+
+    @property
+    def people(self) -> str:
+        """SQL: how many individuals there are among some rows."""
+        return "count(DISTINCT who)" if self.multiplicity != "single" and not self.bucketized else "count(*)"
+
+    @property
+    def times(self) -> str:
+        """SQL: how often a sensitive value occurs in some rows. In a set, that is how many individuals have it."""
+        if self.bucketized:
+            return "CAST(sum(c) AS BIGINT)"
+        return "count(DISTINCT who)" if self.multiplicity == "set" else "count(*)"
+
+    def sizes(self, by: Sequence[str]) -> str:
+        """SQL: the individuals, n, with each combination of some columns."""
+        return f"SELECT {listed(by)}, {self.people} AS n FROM {self.VIEW} GROUP BY {listed(by)}"
+
+    def counts(self, by: Sequence[str], value: str = "s0") -> str:
+        """SQL: how often, n, each sensitive value s occurs with each combination of some columns."""
+        columns = listed(by)
+        return f"SELECT {columns}, {value} AS s, {self.times} AS n FROM {self.values_view} GROUP BY {columns}, s"
+
+
+def _view(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, str], table: str) -> None:
+    selected = ", ".join(f"{sql} AS {alias}" for alias, sql in columns.items())
+    with translated("reading the table"):
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {selected} FROM {table}").fetchall()
+
+
+def _sensitive(con: duckdb.DuckDBPyConnection, table: str, name: str, types: dict[str, str]) -> str:
+    try:
+        return canonical(con, table, name, types[name], "s")[1]
+    except Unusable as error:
+        raise ConfigError([error.problem(f"columns.sensitive.{name}")]) from error
+
+
+def _whole(con: duckdb.DuckDBPyConnection, table: str, called: str, column: str, types: dict[str, str]) -> str:
+    """SQL for a column of a bucketized table's own, which holds whole numbers, above 0 where it counts."""
+    if column not in types:
+        raise SourceError(f"{called}: no column `{column}`, which a bucketized table has")
+    try:
+        kind, sql = canonical(con, table, column, types[column], "q")
+    except Unusable:
+        kind = ""
+    if kind != "integer":
+        raise SourceError(f"{called}: `{column}` is not a column of whole numbers")
+    wrong = f"{sql} IS NULL" + (f" OR {sql} < 1" if column == "count" else "")
+    with translated("reading the table"):
+        count = con.sql(f"SELECT count(*) FROM {table} WHERE {wrong}").fetchall()[0][0]
+    if count:
+        positive = "positive " if column == "count" else ""
+        raise SourceError(f"{called}: {count:,} rows whose `{column}` is not a {positive}whole number")
+    return sql
+
+
+def _check_agreement(grouped: Grouped) -> None:
+    """SourceError if the two tables of a bucketized one cannot be of the same individuals."""
+    held = f"SELECT g, sum(n) AS every, max(n) AS most FROM ({grouped.counts(['g'])}) GROUP BY g"
+    with translated("reading the table"):
+        valueless, nobody, other, excess = grouped.con.sql(
+            "SELECT count_if(every IS NULL), count_if(n IS NULL), count_if(every <> n), count_if(most > n) "
+            f"FROM ({grouped.sizes(['g'])}) FULL JOIN ({held}) USING (g)"
+        ).fetchall()[0]
+    wrong = [
+        (valueless, "groups of qi that are not in sensitive"),
+        (nobody, "groups of sensitive that are not in qi"),
+        (other if grouped.multiplicity == "single" else 0, "groups with another number of values than of individuals"),
+        (excess if grouped.multiplicity == "set" else 0, "groups with a value that occurs more often than individuals"),
+    ]
+    told = [f"{count:,} {words}" for count, words in wrong if count]
+    if told:
+        raise SourceError(f"qi and sensitive do not belong together: {'; '.join(told)}")
+
+
+def listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns)
+
+
+def _in_order(columns: Sequence[str]) -> str:
+    return ", ".join(f"{column} NULLS FIRST" for column in columns)
+
+
+def same_in(columns: Sequence[str], one: str, other: str) -> str:
+    """SQL: two tables agree on some columns; nulls are equal."""
+    return " AND ".join(f"{one}.{column} IS NOT DISTINCT FROM {other}.{column}" for column in columns)
+
+
+def _value(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
+    """SQL: the value of a sensitive column, or the tuple of several; and the table that numbers them."""
+    places = [grouped.sensitive.index(name) for name in columns]
+    parts = ", ".join(f"s{place} := s{place}" for place in places)
+    return f"s{places[0]}" if len(places) == 1 else f"struct_pack({parts})", "values_" + "_".join(map(str, places))
+
+
+def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
+    """Numbers the values of a sensitive column, or the tuples of several; the values and how often each occurs."""
+    value, table = _value(grouped, columns)
+    grouped.con.execute(
+        f"CREATE OR REPLACE TEMP TABLE {table} AS "
+        f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
+        f"FROM (SELECT {value} AS v, {grouped.times} AS n FROM {grouped.values_view} GROUP BY v)"
+    ).fetchall()
+    rows = grouped.con.sql(f"SELECT v, n FROM {table} ORDER BY code").to_arrow_table()
+    return rows["v"].to_pylist(), rows["n"].to_pylist()
+
+
+def code_tuples(grouped: Grouped, objects: dict[str, list[Any]], columns: tuple[str, ...]) -> Ints:
+    """Numbers the tuples of some sensitive columns; each as the codes of its values."""
+    codes = [{value: code for code, value in enumerate(objects[name])} for name in columns]
+    tuples, _ = code_values(grouped, columns)
+    return np.array([[code[v] for code, v in zip(codes, parts.values())] for parts in tuples], np.int64)
+
+
+def histograms(grouped: Grouped, reading: Reading) -> Iterator[Groups]:
+    """The groups in canonical order as histograms of a sensitive value; without one, of their size alone. With a
+    context every group is taken apart by the values of those columns; with attributes each also has, per prior, the
+    histogram of their values."""
+    signatures = [_signatures(grouped, names) for names in reading.attributes]
+    query = _histogram_query(grouped, reading) if reading.columns else _size_query(grouped, reading.classes)
+    first = 0
+    for batch in grouped.con.sql(query).to_arrow_reader(BATCH):
+        if batch.num_rows:
+            groups = _as_groups(batch, first)
+            own = tuple(_slice(lists, first, first + len(groups)) for lists in signatures)
+            yield replace(groups, signatures=own)
+            first += batch.num_rows
+
+
+def _size_query(grouped: Grouped, classes: bool) -> str:
+    """SQL: a row per class of equal labels. A class of a bucketized table is told by the first group it is in."""
+    row, labels = ", min(g) AS row" if classes else "", grouped.labels
+    return (
+        f"SELECT [0] AS codes, [{grouped.people}] AS counts{row} FROM {grouped.VIEW} "
+        f"GROUP BY {listed(labels)} ORDER BY {_in_order(labels)}"
+    )
+
+
+def _histogram_query(grouped: Grouped, reading: Reading) -> str:
+    """SQL: a row per group, or per part of one, with its codes and counts; also `n`, its individuals, where that is not
+    the sum of the counts, and `row`, the number of the group, where that is not its place in the order."""
+    parts = [*grouped.key, *(f"s{grouped.sensitive.index(name)}" for name in reading.context)]
+    value, table = _value(grouped, reading.columns)
+    coded = (
+        f"SELECT c.*, v.code FROM ({grouped.counts(parts, value)}) AS c "
+        f"JOIN {table} AS v ON c.s IS NOT DISTINCT FROM v.v"
+    )
+    row = ", g AS row" if grouped.bucketized else ""
+    if reading.context:
+        row = f", dense_rank() OVER (ORDER BY {_in_order(grouped.key)}) - 1 AS row"
+    lists = f"list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts{row}"
+    if grouped.multiplicity == "single":
+        return f"SELECT {lists} FROM ({coded}) GROUP BY {listed(parts)} ORDER BY {_in_order(parts)}"
+    order = _in_order([f"h.{column}" for column in parts])
+    return (
+        f"SELECT h.* EXCLUDE ({listed(parts)}), z.n "
+        f"FROM (SELECT {listed(parts)}, {lists} FROM ({coded}) GROUP BY {listed(parts)}) AS h "
+        f"JOIN ({grouped.sizes(parts)}) AS z ON {same_in(parts, 'h', 'z')} ORDER BY {order}"
+    )
+
+
+def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
+    columns = dict(zip(batch.schema.names, batch.columns))
+    codes, counts = columns["codes"], columns["counts"]
+    start = np.asarray(counts.offsets).astype(np.int64)
+    count = np.ascontiguousarray(counts.values.to_numpy(), np.int64)[start[0] : start[-1]]
+    value = np.ascontiguousarray(codes.values.to_numpy(), np.int64)[start[0] : start[-1]]
+    start -= start[0]
+    n = columns["n"].to_numpy() if "n" in columns else np.add.reduceat(count, start[:-1])
+    return Groups(n, start, value, count, first, columns["row"].to_numpy() if "row" in columns else None)
+
+
+def cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints | None]:
+    """Numbers the signatures over some columns in a table, and counts people by signature and sensitive value; a
+    bucketized table does not tell the latter."""
+    name, aliases = _signature_table(attributes), listed([grouped.alias(a) for a in attributes])
+    columns = [f"a{i}" for i in range(len(attributes))]
+    grouped.con.execute(
+        f"CREATE OR REPLACE TEMP TABLE {name} AS "
+        f"SELECT *, row_number() OVER (ORDER BY {_in_order(columns)}) - 1 AS code "
+        f"FROM (SELECT DISTINCT {aliases} FROM {grouped.VIEW}) AS t({listed(columns)})"
+    ).fetchall()
+    rows = grouped.con.sql(f"SELECT {listed(columns)} FROM {name} ORDER BY code").fetchall()
+    signatures = [tuple(None if part is None else text(part) for part in row) for row in rows]
+    return signatures, None if grouped.bucketized else _people_by_signature(grouped, attributes, column, len(rows))
+
+
+def _people_by_signature(grouped: Grouped, attributes: tuple[str, ...], column: str, signatures: int) -> Ints:
+    value, table = _value(grouped, (column,))
+    counted = grouped.con.sql(
+        f"SELECT a.code, v.code, count(*) FROM {grouped.VIEW} JOIN {_signature_table(attributes)} AS a "
+        f"ON {_matches(grouped, attributes)} JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"
+    ).fetchall()
+    counts = np.zeros((signatures, grouped.con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]), np.int64)
+    for signature, code, people in counted:
+        counts[signature, code] = people
+    return counts
+
+
+def _signature_table(attributes: tuple[str, ...]) -> str:
+    return "signatures_" + hashlib.sha256("\0".join(attributes).encode()).hexdigest()[:16]
+
+
+def _matches(grouped: Grouped, attributes: tuple[str, ...]) -> str:
+    return " AND ".join(f"{grouped.alias(name)} IS NOT DISTINCT FROM a.a{i}" for i, name in enumerate(attributes))
+
+
+def _signatures(grouped: Grouped, attributes: tuple[str, ...]) -> pa.Table:
+    """Per group, in canonical order, the codes of the signatures in it and their people."""
+    key, name = listed(grouped.key), _signature_table(attributes)
+    counted = (
+        f"SELECT {key}, a.code, count(*) AS n FROM {grouped.VIEW} JOIN {name} AS a "
+        f"ON {_matches(grouped, attributes)} GROUP BY {key}, a.code"
+    )
+    return grouped.con.sql(
+        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts FROM ({counted}) "
+        f"GROUP BY {key} ORDER BY {_in_order(grouped.key)}"
+    ).to_arrow_table()
+
+
+def _slice(lists: pa.Table, first: int, last: int) -> Signatures:
+    some = lists.slice(first, last - first).combine_chunks()
+    groups = _as_groups(some.to_batches()[0], 0)
+    return Signatures(groups.start, groups.value, groups.count)

@@ -1,0 +1,101 @@
+"""Variables in a config: their values are put in, and are told nowhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anon.config import load, redact
+from anon.errors import ConfigError
+from tests.helpers_config import POINT, SMALL, changed, criterion, file, problems
+
+SECRET = "s3cr\"et\\pass'word"
+
+
+def with_secret() -> dict[str, Any]:
+    return changed("source", {"postgres": {"dsn": "postgresql://u:${PW}@${HOST}/db", "query": "select $${x}"}})
+
+
+def test_variables_are_put_in_and_kept_as_secrets() -> None:
+    config = load(with_secret(), {"PW": SECRET, "HOST": "db.example", "OTHER": "x"}, available_only=False)
+    assert config.source.postgres.dsn == f"postgresql://u:{SECRET}@db.example/db"
+    assert config.source.postgres.query == "select ${x}"
+    assert config.secrets == (("PW", SECRET), ("HOST", "db.example"))
+
+
+def test_variables_come_from_the_environment_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANON_TEST_COLUMN", "hours")
+    data = changed("columns.keep", ["${ANON_TEST_COLUMN}", "$${x}"])
+    assert load(data).columns.keep == ["hours", "${x}"]
+    assert [problem.path for problem in problems(data)] == ["columns.keep[0]"]
+
+
+def test_a_secret_is_in_no_representation_of_the_config() -> None:
+    config = load(with_secret(), {"PW": "s3cret", "HOST": "db.example"}, available_only=False)
+    shown = [repr(config), str(config), repr(config.source), config.text, json.dumps(config.original), config.digest]
+    assert [text for text in shown if "s3cret" in text] == []
+    assert "secrets" not in config.model_dump()
+    assert "${PW}" in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("release.form", "${PW}"),
+        ("release.path", ["${PW}"]),
+        ("limits", {"memory": "${PW}"}),
+        ("columns.keep", ["a", "${PW}", "${PW}"]),
+        ("columns.sensitive", ["${PW}", "${PW}"]),
+        ("columns.sensitive", ["${PW}", "age", "illness"]),
+        ("columns.quasi_identifiers.age", {"calendar": ["${PW}"]}),
+        ("privacy", criterion("skyline", points=[POINT], sensitive="${PW}")),
+        ("privacy", criterion("skyline", points=[POINT], values={"HIV": "${PW}"})),
+        ("method", {"kind": "${PW}"}),
+        ("method", {"prefer": "${PW}"}),
+        ("method", {"prefer": {"information_gain": "${PW}x"}}),
+        ("backend", {"kind": "spark", "conf": "${PW}"}),
+    ],
+)
+@pytest.mark.parametrize(
+    "secret", ["s3cret-and-long-enough-to-be-cut-somewhere-in-the-middle", SECRET, "widestt", "agee"]
+)
+def test_an_error_shows_the_name_of_a_variable_and_never_its_value(place: str, value: Any, secret: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(changed(place, value), {"PW": secret})
+    shown = str(caught.value) + repr(caught.value)
+    assert secret not in shown
+    assert secret[:20] not in shown
+    assert caught.value.__context__ is None
+
+
+def test_a_near_miss_hint_does_not_give_a_secret_column_away() -> None:
+    data = changed("columns.sensitive", ["${COLUMN}"])
+    data["privacy"] = criterion("skyline", points=[POINT], sensitive="diagnosys")
+    with pytest.raises(ConfigError) as caught:
+        load(data, {"COLUMN": "diagnosis"})
+    assert caught.value.problems[0].hint == "did you mean `${COLUMN}`?"
+
+
+def test_redaction_takes_the_longest_value_first_and_skips_empty_ones() -> None:
+    secrets = (("SHORT", "ab"), ("LONG", "abc"), ("EMPTY", ""))
+    assert redact("abcab x", secrets) == "${LONG}${SHORT} x"
+    assert redact("nothing", (("EMPTY", ""),)) == "nothing"
+    assert redact("HORT", (("A", "HORT"), ("B", "A"))) == "${A}"
+
+
+def test_text_and_digest_are_those_before_variables(tmp_path: Path) -> None:
+    text = json.dumps(SMALL).replace('"out"', '"${OUT}"') + "\n"
+    one, two = (load(file(tmp_path, text), {"OUT": out}) for out in ("a", "b"))
+    assert one.text == text
+    assert one.digest == two.digest == hashlib.sha256(text.encode()).hexdigest()
+    assert (one.release.path, one.original["release"]) == (tmp_path / "a", {"path": "${OUT}"})
+
+
+def test_the_text_of_a_mapping_is_its_json_in_its_own_order() -> None:
+    config = load(SMALL, {})
+    assert config.text == json.dumps(SMALL)
+    assert config.original == SMALL

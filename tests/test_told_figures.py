@@ -1,0 +1,81 @@
+"""What users are told of a criterion that fails or holds: both figures of (k, e)-anonymity, refusals in one form of
+words, and the risk of the whole table where a search found nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from anon.errors import UnsafeError
+from tests.conftest import House
+
+
+def people(values: list[Any]) -> pa.Table:
+    count = len(values)
+    return pa.table({"age": [30] * count, "zip": ["02139"] * count, "disease": values})
+
+
+def test_k_e_tells_both_figures_and_both_bounds(house: House) -> None:
+    house.write(people([1, 1, 4]))
+    wanted = {"privacy": [{"k_e": {"k": 3, "e": 2500}}]}
+    on = str(house.folder / "table.parquet")
+    (told,) = house.cli("check", "--on", on, "--json", **wanted).json["criteria"]
+    assert told["figure"] == {"distinct": 2, "range": 3}
+    assert told["bound"] == {"distinct": 3, "range": 2500}
+    shown = house.cli("check", "--on", on, **wanted).stdout
+    assert "2 and 3" in shown and ">= 3 and 2,500" in shown
+
+
+@pytest.mark.parametrize(
+    ("criterion", "values", "said"),
+    [
+        ({"k_anonymity": {"k": 9}}, "aab", "k_anonymity: 3 individuals, asked for at least 9; would hold: k = 3"),
+        ({"alpha_k": {"alpha": 0.5, "k": 1}}, "aab", "a value with the share 0.666667, asked for at most 0.5"),
+        ({"l_diversity": {"kind": "distinct", "l": 3}}, "aab", "2 different values, asked for at least 3"),
+        (
+            {"l_diversity": {"kind": "frequency", "l": 2}},
+            "aab",
+            "a value with the share 0.666667, asked for at most 0.5",
+        ),
+        ({"l_diversity": {"kind": "entropy", "l": 2}}, "aab", "exp(entropy) 1.88988, asked for at least 2"),
+        (
+            {"l_diversity": {"kind": "recursive", "c": 2, "l": 2}},
+            "aab",
+            "the most frequent value is 2 times the tail, asked for less than 2",
+        ),
+        (
+            {"l_diversity": {"kind": "distinct", "l": 1, "keep_possible": {"values": ["b"], "percent": 50}}},
+            "aab",
+            "33.3333% of b, asked for at least 50%",
+        ),
+        ({"variance": {"minimum": 5}}, [1, 1, 4], "variance (disease): variance 2, asked for at least 5"),
+        ({"k_e": {"k": 1, "e": 5}}, [1, 1, 4], "a range of 3, asked for at least 5; would hold: e = 3"),
+        ({"ck_safety": {"c": 0.5, "k": 0}}, "aab", "maximum disclosure 0.666667, asked for less than 0.5"),
+    ],
+)
+def test_refusals_say_what_was_found_and_what_was_asked_for(
+    house: House, criterion: Any, values: Any, said: str
+) -> None:
+    with pytest.raises(UnsafeError) as error:
+        house.run(people(list(values)), privacy=[criterion])
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [
+        (
+            {"dissimilarity": {"epsilon": 0, "delta": 0.75, "k": 2, "distance": {"kind": "equal"}}},
+            "dissimilarity (disease): risk 0.5, asked for at most 0.25; would hold: delta = 0.5",
+        ),
+        ({"epsilon_m": {"epsilon": 0, "m": 2}}, "epsilon_m (disease): the share 0.666667 within epsilon of a value"),
+    ],
+)
+def test_where_nothing_was_found_the_figure_of_the_whole_table_is_told(house: House, criterion: Any, said: str) -> None:
+    with pytest.raises(UnsafeError) as error:
+        house.run(people([1, 1, 4]), privacy=[criterion])
+    first, second = str(error.value).split("\n")
+    assert first.startswith("no safe release was found: 1 groups")
+    assert second.startswith(f"  the whole table as one group: {said}")

@@ -1,0 +1,36 @@
+"""Mistakes on the command line: exit 2 with the usage on stderr, and with --json one object on stdout as for every
+other failure."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from anon.cli import app
+
+MISTAKES = {
+    "no config": (["run"], "CONFIG"),
+    "no such command": (["nosuch"], "nosuch"),
+    "no such option": (["run", "config.yaml", "--nosuch"], "--nosuch"),
+    "no such option of all": (["--nosuch"], "--nosuch"),
+    "a missing option": (["check", "config.yaml"], "--on"),
+    "a value out of range": (["run", "config.yaml", "--threads", "0"], "--threads"),
+    "of a command within a command": (["hierarchy", "build", "intervals"], "--from"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_usage_is_one_json_object_with_json(name: str) -> None:
+    arguments, word = MISTAKES[name]
+    plain, told = CliRunner().invoke(app, arguments), CliRunner().invoke(app, [*arguments, "--json"])
+    assert (plain.exit_code, plain.stdout) == (2, "") and word in plain.stderr
+    error = json.loads(told.stdout)
+    assert told.exit_code == error["exit_code"] == 2
+    assert word in error["error"] and word in error["problems"][0]["expected"]
+
+
+def test_help_is_no_mistake() -> None:
+    told = CliRunner().invoke(app, ["run", "--help"])
+    assert told.exit_code == 0 and "--json" in told.stdout
