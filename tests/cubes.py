@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from anon.cube import Cube, Domain, Records
+from anon.cube import Cube, Domain
 from anon.hierarchy import Tree
+from anon.records import InMemory
 from tests.oracles import partition as oracle
 
 
@@ -32,7 +33,12 @@ class Table:
         people = [counts[row] for row in listed] if counts is not None else [1] * len(listed)
         domains = [domain(f"q{index}", column) for index, column in enumerate(self.columns)]
         values = Domain("s", "text", pa.array(self.values), True, False)
-        return Cube(domains, [values], Records(np.array(listed, np.uint16), np.array(people, np.uint32)))
+        rows = np.array(listed, np.uint16).reshape(len(listed), -1)
+        if collapsed:
+            halves = np.array([(n & 0xFFFF, n >> 16) for n in people], np.uint16).reshape(-1, 2)
+            rows = np.hstack([rows, halves])
+        total = np.bincount([code_of[value] for _, value in self.rows], minlength=len(self.values))
+        return Cube(domains, [values], [total], InMemory(np.ascontiguousarray(rows)), collapsed)
 
 
 def domain(name: str, column: oracle.Column) -> Domain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon.criteria import Criterion, KAnonymity, Point, Skyline
+from anon.search import candidates, decide, top
 from anon.search import partition as engine
 from tests.cubes import Table
 from tests.oracles import partition as oracle
@@ -76,27 +78,51 @@ def leaves(table: Table, recoding: Any) -> list[oracle.Leaf]:
     return sorted(found, key=lambda leaf: [cell or (-1, -1) for cell in leaf[0]])
 
 
-def expected(table: Table, k: int, wanted: dict[str, list[Any]], prefer: str) -> list[oracle.Leaf] | None:
+def check_counts(table: Table, found: Any) -> None:
+    """What the search hands over for the release: everybody once, in the right group; and who was unique before."""
+    group = found.recoding.assign(np.array([codes for codes, _ in table.rows], np.uint16))
+    wished = Counter((int(g), table.values.index(value)) for g, (_, value) in zip(group, table.rows))
+    counted: Counter[tuple[int, int]] = Counter()
+    for batch in found.counts.batches():
+        for g, value, people in zip(*(column.to_pylist() for column in batch.columns)):
+            counted[g, value] += people
+    assert counted == wished
+    assert found.unique == sum(n == 1 for n in Counter(codes for codes, _ in table.rows).values())
+
+
+def expected(
+    table: Table, k: int, wanted: dict[str, list[Any]], prefer: str, block: int = 10**9
+) -> list[oracle.Leaf] | None:
     def safe(groups: list[list[Any]]) -> bool:
         return skyline.safe_k(groups, k) and skyline.safe(groups, wanted)
 
-    return oracle.partition(table.rows, table.columns, safe, prefer)  # type: ignore[arg-type]
+    return oracle.partition(table.rows, table.columns, safe, prefer, block)  # type: ignore[arg-type]
+
+
+def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 10**9, spill: Any = None) -> engine.Means:
+    """With blocks of so many individuals."""
+    return engine.Means(memory, threads, spill, block * (2 * len(table.columns) + 6))
 
 
 @settings(max_examples=400, deadline=None)
-@given(tables(), st.integers(1, 3), skylines, st.sampled_from(["widest", "balanced"]), st.booleans())
+@given(
+    tables(), st.integers(1, 3), skylines, st.sampled_from(["widest", "balanced"]), st.booleans(),
+    st.sampled_from([10**6, 12, 6, 3, 1]), st.integers(1, 2),
+)  # fmt: skip
 def test_the_search_cuts_as_its_naive_definition_does(
-    table: Table, k: int, wanted: dict[str, list[Any]], prefer: str, collapsed: bool
+    table: Table, k: int, wanted: dict[str, list[Any]], prefer: str, collapsed: bool, block: int, threads: int
 ) -> None:
-    wished = expected(table, k, wanted, prefer)
+    wished = expected(table, k, wanted, prefer, block)
     if wished is None:
         return
-    found = engine.Partition(table.cube(collapsed), criteria(table, k, wanted), prefer, threads=2).run()
+    rules = criteria(table, k, wanted)
+    found = engine.Partition(table.cube(collapsed), rules, prefer, means(table, block, threads)).run()
+    check_counts(table, found)
     uncut_whole = [
         (tuple(None if cell == c.whole() else cell for cell, c in zip(cells, table.columns)), members)
         for cells, members in wished
     ]
-    assert leaves(table, found) == sorted(uncut_whole, key=lambda leaf: [cell or (-1, -1) for cell in leaf[0]])
+    assert leaves(table, found.recoding) == sorted(uncut_whole, key=lambda leaf: [cell or (-1, -1) for cell in leaf[0]])
 
 
 @settings(max_examples=100, deadline=None)
@@ -104,10 +130,14 @@ def test_the_search_cuts_as_its_naive_definition_does(
 def test_batches_threads_and_collapsing_change_nothing(table: Table, k: int, wanted: dict[str, list[Any]]) -> None:
     if expected(table, k, wanted, "widest") is None:
         return
-    first = engine.Partition(table.cube(), criteria(table, k, wanted), threads=1).run()
-    small = engine.Partition(table.cube(collapsed=True), criteria(table, k, wanted), threads=3)
-    small.batch = 1
-    second = small.run()
+    first = engine.Partition(table.cube(), criteria(table, k, wanted)).run().recoding
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decide, "CELLS", 1)
+        patch.setattr(candidates, "DENSE", 0)
+        patch.setattr(top, "COUNTERS", 1)
+        patch.setattr(top, "CHUNK", 3)
+        small = engine.Partition(table.cube(collapsed=True), criteria(table, k, wanted), means=means(table, threads=3))
+        second = small.run().recoding
     for name in ("column", "cut_start", "cut", "child", "low", "high", "people"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
 
@@ -127,13 +157,13 @@ def test_a_family_in_another_group_than_its_target_counts(c: str, groups: int) -
     assert skyline.breach([[v for codes, v in table.rows if codes == (i,)] for i in (0, 1)], "s", 1, 1, 2) == Fraction(
         12, 19
     )
-    assert engine.Partition(table.cube(), [Skyline("s", own)]).run().groups == groups
+    assert engine.Partition(table.cube(), [Skyline("s", own)]).run().recoding.groups == groups
 
 
 def test_a_threshold_exactly_at_the_breach_refuses_the_split() -> None:
     table = cross_group_table()
     own = [[Point(1, 1, 2, Fraction(12, 19))] if value == "s" else [] for value in table.values]
-    assert engine.Partition(table.cube(), [Skyline("s", own)]).run().groups == 1
+    assert engine.Partition(table.cube(), [Skyline("s", own)]).run().recoding.groups == 1
 
 
 def rivals(family_first: bool) -> Table:
@@ -154,22 +184,27 @@ def test_of_two_splits_that_exclude_each_other_the_first_node_in_order_gets_its_
     table = rivals(family_first)
     wanted = {value: [] for value in table.values}
     wanted |= {"s": [(1, 1, 2, Fraction(63, 100))], "h": [(0, 0, 0, Fraction(9, 10))]}
-    found = leaves(table, engine.Partition(table.cube(), criteria(table, 1, wanted), threads=2).run())
+    found = leaves(table, engine.Partition(table.cube(), criteria(table, 1, wanted)).run().recoding)
     assert found == expected(table, 1, wanted, "widest")
     sizes = sorted(len(members) for _, members in found)
     assert sizes == ([5, 80, 130] if family_first else [30, 85, 100])
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 7), st.sampled_from("sssaab")), min_size=12, max_size=40), st.integers(8, 19))
-def test_decisions_follow_strict_node_order_where_groups_depend_on_each_other(rows: list[Any], c: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.sampled_from("sssaab")), min_size=12, max_size=40), st.integers(8, 19),
+    st.sampled_from([10**6, 20, 10, 5]), st.integers(1, 2),
+)  # fmt: skip
+def test_decisions_follow_strict_node_order_where_groups_depend_on_each_other(
+    rows: list[Any], c: int, block: int, threads: int
+) -> None:
     table = Table([oracle.Free([float(i) for i in range(8)])], [((code,), value) for code, value in rows])
     wanted = {"s": [(0, 1, 2, Fraction(c, 20))], "a": [(1, 0, 1, Fraction(c, 20))]}
-    wished = expected(table, 1, wanted, "widest")
+    wished = expected(table, 1, wanted, "widest", block)
     if wished is None:
         return
     bound = {value: wanted.get(value, []) for value in table.values}
-    found = engine.Partition(table.cube(), criteria(table, 1, bound)).run()
+    found = engine.Partition(table.cube(), criteria(table, 1, bound), means=means(table, block, threads)).run().recoding
     assert [members for _, members in leaves(table, found)] == [members for _, members in wished]
 
 
@@ -178,7 +213,7 @@ def test_information_gain_prefers_the_column_that_tells_the_target() -> None:
     table = Table([oracle.Free([0.0, 1.0, 2.0, 30.0]), oracle.Free([0.0, 1.0, 2.0, 3.0])], rows)
     cube = table.cube()
     cube.target = 0
-    found = engine.Partition(cube, [KAnonymity(8)], "information_gain").run()
+    found = engine.Partition(cube, [KAnonymity(8)], "information_gain").run().recoding
     assert found.groups == 2
     assert found.column[0] == 1
-    assert engine.Partition(table.cube(), [KAnonymity(8)]).run().column[0] == 0
+    assert engine.Partition(table.cube(), [KAnonymity(8)]).run().recoding.column[0] == 0

@@ -23,6 +23,7 @@ from anon import cube, pipeline, release
 from anon.errors import SourceError
 from anon.recoding import ColumnLabels
 from anon.source import Source
+from anon.source import rows as source_rows
 from tests import helpers_release as helpers
 from tests.helpers_release import KEEP, QUASI_IDENTIFIERS, SENSITIVE, as_table, config, random_rows, released, run
 
@@ -142,9 +143,8 @@ def test_bytes_do_not_depend_on_order_layout_batches_or_threads(tmp_path: Path, 
     for part in range(parts):
         piece = shuffled.slice(part * 60 // parts, (part + 1) * 60 // parts - part * 60 // parts)
         pq.write_table(piece, folder / f"{parts}-{part}.parquet", row_group_size=data.draw(st.integers(1, 30)))
-    size, original = data.draw(st.integers(1, 70)), Source.batches
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Source, "batches", lambda self, columns: original(self, columns, size))
+        patch.setattr(source_rows, "BATCH", data.draw(st.integers(1, 70)))
         threads = data.draw(st.integers(1, 3))
         given_config = config(tmp_path, source={"path": f"{folder}/{parts}-*.parquet"}, limits__threads=threads)
         pipeline.run(given_config, None, pipeline.Options(overwrite=True))
@@ -349,22 +349,25 @@ def test_datapackage_names_the_levels_in_use(tmp_path: Path) -> None:
 def test_a_failure_of_the_second_pass_is_told_as_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
 ) -> None:
-    def encoded(*arguments: Any) -> Any:
-        raise failure
-        yield
+    class Failing(cube.Encoder):
+        def codes(self, batch: pa.RecordBatch) -> Any:
+            raise failure
 
-    monkeypatch.setattr(release, "encoded", encoded)
+    monkeypatch.setattr(release, "Encoder", Failing)
     with pytest.raises(type(failure)) as caught:
         run(tmp_path, random_rows(1, 30))
     assert caught.value is failure
 
 
 def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fewer(*arguments: Any) -> Any:
-        for batch, codes in cube.encoded(*arguments):
-            yield batch.slice(1), codes[1:]
+    batches, passes = Source.batches, []
 
-    monkeypatch.setattr(release, "encoded", fewer)
+    def fewer(self: Source, columns: list[Any], counted: bool = False) -> Any:
+        passes.append(columns)
+        for batch in batches(self, columns, counted):
+            yield batch.slice(1 if len(passes) == 2 else 0)
+
+    monkeypatch.setattr(Source, "batches", fewer)
     with pytest.raises(SourceError, match="changed between two passes"):
         run(tmp_path, random_rows(1, 30))
     assert not (tmp_path / "out").exists()
@@ -372,6 +375,6 @@ def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monk
 
 def test_labels_of_a_row_group_are_a_dictionary_of_its_own() -> None:
     labels = ColumnLabels([None, "1-2", "3-4", ">=5"], np.array([3, 0, 1, 2]))
-    array = release._label_array(labels, np.array([0, 0, 1, 3], np.uint32))
+    array = release._label_array(labels, np.array([0, 1, 3], np.uint32), np.array([2, 1, 1]))
     assert array.dictionary.to_pylist() == ["3-4", ">=5"]
     assert array.to_pylist() == [">=5", ">=5", None, "3-4"]

@@ -6,7 +6,8 @@ directions."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,10 +22,12 @@ from anon.config import Builder
 from anon.criteria import Criterion, Groups, Ints
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
-from anon.source import Column, Source, count_distinct, why_text
+from anon.records import Records, in_memory
+from anon.source import Column, Source, why_text
 from anon.values import span, text
 
 CODES = 65_536  # a code is an unsigned 16-bit integer
+LOOKUP = 2**22  # whole numbers within a range of this size are encoded through a table
 TEXT_VALUES = 64  # text without a hierarchy is listed in labels, so it may not have more values than this
 WHOLE = ("integer", "date")  # kinds whose cells have a last value
 CUTTABLE = ("integer", "number", "date", "timestamp")  # kinds that may be binned when they have too many values
@@ -69,19 +72,52 @@ class Domain:
 
     def encode(self, values: pa.Array) -> NDArray[np.uint16]:
         """Codes of values. A value outside the domain means that the source changed under way."""
+        if self._lookup is not None:
+            return self._looked_up(values, *self._lookup)
         if self.single:
             entries = values.dictionary_encode()
             known = pc.index_in(entries.dictionary, value_set=self.values)
             table = np.append(np.asarray(known.fill_null(-1)).astype(np.int64) + self.null, 0)
             if (table[:-1] < self.null).any():
-                raise SourceError(f"column {self.column!r}: new values appeared while the source was being read")
+                raise self._changed()
             index = entries.indices.fill_null(len(table) - 1)
             return table[np.asarray(index)].astype(np.uint16)
         filled = _as_numbers(values.fill_null(self.values[0]))
         codes = np.searchsorted(_as_numbers(self.values), filled, side="right") - 1 + self.null
+        return self._with_nulls(codes.astype(np.uint16), values)
+
+    def _changed(self) -> SourceError:
+        return SourceError(f"column {self.column!r}: new values appeared while the source was being read")
+
+    def _with_nulls(self, codes: NDArray[np.uint16], values: pa.Array) -> NDArray[np.uint16]:
         if values.null_count:
             codes[np.asarray(values.is_null())] = 0
-        return codes.astype(np.uint16)
+        return codes
+
+    @cached_property
+    def _lookup(self) -> tuple[int, NDArray[np.int32]] | None:
+        """For whole numbers that lie close together: the lowest, and the code of each from there on, -1 for none."""
+        if self.kind not in ("integer", "date") or not len(self.values):
+            return None
+        numbers = _as_numbers(self.values).astype(np.int64)
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low >= LOOKUP:
+            return None
+        codes = np.full(high - low + 1, -1, np.int32)
+        codes[numbers - low] = np.arange(len(numbers)) + self.null
+        return low, codes if self.single else np.maximum.accumulate(codes)
+
+    def _looked_up(self, values: pa.Array, low: int, table: NDArray[np.int32]) -> NDArray[np.uint16]:
+        numbers = _as_numbers(values.fill_null(self.values[0]) if values.null_count else values)
+        place = numbers.astype(np.int64) - low
+        if len(place) and place.min() < 0:
+            raise self._changed()
+        if self.single and len(place) and place.max() >= len(table):
+            raise self._changed()
+        codes = table.take(place, mode="clip")  # above the lowest value of the last bin is in it
+        if len(codes) and codes.min() < 0:
+            raise self._changed()
+        return self._with_nulls(codes.astype(np.uint16), values)
 
     def label(self, low: int, high: int) -> str | None:
         """The published label of the cell of codes low..high (inclusive)."""
@@ -217,46 +253,58 @@ def _escaped(word: str) -> str:
 def quasi_identifier(source: Source, column: Column, builder: Builder) -> Domain:
     """The domain of a quasi-identifier: its distinct values, or bins of them when there are too many, and its tree."""
     path = f"columns.quasi_identifiers.{column.name}"
-    distinct = source.query(f"SELECT count(DISTINCT {column.alias}) FROM {source.VIEW}")[0][0].as_py()
-    free = builder.kind == "free"
-    if free and column.kind == "text" and distinct > TEXT_VALUES:
-        expected = f"at most {TEXT_VALUES} values, or a hierarchy (suppress, digits, hierarchy)"
-        hint = why_text(source.con, source.VIEW, column.alias)
-        raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected, hint)
-    if distinct >= CODES:
-        if not free or column.kind not in CUTTABLE:
-            raise ConfigError.at(path, f"{distinct:,} distinct values", f"fewer than {CODES:,}, or numbers cut freely")
-        return _binned(source, column)
-    domain = _distinct(source, column)
+    with counted_values(source, [column]) as distinct:
+        free = builder.kind == "free"
+        if free and column.kind == "text" and distinct > TEXT_VALUES:
+            expected = f"at most {TEXT_VALUES} values, or a hierarchy (suppress, digits, hierarchy)"
+            hint = why_text(source.con, source.VIEW, column.alias)
+            raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected, hint)
+        if distinct > CODES:
+            if not free or column.kind not in CUTTABLE:
+                expected = f"at most {CODES:,}, or numbers cut freely"
+                raise ConfigError.at(path, f"{distinct:,} distinct values", expected)
+            return _binned(source, column)
+        domain = _distinct(source, column)[0]
     return domain if free else _with_tree(source, column, domain, builder)
 
 
-def sensitive(source: Source, column: Column) -> Domain:
-    """The domain of a sensitive column."""
-    distinct = count_distinct(source.con, source.VIEW, column.alias)
-    if distinct >= CODES:
-        raise ConfigError.at(
-            f"columns.sensitive.{column.name}", f"{distinct:,} values", f"fewer than {CODES:,}: round it"
-        )
-    return _distinct(source, column)
+def sensitive(source: Source, column: Column) -> tuple[Domain, Ints]:
+    """The domain of a sensitive column, and how many rows have each of its values."""
+    with counted_values(source, [column]) as distinct:
+        if distinct > CODES:
+            raise ConfigError.at(
+                f"columns.sensitive.{column.name}", f"{distinct:,} values", f"at most {CODES:,}: round it"
+            )
+        return _distinct(source, column)
 
 
-def _distinct(source: Source, column: Column) -> Domain:
-    values = source.query(f"SELECT DISTINCT {column.alias} AS v FROM {source.VIEW} ORDER BY v NULLS FIRST")["v"]
-    values = values.combine_chunks()
+@contextmanager
+def counted_values(source: Source, columns: list[Column]) -> Iterator[int]:
+    """A table `counted` of the values of some columns, null included, and the rows n with each; how many there are."""
+    listed = ", ".join(column.alias for column in columns)
+    source.run(f"CREATE TEMP TABLE counted AS SELECT {listed}, count(*) AS n FROM {source.VIEW} GROUP BY {listed}")
+    try:
+        yield int(source.query("SELECT count(*) FROM counted")[0][0].as_py())
+    finally:
+        source.run("DROP TABLE counted")
+
+
+def _distinct(source: Source, column: Column) -> tuple[Domain, Ints]:
+    table = source.query(f"SELECT {column.alias} AS v, n FROM counted ORDER BY v NULLS FIRST").combine_chunks()
+    values = table["v"].combine_chunks() if table.num_rows else pa.array([], table["v"].type)
     if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    return Domain(column.name, column.kind, values.drop_null(), True, values.null_count > 0)
+        values = pa.concat_arrays(values.chunks)
+    domain = Domain(column.name, column.kind, values.drop_null(), True, values.null_count > 0)
+    return domain, table["n"].to_numpy().astype(np.int64)
 
 
 def _binned(source: Source, column: Column) -> Domain:
     """Exact weighted quantiles: each bin begins where another share of the rows is complete."""
-    name, view = column.alias, source.VIEW
-    has_null = bool(source.query(f"SELECT count_if({name} IS NULL) FROM {view}")[0][0].as_py())
+    name = column.alias
+    has_null = bool(source.query(f"SELECT count(*) FROM counted WHERE {name} IS NULL")[0][0].as_py())
     table = source.query(
-        f"WITH counted AS (SELECT {name} AS v, count(*) AS n FROM {view} WHERE {name} IS NOT NULL GROUP BY {name}), "
-        f"binned AS (SELECT v, (sum(n) OVER (ORDER BY v) - n) * {CODES - 1} // sum(n) OVER () AS bin FROM counted) "
-        f"SELECT min(v) AS v FROM binned GROUP BY bin ORDER BY v"
+        f"WITH binned AS (SELECT {name} AS v, (sum(n) OVER (ORDER BY {name}) - n) * {CODES - 1} // sum(n) OVER () "
+        f"AS bin FROM counted WHERE {name} IS NOT NULL) SELECT min(v) AS v FROM binned GROUP BY bin ORDER BY v"
     )
     values = pa.concat_arrays(table["v"].chunks)
     return Domain(column.name, column.kind, values, False, has_null)
@@ -279,17 +327,6 @@ def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder)
     return Domain(column.name, column.kind, domain.values.take(pa.array(order)), True, domain.null, tree)
 
 
-@dataclass
-class Records:
-    """Rows as codes: the quasi-identifiers, then the sensitive columns; `people` counts equal rows."""
-
-    codes: NDArray[np.uint16]  # [records, columns]
-    people: NDArray[np.uint32]  # [records]
-
-    def __len__(self) -> int:
-        return len(self.people)
-
-
 @dataclass(frozen=True)
 class Combinations:
     """The combinations of a context and a sensitive value that occur, in order of both: a record column of its own."""
@@ -300,9 +337,6 @@ class Combinations:
     @property
     def size(self) -> int:
         return len(self.value)
-
-    def groups(self, counts: Ints) -> Groups:
-        return Groups.apart(counts, self.context, self.value)
 
 
 @dataclass(frozen=True)
@@ -316,21 +350,34 @@ class Tuples:
         return len(self.codes)
 
 
+Other = Domain | Combinations | Tuples
+Combined = tuple[type, tuple[str, ...]]  # Combinations or Tuples, of sensitive columns
+
+
 @dataclass
 class Cube:
     """The table as the search sees it: records of quasi-identifier codes, then of the codes of `others`, which are the
     sensitive columns, where the search asks for one the column that it should predict well, and combinations of
-    sensitive columns that a criterion looks at together."""
+    sensitive columns that a criterion looks at together. Where equal rows were counted, the people of a record follow
+    in two halves."""
 
     domains: list[Domain]
-    others: list[Domain | Combinations | Tuples]
+    others: list[Other]
+    totals: list[Ints]  # per other the people of the table by code
     records: Records
+    counted: bool = False  # equal rows are one record
     target: int | None = None  # index in others
-    _combined: dict[tuple[type, tuple[int, ...]], int] = field(default_factory=dict)
+    sensitive: int = 1  # how many of the others are sensitive columns; they come first
+    combined: dict[Combined, int] = field(default_factory=dict)  # where combinations stand in others
 
     @property
     def individuals(self) -> int:
-        return int(self.records.people.sum(dtype=np.int64))
+        return int(self.totals[0].sum())
+
+    @property
+    def people_at(self) -> int:
+        """The column of the records that the people begin in; -1 if every record is one person."""
+        return len(self.domains) + len(self.others) if self.counted else -1
 
     def value_column(self, name: str | None) -> int:
         """Where a sensitive column stands in others; any will do for a criterion that is about none."""
@@ -341,115 +388,130 @@ class Cube:
         return next(d for d in self.others if isinstance(d, Domain) and d.column == name)
 
     def reading(self, criterion: Criterion) -> int:
-        """Where what a criterion looks at stands in others; a combination is added when it is asked for first."""
+        """Where what a criterion looks at stands in others."""
         if criterion.columns:
-            return self._combination(Tuples, criterion.columns)
+            return self.combined[Tuples, criterion.columns]
         if criterion.context:
-            return self._combination(Combinations, (*criterion.context, str(criterion.column)))
+            return self.combined[Combinations, (*criterion.context, str(criterion.column))]
         return self.value_column(criterion.column)
 
     def tuples(self, columns: tuple[str, ...]) -> Ints:
         """The tuples of some sensitive columns that occur, as codes [tuples, columns]."""
-        tuples = self.others[self._combination(Tuples, columns)]
+        tuples = self.others[self.combined[Tuples, columns]]
         assert isinstance(tuples, Tuples)
         return tuples.codes
 
-    def _combination(self, kind: type[Combinations | Tuples], columns: tuple[str, ...]) -> int:
-        key = (kind, tuple(self.value_column(name) for name in columns))
-        if key not in self._combined:
-            self._combined[key] = self._combine(*key)
-        return self._combined[key]
-
-    def _combine(self, kind: type[Combinations | Tuples], columns: tuple[int, ...]) -> int:
-        own = self.records.codes[:, len(self.domains) + np.array(columns)]
-        combined = np.zeros(len(self.records), np.int64)
-        for place, index in enumerate(columns):
-            key = combined * self.others[index].size + own[:, place]
-            kept, record, combined = np.unique(key, return_index=True, return_inverse=True)
-        if len(kept) >= CODES:
-            found = f"{len(kept):,} combinations of sensitive values"
-            hint = " or say `joint: false`" if kind is Combinations else ""
-            raise ConfigError.at("privacy", found, f"fewer than {CODES:,}; coarsen them{hint}")
-        if kind is Tuples:
-            self.others.append(Tuples(own[record].astype(np.int64)))
-        else:
-            self.others.append(Combinations(*np.divmod(kept, self.others[columns[-1]].size)))
-        codes = np.hstack([self.records.codes, combined.astype(np.uint16)[:, None]])
-        self.records = Records(codes, self.records.people)
-        return len(self.others) - 1
-
-    def groups(self, counts: Ints, column: int) -> Groups:
-        """Counts [groups, codes] of one of the others as histograms."""
+    def seen_by(self, groups: Groups, column: int) -> Groups:
+        """Groups of codes of one of the others as those see them who look at it."""
         other = self.others[column]
-        return other.groups(counts) if isinstance(other, Combinations) else Groups.dense(counts)
+        return groups.apart(other.context, other.value) if isinstance(other, Combinations) else groups
 
     def whole_table(self, column: int) -> Groups:
         """The table as one group."""
-        codes = self.records.codes[:, len(self.domains) + column]
-        counts = np.bincount(codes, weights=self.records.people, minlength=self.others[column].size)
-        return self.groups(counts.astype(np.int64)[None, :], column)
+        return self.seen_by(Groups.dense(self.totals[column][None, :]), column)
 
 
-def encoded(
-    source: Source, columns: list[Column], domains: list[Domain]
-) -> Iterator[tuple[pa.RecordBatch, NDArray[np.uint16]]]:
-    """The rows of the source in batches, each with the codes of the first columns, one per domain."""
-    for batch in source.batches(columns):
-        codes = np.empty((batch.num_rows, len(domains)), np.uint16)
-        for index, domain in enumerate(domains):
+@dataclass(frozen=True)
+class Encoder:
+    """From rows of the source to records: the columns it reads, their domains, and the combinations that follow them,
+    each with the places of its columns among those and its tuples of codes in order."""
+
+    columns: list[Column]
+    domains: list[Domain]
+    combinations: list[tuple[list[int], Ints]] = field(default_factory=list)
+
+    def codes(self, batch: pa.RecordBatch) -> NDArray[np.uint16]:
+        """The codes of the first columns of a batch."""
+        codes = np.empty((batch.num_rows, len(self.domains) + len(self.combinations)), np.uint16)
+        for index, domain in enumerate(self.domains):
             codes[:, index] = domain.encode(batch.column(index))
-        yield batch, codes
+        for index, (places, known) in enumerate(self.combinations, len(self.domains)):
+            codes[:, index] = self._combined(codes[:, places], known)
+        return codes
+
+    def _combined(self, codes: NDArray[np.uint16], known: Ints) -> Ints:
+        key, of = np.zeros(len(codes), np.int64), np.zeros(len(known), np.int64)
+        for place in range(codes.shape[1]):  # keys stay small: after each column they are places among those known
+            steps, of = np.unique(of * CODES + known[:, place], return_inverse=True)
+            wanted = key * CODES + codes[:, place]
+            key = np.searchsorted(steps, wanted)
+            if (steps[np.minimum(key, len(steps) - 1)] != wanted).any():
+                raise SourceError("new combinations of values appeared while the source was being read")
+        return key
 
 
-def build(source: Source, builders: list[Builder], target: str | None = None) -> Cube:
-    """Reads the source once per column for the domains, and once for the records."""
+def build(
+    source: Source,
+    builders: list[Builder],
+    target: str | None = None,
+    combined: Collection[Combined] = (),
+    room: Callable[[int, int], Records] = in_memory,
+) -> Cube:
+    """Reads the source once per column for the domains, and once for the records, for which `room` gives a place."""
     domains = [quasi_identifier(source, c, b) for c, b in zip(source.quasi_identifiers, builders)]
-    others = [sensitive(source, column) for column in source.sensitive]
-    columns = [*source.quasi_identifiers, *source.sensitive]
+    read = [*source.sensitive]
     if target is not None:
-        column = next(c for c in [*columns, *source.keep] if c.name == target)
-        columns.append(column)
-        others.append(sensitive(source, column))
-    codes = _codes(source, columns, [*domains, *others])
+        read.append(next(c for c in [*source.quasi_identifiers, *source.sensitive, *source.keep] if c.name == target))
+    others, totals = [list(both) for both in zip(*(sensitive(source, column) for column in read))] or [[], []]
     if not others:
-        others = [Domain("", "integer", pa.array([0]), True, False)]
-        codes = np.hstack([codes, np.zeros((len(codes), 1), np.uint16)])
-    return Cube(domains, list(others), _collapsed(source, codes), None if target is None else len(others) - 1)
+        others, totals = [Domain("", "integer", pa.array([0]), True, False)], [np.array([source.rows])]
+    at = None if target is None else len(read) - 1
+    cube = Cube(domains, others, totals, in_memory(0, 0), False, at, len(source.sensitive))
+    known = [_combine(source, cube, *both) for both in combined]
+    encoder = Encoder([*source.quasi_identifiers, *read], [*domains, *others[: len(read)]], known)
+    cube.counted = _worth_counting(source, encoder.columns)
+    width = len(domains) + len(cube.others) + 2 * cube.counted
+    cube.records = _records(source, encoder, cube.counted, room(source.rows, width))
+    return cube
 
 
-def _codes(source: Source, columns: list[Column], domains: list[Domain]) -> NDArray[np.uint16]:
-    codes = np.empty((source.rows, len(columns)), np.uint16)
-    at = 0
-    for _, part in encoded(source, columns, domains):
-        if at + len(part) > len(codes):
+def _combine(source: Source, cube: Cube, kind: type, names: tuple[str, ...]) -> tuple[list[int], Ints]:
+    """Adds a combination of sensitive columns to the cube; where its columns stand in records, and its tuples."""
+    columns = [next(c for c in source.sensitive if c.name == name) for name in names]
+    with counted_values(source, columns) as distinct:
+        if distinct > CODES:
+            hint = " or say `joint: false`" if kind is Combinations else ""
+            found = f"{distinct:,} combinations of sensitive values"
+            raise ConfigError.at("privacy", found, f"at most {CODES:,}; coarsen them{hint}")
+        table = source.query("SELECT * FROM counted").combine_chunks()
+    codes = [cube.domain(c.name).encode(table[c.alias].combine_chunks()).astype(np.int64) for c in columns]
+    order = np.lexsort(codes[::-1])
+    known = np.stack(codes, axis=1)[order]
+    cube.combined[kind, names] = len(cube.others)
+    if kind is Tuples:
+        cube.others.append(Tuples(known))
+    else:
+        context = np.unique(known[:, :-1], axis=0, return_inverse=True)[1].reshape(-1)
+        cube.others.append(Combinations(context, known[:, -1]))
+    cube.totals.append(table["n"].to_numpy().astype(np.int64)[order])
+    return [len(cube.domains) + cube.value_column(name) for name in names], known
+
+
+def _worth_counting(source: Source, columns: list[Column]) -> bool:
+    """Whether equal rows, counted once, would at least halve the table: judged on the rows whose hash falls in one of
+    64 parts. It only decides how fast the search is."""
+    listed = ", ".join(column.alias for column in columns)
+    sampled = " WHERE h % 64 = 0" if source.rows > 64_000 else ""
+    hashed = f"SELECT hash({listed}) AS h FROM {source.VIEW}"
+    rows, distinct = source.query(f"SELECT count(*), count(DISTINCT h) FROM ({hashed}){sampled}")
+    return 2 * distinct[0].as_py() <= rows[0].as_py()
+
+
+def _records(source: Source, encoder: Encoder, counted: bool, records: Records) -> Records:
+    """Encodes the rows of the source; all of them must still be there."""
+    at, rows, width = 0, 0, len(encoder.domains) + len(encoder.combinations)
+    for batch in source.batches(encoder.columns, counted=counted):
+        codes = np.zeros((batch.num_rows, records.width), np.uint16)
+        codes[:, :width] = encoder.codes(batch)
+        people = batch.column(batch.num_columns - 1).to_numpy() if counted else None
+        if people is not None:
+            codes[:, -2], codes[:, -1] = people & 0xFFFF, people >> 16
+        rows += batch.num_rows if people is None else int(people.sum())
+        if rows > source.rows:
             raise SourceError("rows appeared while the source was being read")
-        codes[at : at + len(part)] = part
-        at += len(part)
-    if at != len(codes):
+        records.write(at, codes)
+        at += batch.num_rows
+    if rows != source.rows:
         raise SourceError("rows disappeared while the source was being read")
-    return codes
-
-
-def _collapsed(source: Source, codes: NDArray[np.uint16]) -> Records:
-    """Equal rows become one record where that at least halves the table, judged on a sample of the keys."""
-    if _distinct_share(codes) > 0.5:
-        return Records(codes, np.ones(len(codes), np.uint32))
-    names = [f"c{index}" for index in range(codes.shape[1])]
-    source.con.register("record_codes", pa.table({name: codes[:, i].copy() for i, name in enumerate(names)}))
-    listed = ", ".join(names)
-    table = source.query(f"SELECT {listed}, count(*)::UINTEGER AS people FROM record_codes GROUP BY {listed}")
-    source.con.unregister("record_codes")
-    collapsed = np.empty((table.num_rows, len(names)), np.uint16)
-    for index, name in enumerate(names):
-        collapsed[:, index] = table[name].to_numpy()
-    return Records(collapsed, table["people"].to_numpy().astype(np.uint32))
-
-
-def _distinct_share(codes: NDArray[np.uint16]) -> float:
-    """Distinct rows over rows, among the rows whose hash falls in one of 64 parts: the same for any order of rows."""
-    key = np.zeros(len(codes), np.uint64)
-    for index in range(codes.shape[1]):
-        key = (key ^ codes[:, index]) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    sample = key[key >> np.uint64(58) == 0] if len(key) > 64_000 else key
-    return len(np.unique(sample)) / len(sample) if len(sample) else 1.0
+    records.count = at
+    return records

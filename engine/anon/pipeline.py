@@ -7,27 +7,43 @@ import os
 import time
 from contextlib import closing
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anon import cube as cubes
-from anon import release, verify
-from anon.config import Config, InformationGain, PriorEstimate, PriorFile, Release, RRobustness, load, parse_size
+from anon import records, release, verify
+from anon.config import (
+    Config,
+    InformationGain,
+    LDiversity,
+    PriorEstimate,
+    PriorFile,
+    Release,
+    RRobustness,
+    Variational,
+    load,
+    parse_size,
+)
 from anon.config.support import refuse_unsupported
 from anon.criteria import CATEGORICAL, Values, always_holds, bind, protects
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
-from anon.cube import Cube
-from anon.database import connect, translated
+from anon.cube import Combinations, Combined, Cube, Tuples
+from anon.database import LEAST, OVERHEAD, connect, translated
 from anon.errors import ConfigError, Problem, UnsafeError
 from anon.grouped import Grouped
 from anon.progress import Progress
 from anon.publish import check_places, publish, scratch, workspace, write_run
 from anon.recoding import Recoding
 from anon.report import facts
-from anon.source import Column, Source, count_distinct, open_grouped, open_source
+from anon.source import Column, count_distinct, open_grouped, open_source
+
+if TYPE_CHECKING:  # numba is imported only where it is used
+    from anon.search.outcome import Outcome
+    from anon.search.partition import Means
 
 FEW_REFUSALS = 5  # failures that are told of each criterion
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
@@ -100,14 +116,16 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with progress.stage("source"):
             source = open_source(con, config, table, work.spill)
         with progress.stage("cube"):
-            cube = cubes.build(source, list(config.columns.quasi_identifiers.values()), _target(config))
+            means = _means(config, work.spill)
+            room = partial(records.make, memory=means.memory // 3, path=work.spill / "records")
+            builders = list(config.columns.quasi_identifiers.values())
+            cube = cubes.build(source, builders, _target(config), _combined(config), room)
             check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
-            unique_before = _unique(source)
         with progress.stage("search"):
-            recoding = _search(config, cube, options, progress)
+            outcome = _search(config, cube, means, options, progress)
         with progress.stage("release"):
             sensitive = [cube.domain(column.name) for column in source.sensitive]
-            written = release.write(source, recoding, sensitive, config, work.release)
+            written = release.write(source, outcome, sensitive, config, work.release)
             source.check_unchanged()
         with (
             progress.stage("verify"),
@@ -115,11 +133,11 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         ):
             found = verify.verify(outsider, written, config)
         names = facts.Names.of(found, config, options.show_values)
-        told = facts.summary(config, found, names, 0, unique_before, source.dropped)
+        told = facts.summary(config, found, names, 0, outcome.unique, source.dropped)
         if options.strict:
             refuse_warnings(told, "; nothing was published")
-        report = _report(config, told, found, recoding, progress)
-        write_run(work, config, source, recoding, report, began)
+        report = _report(config, told, found, outcome.recoding, progress)
+        write_run(work, config, source, outcome.recoding, report, began)
         publish(work, config, options.overwrite)
     return Result(told, report, config.release.path, config.release.run)
 
@@ -219,11 +237,23 @@ def _target(config: Config) -> str | None:
     return prefer.information_gain if isinstance(prefer, InformationGain) else None
 
 
-def _unique(source: Source) -> int:
-    """Individuals who are alone with their quasi-identifiers in the source."""
-    listed = ", ".join(column.alias for column in source.quasi_identifiers)
-    alone = f"SELECT 1 FROM {source.VIEW} GROUP BY {listed} HAVING count(*) = 1"
-    return int(source.query(f"SELECT count(*) FROM ({alone})")[0][0].as_py())
+def _combined(config: Config) -> list[Combined]:
+    """The combinations of sensitive columns that criteria look at."""
+    found: dict[Combined, None] = {}
+    for spec in config.privacy:
+        others = tuple(name for name in config.columns.sensitive if name != spec.sensitive)
+        if isinstance(spec, LDiversity) and spec.joint and others:
+            found[Combinations, (*others, str(spec.sensitive))] = None
+        if isinstance(distance := getattr(spec, "distance", None), Variational):
+            found[Tuples, tuple(distance.columns)] = None
+    return list(found)
+
+
+def _means(config: Config, spill: Path) -> Means:
+    """What the search may use of the memory that is stated for the whole process."""
+    from anon.search.partition import Means
+
+    return Means(max(config.limits.memory - OVERHEAD, LEAST), min(config.limits.threads or CORES, CORES), spill)
 
 
 def _check_not_vacuous(config: Config) -> None:
@@ -250,7 +280,7 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
         raise ConfigError(problems)
 
 
-def _search(config: Config, cube: Cube, options: Options, progress: Progress) -> Recoding:
+def _search(config: Config, cube: Cube, means: Means, options: Options, progress: Progress) -> Outcome:
     from anon.search.partition import Partition
 
     values = _sensitive_values(config, cube)
@@ -264,7 +294,7 @@ def _search(config: Config, cube: Cube, options: Options, progress: Progress) ->
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
-        min(config.limits.threads or CORES, CORES),
+        means,
         tell,
     )
     try:

@@ -9,16 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anon.cube import Domain
 from anon.errors import ConfigError
-
-if TYPE_CHECKING:
-    from anon.search.candidates import Splits
 
 Ints = NDArray[np.int64]
 FORMAT = 1
@@ -44,8 +41,8 @@ class Recoding:
     child: Ints
     own_low: Ints  # the cell of each node in the column that its parent is split by
     own_high: Ints
-    low: Ints  # [groups, columns] the cells of each group
-    high: Ints
+    low: NDArray[np.uint16]  # [groups, columns] the cells of each group
+    high: NDArray[np.uint16]
     people: Ints  # individuals per group
 
     @property
@@ -63,7 +60,7 @@ class Recoding:
     @cached_property
     def labels(self) -> list[ColumnLabels]:
         """The published labels, per column."""
-        return [_column_labels(d, self.low[:, j], self.high[:, j]) for j, d in enumerate(self.domains)]
+        return [column_labels(d, self.low[:, j], self.high[:, j]) for j, d in enumerate(self.domains)]
 
     @cached_property
     def loss(self) -> dict[str, float]:
@@ -128,10 +125,11 @@ def _column_facts(domain: Domain) -> dict[str, Any]:
     return facts
 
 
-def _column_labels(domain: Domain, low: Ints, high: Ints) -> ColumnLabels:
-    cells, inverse = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    labels = [domain.label(a, b) for a, b in cells.tolist()]
-    _check_labels(domain, labels, cells)
+def column_labels(domain: Domain, low: NDArray[np.uint16], high: NDArray[np.uint16]) -> ColumnLabels:
+    cells, inverse = np.unique((low.astype(np.uint32) << 16) | high, return_inverse=True)
+    pairs = np.stack([cells >> 16, cells & 0xFFFF], axis=1).astype(np.int64)
+    labels = [domain.label(a, b) for a, b in pairs.tolist()]
+    _check_labels(domain, labels, pairs)
     order = sorted(range(len(labels)), key=lambda i: (labels[i] is not None, (labels[i] or "").encode()))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -149,50 +147,3 @@ def _check_labels(domain: Domain, labels: list[str | None], cells: Ints) -> None
             raise ConfigError.at(path, found, "values that no label can be taken for")
     if len(set(labels)) < len(labels):
         raise AssertionError(f"column {domain.column}: two cells have one label")
-
-
-class TreeOfCuts:
-    """Collects the levels of a search and ends in a recoding with its groups in canonical order."""
-
-    def __init__(self, domains: list[Domain]) -> None:
-        self.domains = domains
-        self.column: list[Ints] = []
-        self.cuts: list[tuple[Ints, Ints]] = []
-        self.child: list[Ints] = []
-        self.own: list[tuple[Ints, Ints]] = [(np.array([0]), np.array([0]))]
-        self.leaves: list[tuple[Ints, Ints, Ints]] = []
-        self.nodes, self.groups = 0, 0
-
-    def add_level(self, low: Ints, high: Ints, people: Ints, leaf: NDArray[np.bool_], splits: Splits) -> None:
-        """The nodes of a level: cells, people, which of them are groups, and the splits of the others in order."""
-        column = np.full(len(leaf), -1, np.int64)
-        column[~leaf] = splits.column
-        self.nodes += len(leaf)
-        child = np.empty(len(leaf), np.int64)
-        child[leaf] = self.groups + np.arange(leaf.sum())
-        child[~leaf] = self.nodes + splits.part_start[:-1]
-        self.groups += int(leaf.sum())
-        cut_start, cut = splits.cuts()
-        cuts = np.zeros(len(leaf), np.int64)
-        cuts[~leaf] = np.diff(cut_start)
-        self.column.append(column)
-        self.cuts.append((cuts, cut))
-        self.child.append(child)
-        self.own.append((splits.low, splits.high))
-        self.leaves.append((low[leaf], high[leaf], people[leaf]))
-
-    def finish(self) -> Recoding:
-        low, high, people = (np.concatenate(arrays) for arrays in zip(*self.leaves))
-        column, child = np.concatenate(self.column), np.concatenate(self.child)
-        cut_start = np.append(0, np.cumsum(np.concatenate([count for count, _ in self.cuts])))
-        cut = np.concatenate([codes for _, codes in self.cuts])
-        own_low, own_high = (np.concatenate(arrays) for arrays in zip(*self.own))
-        labels = [_column_labels(d, low[:, j], high[:, j]) for j, d in enumerate(self.domains)]
-        order = np.lexsort([column_labels.of_group for column_labels in reversed(labels)])
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        leaf = column < 0
-        child[leaf] = rank[child[leaf]]
-        return Recoding(
-            self.domains, column, cut_start, cut, child, own_low, own_high, low[order], high[order], people[order]
-        )

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from anon.config import Config
-from anon.cube import Domain, encoded
+from anon.cube import Domain, Encoder
 from anon.database import translated
 from anon.errors import SourceError
 from anon.recoding import ColumnLabels, Recoding
+from anon.search.outcome import Outcome
 from anon.source import Source, describe
 
 COMPRESSION = "zstd"
@@ -68,23 +69,26 @@ class Layout:
         return cls(pa.schema(fields), recoding.labels, sensitive, len(source.keep))
 
     def table(self, rows: pa.Table) -> pa.Table:
-        """Rows of (group, sensitive codes, kept values) as they are published."""
+        """Rows of (group, sensitive codes, kept values), in order of groups, as they are published."""
         group = rows.column(0).to_numpy()
-        columns = [_label_array(labels, group) for labels in self.labels]
+        first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+        lengths = np.diff(np.append(first, len(group)))
+        columns = [_label_array(labels, group[first], lengths) for labels in self.labels]
         for index, domain in enumerate(self.sensitive):
             columns.append(_value_array(domain, rows.column(1 + index).to_numpy()))
         columns += [rows.column(1 + len(self.sensitive) + index) for index in range(self.keep)]
         return pa.table(columns, names=self.schema.names).cast(self.schema)
 
 
-def _label_array(labels: ColumnLabels, group: NDArray[np.uint32]) -> pa.DictionaryArray:
-    """Labels as a dictionary of those that occur here, in order; pyarrow would write every entry of a larger one."""
-    used, index = np.unique(labels.of_group[group], return_inverse=True)
+def _label_array(labels: ColumnLabels, groups: NDArray[np.uint32], lengths: NDArray[np.int64]) -> pa.DictionaryArray:
+    """The labels of runs of rows as a dictionary of those that occur here, in order; pyarrow would write every entry of
+    a larger one."""
+    used, index = np.unique(labels.of_group[groups], return_inverse=True)
     words = [labels.labels[code] for code in used]
-    mask = np.array([word is None for word in words], bool)[index]
     missing = sum(word is None for word in words)  # at most one, and then the first
+    repeated = np.repeat(index.astype(np.int32) - missing, lengths)
     return pa.DictionaryArray.from_arrays(
-        pa.array(index.astype(np.int32) - missing, mask=mask), pa.array(words[missing:], pa.string())
+        pa.array(repeated, mask=repeated < 0 if missing else None), pa.array(words[missing:], pa.string())
     )
 
 
@@ -93,8 +97,9 @@ def _value_array(domain: Domain, codes: NDArray[np.uint16]) -> pa.Array:
     return domain.values.take(pa.array(index, mask=index < 0))
 
 
-def write(source: Source, recoding: Recoding, sensitive: list[Domain], config: Config, folder: Path) -> Written:
+def write(source: Source, found: Outcome, sensitive: list[Domain], config: Config, folder: Path) -> Written:
     """Writes the generalized release and its description into the folder."""
+    recoding = found.recoding
     layout = Layout.of(source, recoding, sensitive, config.release.format)
     path = folder / f"release.{config.release.format}"
     seen = np.zeros(recoding.groups, np.int64)
@@ -105,7 +110,7 @@ def write(source: Source, recoding: Recoding, sensitive: list[Domain], config: C
         closing(source.con.cursor()) as con,
         _writer(path, layout.schema) as writer,
     ):
-        for rows in _row_groups(_ordered(con, source, recoding, sensitive, failures)):
+        for rows in _row_groups(_ordered(con, source, found, sensitive, failures)):
             seen += np.bincount(rows.column(0).to_numpy(), minlength=recoding.groups)
             writer.write_table(layout.table(rows))
     if not np.array_equal(seen, recoding.people):
@@ -154,21 +159,22 @@ def _causes(failures: list[BaseException]) -> Iterator[None]:
 def _ordered(
     con: duckdb.DuckDBPyConnection,
     source: Source,
-    recoding: Recoding,
+    found: Outcome,
     sensitive: list[Domain],
     failures: list[BaseException],
 ) -> Iterator[pa.RecordBatch]:
-    """The published rows in canonical order as (group, sensitive codes, kept values). Without kept columns equal rows
-    are counted first and repeated afterwards, which is cheaper than sorting them."""
+    """The published rows in canonical order as (group, sensitive codes, kept values). Without kept columns the search
+    has counted them already, and they only need to be repeated."""
     codes = ["g", *(f"s{i}" for i in range(len(sensitive)))]
-    names = codes + [column.alias for column in source.keep]
-    con.register("published_rows", _grouped(source, recoding, sensitive, failures))
     if source.keep:
+        con.register("published_rows", _grouped(source, found.recoding, sensitive, failures))
+        names = codes + [column.alias for column in source.keep]
         listed, order = ", ".join(names), ", ".join(f"{name} NULLS FIRST" for name in names)
         yield from con.sql(f"SELECT {listed} FROM published_rows ORDER BY {order}").to_arrow_reader(ROW_GROUP)
         return
-    listed = ", ".join(names)
-    counted = f"SELECT {listed}, count(*) AS n FROM published_rows GROUP BY {listed} ORDER BY {listed}"
+    con.register("group_counts", pa.RecordBatchReader.from_batches(found.counts.schema, found.counts.batches()))
+    listed = ", ".join(codes)
+    counted = f"SELECT {listed}, sum(n)::BIGINT AS n FROM group_counts GROUP BY {listed} ORDER BY {listed}"
     for batch in con.sql(counted).to_arrow_reader(ROW_GROUP):
         yield from _repeated(batch)
 
@@ -188,6 +194,7 @@ def _grouped(
     """The source's rows as (group, sensitive codes, kept values), in the order they are read."""
     columns = [*source.quasi_identifiers, *source.sensitive, *source.keep]
     domains = [*recoding.domains, *sensitive]
+    encoder = Encoder(columns, domains)
     first_value, first_kept, types = len(recoding.domains), len(domains), source.types
     schema = pa.schema(
         [("g", pa.uint32()), *((f"s{i}", pa.uint16()) for i in range(len(sensitive)))]
@@ -196,7 +203,8 @@ def _grouped(
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
-            for batch, codes in encoded(source, columns, domains):
+            for batch in source.batches(columns):
+                codes = encoder.codes(batch)
                 group = recoding.assign(codes[:, :first_value])
                 values = [pa.array(codes[:, first_value + i].copy()) for i in range(len(sensitive))]
                 kept = [batch.column(first_kept + i) for i in range(len(source.keep))]

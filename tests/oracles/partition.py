@@ -107,23 +107,43 @@ class _Table:
 
 
 def partition(
-    records: Sequence[Record], columns: Sequence[Column], safe: Safe, prefer: Prefer = "widest"
+    records: Sequence[Record], columns: Sequence[Column], safe: Safe, prefer: Prefer = "widest", block: int = 10**9
 ) -> list[Leaf] | None:
-    """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe."""
+    """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe.
+
+    Nodes of more than `block` members are decided breadth first. The others are set aside, and taken up in runs that
+    have no more members than that together, each breadth first to the end.
+    """
     table = _Table(records, columns)
     root = _Node((None,) * len(columns), list(range(len(records))))
     if not safe([table.values(root)]):
         return None
     leaves: list[_Node] = []
-    queue = deque([root])
+    aside = _breadth_first(table, [root], leaves, [], safe, prefer, block)
+    while aside:
+        run = [aside.pop(0)]
+        while aside and sum(len(node.members) for node in [*run, aside[0]]) <= block:
+            run.append(aside.pop(0))
+        _breadth_first(table, run, leaves, aside, safe, prefer, 0)
+    return sorted(((leaf.cells, leaf.members) for leaf in leaves), key=_uncut_first)
+
+
+def _breadth_first(
+    table: _Table, start: list[_Node], leaves: list[_Node], rest: list[_Node], safe: Safe, prefer: Prefer, least: int
+) -> list[_Node]:
+    """Decides nodes with more than `least` members, adding to the leaves; those with fewer are returned in order."""
+    queue, aside = deque(start), []
     while queue:
         node = queue.popleft()
-        children = _safe_split(table, node, [*leaves, *queue], safe, prefer)
+        if len(node.members) <= least:
+            aside.append(node)
+            continue
+        children = _safe_split(table, node, [*leaves, *queue, *aside, *rest], safe, prefer)
         if children is None:
             leaves.append(table.published(node))
         else:
             queue.extend(children)
-    return sorted(((leaf.cells, leaf.members) for leaf in leaves), key=_uncut_first)
+    return aside
 
 
 def _safe_split(table: _Table, node: _Node, rest: list[_Node], safe: Safe, prefer: Prefer) -> list[_Node] | None:

@@ -58,21 +58,41 @@ class Groups:
             counts.sum(axis=1).astype(np.int64), start, value.astype(np.int64), counts[row, value].astype(np.int64)
         )
 
-    @classmethod
-    def apart(cls, counts: NDArray[Any], context: Ints, value: Ints) -> Groups:
-        """From a matrix whose columns are combinations of a context and a value, in ascending order of both: every
-        context that occurs in a row is a group of its own.
+    def apart(self, context: Ints, value: Ints) -> Groups:
+        """Groups of codes that stand for combinations of a context and a value, in ascending order of both: every
+        context that occurs in a group is a group of its own.
 
-        >>> Groups.apart(np.array([[2, 1, 3]]), np.array([0, 0, 1]), np.array([0, 4, 0])).n
+        >>> Groups.dense(np.array([[2, 1, 3]])).apart(np.array([0, 0, 1]), np.array([0, 4, 0])).n
         array([3, 3])
         """
-        row, column = np.nonzero(counts)
+        row, own = np.repeat(np.arange(len(self)), np.diff(self.start)), context[self.value]
         new = np.ones(len(row), bool)
-        new[1:] = (row[1:] != row[:-1]) | (context[column[1:]] != context[column[:-1]])
+        new[1:] = (row[1:] != row[:-1]) | (own[1:] != own[:-1])
         first = np.flatnonzero(new)
-        count = counts[row, column].astype(np.int64)
-        n = np.add.reduceat(count, first) if len(first) else count
-        return cls(n, np.append(first, len(row)), value[column], count, row=row[first])
+        n = np.add.reduceat(self.count, first) if len(first) else self.count
+        return Groups(n, np.append(first, len(row)), value[self.value], self.count, row=row[first])
+
+    def part(self, first: int, last: int) -> Groups:
+        """Some consecutive groups; of groups that were taken apart all parts of those."""
+        row = self.row
+        if row is not None:
+            first, last = np.searchsorted(row, (first, last)).tolist()
+        at = slice(self.start[first], self.start[last])
+        return Groups(
+            self.n[first:last], self.start[first : last + 1] - self.start[first], self.value[at], self.count[at],
+            row=None if row is None else row[first:last],
+        )  # fmt: skip
+
+    def where(self, some: NDArray[np.bool_]) -> Groups:
+        """The groups that have people, given which."""
+        return Groups(self.n[some], np.append(self.start[:-1][some], self.start[-1]), self.value, self.count)
+
+    @staticmethod
+    def concatenate(batches: list[Groups]) -> Groups:
+        """The groups of several batches."""
+        sizes = np.concatenate([np.diff(batch.start) for batch in batches])
+        n, value, count = (np.concatenate([getattr(b, name) for b in batches]) for name in ("n", "value", "count"))
+        return Groups(n, np.append(0, np.cumsum(sizes)), value, count)
 
     def __len__(self) -> int:
         return len(self.n)
@@ -130,6 +150,7 @@ class Criterion(ABC):
     monotone: bool = True  # merging groups never turns safe into unsafe
     alone: bool = True  # holds for a release iff it holds for each of its groups alone
     least_group: int = 1  # no group of fewer individuals can be safe
+    demands: tuple[tuple[int, int], ...] = ()  # (largest, fewest): a safe group has so many outside its largest counts
     words: tuple[str, ...] = ("{figure}, asked for {bound}",)  # how each measure that fails is told
 
     @abstractmethod

@@ -210,8 +210,8 @@ class RRobustness(GroupCriterion):
     """
 
     name = "r_robustness"
+    relation = "<="
     monotone = False
-    words = ("posterior {figure}, asked for at most {bound}",)
 
     def __init__(self, column: str, r: Fraction, priors: Sequence[Prior], first: int = 0) -> None:
         self.column, self.r, self.least_group = column, r, ceil(r)
@@ -314,6 +314,11 @@ class RRobustness(GroupCriterion):
     def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
         worst = (finding for finding in verdict.findings if finding.figure == verdict.figure)
         return {"exact": any(finding.about.exact for finding in worst)}
+
+    def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
+        known: Known = finding.about
+        least = "" if known.exact else "up to "
+        return f"posterior {least}{finding.figure:.6g} by prior {known.prior + 1}, asked for at most {finding.bound:.6g}"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         return [f"r = {at_most(1 / finding.figure)}"] if finding.figure < 1 else []

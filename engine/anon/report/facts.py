@@ -57,7 +57,7 @@ def number(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
 
 
-def _criterion(verdict: Verdict, criterion: Criterion, names: Names) -> dict[str, Any]:
+def _criterion(verdict: Verdict, criterion: Criterion, found: Findings, names: Names) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "name": verdict.name,
         "safe": verdict.safe,
@@ -66,9 +66,23 @@ def _criterion(verdict: Verdict, criterion: Criterion, names: Names) -> dict[str
         "relation": criterion.relation,
         "worst_group": verdict.worst_group,
     }
+    if verdict.worst_group in found.labels:
+        facts["worst_labels"] = found.labels[verdict.worst_group]
     if criterion.column is not None or criterion.columns:
         facts["sensitive"] = criterion.column or list(criterion.columns)
-    return facts | criterion.details(verdict, partial(names.of_value, criterion.column))
+    facts |= criterion.details(verdict, partial(names.of_value, criterion.column))
+    failed = [] if "points" in facts else [_failure(f, criterion, names) for f in verdict.findings if not f.safe]
+    return facts | ({"failed": failed} if failed else {})
+
+
+def _failure(finding: Finding, criterion: Criterion, names: Names) -> dict[str, Any]:
+    """One of the things that a criterion demands and that a table does not have."""
+    return {
+        "text": criterion.refusal(finding, partial(names.of_value, criterion.column)),
+        "figure": number(finding.figure),
+        "bound": number(finding.bound),
+        "worst_group": finding.group,
+    }
 
 
 def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
@@ -119,7 +133,7 @@ def summary(
         "individuals": found.individuals,
         "groups": found.groups,
         "suppressed": suppressed,
-        "criteria": [_criterion(v, c, names) for v, c in zip(found.verdicts, found.criteria)],
+        "criteria": [_criterion(v, c, found, names) for v, c in zip(found.verdicts, found.criteria)],
         "risk": {
             "highest": 1 / found.smallest,
             "mean": found.groups / found.individuals,

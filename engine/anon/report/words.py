@@ -19,7 +19,12 @@ BAR = 20  # characters of a full bar
 def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places: dict[str, str]) -> None:
     """Prints what holds, how close it is, what was lost and where things are."""
     _headline(console, facts, bool(places))
-    _section(console, "What is promised", _criteria(facts))
+    _section(console, "What is promised" if places else "What was asked for", _criteria(facts))
+    failures = [(entry, failure) for entry in facts["criteria"] for failure in _untold(entry)]
+    if failures:
+        _section(console, "What fails beside these figures", _failures(failures))
+    if any("worst_labels" in entry for entry in facts["criteria"]):
+        _section(console, "The labels of the worst groups", _labels(facts))
     points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
     if points:
         _section(console, _points_title(points, facts["safe"]), _points(points))
@@ -71,9 +76,36 @@ def _criteria(facts: dict[str, Any]) -> Table:
     table = _table("criterion", "holds", "found", "asked", "worst group", text=2)
     for entry in facts["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
-        about = f" ({_listed(entry['sensitive'])})" if "sensitive" in entry else ""
         found, worst = _number(entry["figure"]), f"#{entry['worst_group']:,}"
-        table.add_row(Text(entry["name"] + about), holds, found, _asked(entry), worst)
+        table.add_row(Text(_called(entry)), holds, found, _asked(entry), worst)
+    return table
+
+
+def _called(entry: dict[str, Any]) -> str:
+    kind = f" {entry['kind']}" if "kind" in entry else ""
+    about = f" ({_listed(entry['sensitive'])})" if "sensitive" in entry else ""
+    return f"{entry['name']}{kind}{about}"
+
+
+def _untold(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a criterion demands in vain beside its figure: a size, a value that must stay possible, another prior."""
+    figures = [entry["figure"]] if not isinstance(entry["figure"], dict) else list(entry["figure"].values())
+    return [failure for failure in entry.get("failed", []) if failure["figure"] not in figures]
+
+
+def _failures(failures: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
+    table = _table("criterion", "found", "group", text=2)
+    for entry, failure in failures:
+        table.add_row(Text(_called(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
+    return table
+
+
+def _labels(facts: dict[str, Any]) -> Table:
+    table = _table("group", "labels", text=2)
+    shown = {entry["worst_group"]: entry["worst_labels"] for entry in facts["criteria"] if "worst_labels" in entry}
+    for group, labels in sorted(shown.items()):
+        told = ", ".join(f"{column} {'null' if label is None else label}" for column, label in labels.items())
+        table.add_row(f"#{group:,}", Text(told))
     return table
 
 

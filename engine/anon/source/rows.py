@@ -20,6 +20,8 @@ from anon.source.checks import check_present, individual_problems, individual_sq
 from anon.source.tables import as_arrow, count_rows, describe, one, register, register_frame, resolve, stat
 from anon.source.types import Unusable, canonical, published
 
+BATCH = 131_072  # rows of a batch of the source
+
 
 @dataclass(frozen=True)
 class Column:
@@ -53,14 +55,22 @@ class Source:
         schema = self.query(f"SELECT * FROM {self.VIEW} LIMIT 0").schema
         return {field.name: field.type for field in schema}
 
-    def batches(self, columns: list[Column], size: int = 131_072) -> Iterator[pa.RecordBatch]:
-        """Streams the columns, in any order of rows, on a connection of its own."""
+    def run(self, sql: str) -> None:
+        with translated("reading the source"):
+            self.con.execute(sql).fetchall()
+
+    def batches(self, columns: list[Column], counted: bool = False) -> Iterator[pa.RecordBatch]:
+        """Streams the columns, in any order of rows, on a connection of its own. `counted`: equal rows once, with how
+        many they are in a last column."""
         names = ", ".join(column.alias for column in columns)
+        rows = f"SELECT {names} FROM {self.VIEW}"
+        if counted:
+            rows = f"SELECT {names}, count(*) FROM {self.VIEW} GROUP BY {names}"
         with closing(self.con.cursor()) as con:
             if self.frame is not None:  # a cursor does not know what was registered with its connection
                 register_frame(con, "raw_rows", self.frame)
             with translated("reading the source"):
-                reader = con.sql(f"SELECT {names} FROM {self.VIEW}").to_arrow_reader(size)
+                reader = con.sql(rows).to_arrow_reader(BATCH)
             yield from interruptible(reader, "reading the source")
 
     def query(self, sql: str) -> pa.Table:

@@ -24,6 +24,7 @@ class LDiversity(GroupCriterion):
 
     name = "l_diversity"
     kind: str
+    headline = 0
 
     def __init__(self, column: str, bound: Fraction, least: int, keep_possible: Percents) -> None:
         self.column = column

@@ -1,0 +1,199 @@
+"""A block of the partition search: nodes whose records lie together in memory, searched down to their groups. Level by
+level: *evaluate* the candidate splits of the open nodes, *decide* them (decide.py), *route* the records into the
+children. Groups drop out as they are found, with the counts that the release is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from anon.criteria import Groups, State
+from anon.cube import Cube
+from anon.records import Codes, Records
+from anon.search import kernels
+from anon.search.candidates import (
+    Boundaries,
+    Demands,
+    Evaluator,
+    Ints,
+    Nodes,
+    Splits,
+    children_cells,
+    in_order,
+    ranges,
+)
+from anon.search.decide import Decisions, Rules
+from anon.search.tree import Fragment
+
+
+@dataclass
+class Found:
+    """What a block came to: its part of the tree, the sensitive codes in its groups, and the state it left."""
+
+    fragment: Fragment
+    group: Ints  # of the fragment, per entry
+    codes: Codes  # [entries, sensitive columns]
+    people: Ints
+    unique: int  # individuals who are alone with their codes
+    state: list[State]
+
+
+class Block(Evaluator):
+    """Evaluates nodes that are ranges of records in memory."""
+
+    def __init__(self, cube: Cube, value_columns: list[int], demands: Demands, rows: Codes) -> None:
+        super().__init__(cube, value_columns, demands)
+        self.rows = np.ascontiguousarray(rows)
+        self.spare = np.empty_like(rows)  # takes memory when records are moved into it
+
+    def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+        start, stop = nodes.start[which], nodes.stop[which]
+        cut, left = np.empty(len(which), np.int64), np.empty(len(which), np.int64)
+        low, high = nodes.low[which, column], nodes.high[which, column]
+        kernels.nearest(self.rows, self.people_at, start, stop, column, low, high, cut, left)
+        fine = (left >= self.demands.least) & (nodes.people[which] - left >= self.demands.least)
+        return Boundaries(which[fine], cut[fine])
+
+    def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+        start, stop = nodes.start[which], nodes.stop[which]
+        order = np.empty(len(self.rows), np.int64)
+        kernels.by_code(self.rows, start, stop, column, order)
+        room = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
+        cut, off = np.empty(room[-1], np.int64), np.empty(room[-1], np.int64)
+        used = np.empty(len(which), np.int64)
+        demands = self.demands
+        values = self.cube.others[demands.value].size if len(demands.fewest) else 0
+        kernels.sweep(
+            self.rows, self.people_at, start, stop, column, order, self.columns + demands.value,
+            values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room, cut, off, used,
+        )  # fmt: skip
+        at = ranges(room[:-1], used)
+        return in_order(np.repeat(which, used), cut[at], off[at])
+
+    def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
+        start, stop = nodes.start[which], nodes.stop[which]
+        counts = np.zeros((len(cut) + len(which), self.sizes[value]), np.int64)
+        kernels.part_counts(
+            self.rows, self.people_at, start, stop, column, cut_start, cut, self.columns + value, counts
+        )
+        return counts
+
+    def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+        start, stop = nodes.start[which], nodes.stop[which]
+        parts, size = len(cut) + len(which), self.sizes[value]
+        n, length = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
+        room = int((stop - start).sum())
+        code, count = np.empty(room, np.int64), np.empty(room, np.int64)
+        counter, seen = np.zeros(size, np.int64), np.empty(size, np.int64)
+        kernels.part_lists(
+            self.rows, self.people_at, start, stop, column, cut_start, cut, self.columns + value,
+            counter, seen, n, length, code, count,
+        )  # fmt: skip
+        ends = np.append(0, np.cumsum(length))
+        return Groups(n, ends, code[: ends[-1]].copy(), count[: ends[-1]].copy())
+
+    def route(self, nodes: Nodes, chosen: Splits) -> Nodes:
+        """Moves the records of the split nodes into their children and drops all others; the children."""
+        start, stop = nodes.start[chosen.node], nodes.stop[chosen.node]
+        cut_start, cut = chosen.cuts()
+        sizes = chosen.people
+        if self.people_at >= 0:
+            sizes = np.zeros(len(chosen.low), np.int64)
+            kernels.part_sizes(self.rows, start, stop, chosen.column, cut_start, cut, sizes)
+        begin = np.cumsum(sizes) - sizes
+        low = np.full((len(sizes), self.columns), 65_535, np.uint16)
+        high = np.zeros((len(sizes), self.columns), np.uint16)
+        kernels.route(self.rows, start, stop, chosen.column, cut_start, cut, begin.copy(), self.spare, low, high)
+        self.rows, self.spare = self.spare, self.rows
+        cells = children_cells(nodes, chosen)
+        reach = low.astype(np.int64), high.astype(np.int64)
+        return Nodes(begin, begin + sizes, *cells, *reach, chosen.people, chosen.safe)
+
+    def groups_of(self, nodes: Nodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
+        """The different sensitive codes of some nodes, in order: which of the nodes, the codes, their people."""
+        start, stop = nodes.start[leaves], nodes.stop[leaves]
+        if sensitive == 1:
+            size = self.cube.others[0].size
+            counter, seen = np.zeros(size, np.int64), np.empty(size, np.int64)
+            room = int((stop - start).sum())
+            code, count, length = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(len(start), np.int64)
+            kernels.value_counts(
+                self.rows, self.people_at, start, stop, self.columns, counter, seen, length, code, count
+            )
+            used = int(length.sum())
+            return np.repeat(leaves, length), code[:used, None].astype(np.uint16), count[:used].copy()
+        return self._tuples(leaves, start, stop, sensitive)
+
+    def _tuples(self, leaves: Ints, start: Ints, stop: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
+        rows = self.rows[ranges(start, stop - start)]
+        leaf = np.repeat(leaves, stop - start)
+        codes = rows[:, self.columns : self.columns + sensitive]
+        people = np.ones(len(rows), np.int64)
+        if self.people_at >= 0:
+            people = rows[:, self.people_at] + (rows[:, self.people_at + 1].astype(np.int64) << 16)
+        order = np.lexsort([*codes.T[::-1], leaf])
+        leaf, codes = leaf[order], codes[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (leaf[1:] != leaf[:-1]) | (codes[1:] != codes[:-1]).any(axis=1)
+        first = np.flatnonzero(new)
+        return leaf[first], codes[first], np.add.reduceat(people[order], first) if len(first) else people
+
+    def unique(self, nodes: Nodes, leaves: Ints) -> int:
+        """Individuals of some nodes who are alone there with their codes."""
+        start, stop = nodes.start[leaves], nodes.stop[leaves]
+        if not len(start):
+            return 0
+        size = 2
+        while size < 2 * int((stop - start).max()):
+            size *= 2
+        table, alone = np.full(size, -1, np.int64), np.empty(size, np.int64)
+        return int(kernels.unique_people(self.rows, self.people_at, start, stop, self.columns, table, alone))
+
+
+def search(cube: Cube, rules: Rules, rows: Codes, roots: Nodes, state: list[State]) -> Found:
+    """Splits the roots, whose records lie in order, for as long as every criterion keeps holding."""
+    evaluator = Block(cube, rules.value_columns, rules.demands, rows)
+    decisions = Decisions(cube, rules, evaluator, state)
+    fragment, nodes = Fragment(), roots
+    entries: list[tuple[Ints, Codes, Ints]] = []
+    unique = 0
+    while len(nodes):
+        chosen = decisions.decide(nodes)
+        leaf = fragment.add_level(nodes, chosen, cube.domains)
+        leaves = np.flatnonzero(leaf)
+        node, codes, people = evaluator.groups_of(nodes, leaves, cube.sensitive)
+        entries.append((fragment.groups - len(leaves) + np.searchsorted(leaves, node), codes, people))
+        unique += evaluator.unique(nodes, leaves)
+        nodes = evaluator.route(nodes, chosen)
+    group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
+    return Found(fragment, group, codes, people, unique, decisions.state)
+
+
+def large_group(
+    cube: Cube, records: Records, start: int, stop: int, group: int, add: Callable[[Ints, Codes, Ints], None], room: int
+) -> int:
+    """Hands over the sensitive codes of one group whose records may not fit in memory, a piece at a time; the
+    individuals in it who are alone with their codes. For these the records are gone through once per part of them."""
+    step = max(room // (4 * 2 * records.width), 1)
+    parts = -(-(stop - start) // step)
+    unique = 0
+    for part in range(parts):
+        own = []
+        for first in range(start, stop, step):
+            rows = records.read(first, min(first + step, stop))
+            if part == 0:
+                piece, every = Block(cube, [], Demands(), rows), _range(0, len(rows))
+                _, codes, people = piece.groups_of(every, np.array([0]), cube.sensitive)
+                add(np.full(len(people), group), codes, people)
+            own.append(rows[rows[:, : len(cube.domains)].sum(axis=1, dtype=np.int64) % parts == part])
+        together = np.concatenate(own)
+        unique += Block(cube, [], Demands(), together).unique(_range(0, len(together)), np.array([0]))
+    return unique
+
+
+def _range(start: int, stop: int) -> Nodes:
+    """A node of which only the records matter."""
+    empty = np.empty((1, 0), np.int64)
+    return Nodes(np.array([start]), np.array([stop]), empty, empty, empty, empty, np.array([0]), np.ones(1, bool))

@@ -1,0 +1,294 @@
+"""*Decide* of the partition search: which candidate split of each open node is taken.
+
+A node's candidates come column by column in order of preference. A column that is cut freely offers every boundary
+between two codes that occur in the node, nearest to the median first (ties to the lower); the cut lies half-way
+between the two codes, so that no cell ends at its members' own extremes. A column with a hierarchy offers one split:
+the lowest hierarchy node that covers the members, into its non-empty children. The first candidate that keeps all
+criteria safe together with the state of the whole release is taken; a node without one is a group.
+
+The result is defined by strict node order. A criterion that judges groups alone decides each node by itself. For the
+others the state only worsens, so a candidate that the state at hand refuses is refused whenever its turn comes, and
+one that lowers no minimum of it is accepted whenever its turn comes; any other waits until all nodes before it are
+decided.
+
+A criterion that is not monotone may hold for parts of a group that fails it. So a node that fails it may be split into
+parts that fail it too, a node that satisfies it only into parts that do; a group that ends up failing ends the search.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
+from anon.cube import Cube
+from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits
+
+CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a release must satisfy and how its groups are preferably split: widest | balanced | information_gain."""
+
+    alone: list[tuple[Criterion, int]]  # criteria that judge groups alone, and what they look at
+    erratic: list[tuple[Criterion, int]]  # those of them that are not monotone
+    whole: list[tuple[Criterion, int]]  # criteria that judge all groups together
+    prefer: str
+    demands: Demands
+
+    @classmethod
+    def of(cls, cube: Cube, criteria: list[Criterion], prefer: str) -> Rules:
+        alone = [(c, cube.reading(c)) for c in criteria if c.alone and c.monotone]
+        erratic = [(c, cube.reading(c)) for c in criteria if not c.monotone]
+        whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
+        return cls(alone, erratic, whole, prefer, _demands(cube, [*alone, *whole], criteria))
+
+    @property
+    def value_columns(self) -> list[int]:
+        return sorted({column for _, column in self.alone + self.erratic + self.whole})
+
+    def whole_table_safe(self, cube: Cube) -> bool:
+        """Whether the table as one group satisfies the criteria that are not monotone."""
+        return all(criterion.holds(criterion.state(cube.whole_table(column))) for criterion, column in self.erratic)
+
+    def hold(self, state: list[State]) -> bool:
+        """Whether the criteria about all groups together hold in a state."""
+        return all(criterion.holds(each) for (criterion, _), each in zip(self.whole, state))
+
+
+def _demands(cube: Cube, readings: list[tuple[Criterion, int]], criteria: list[Criterion]) -> Demands:
+    """The demands of the monotone criteria that look at whole groups of one column, the one with most of them."""
+    least = max((criterion.least_group for criterion in criteria), default=1)
+    by_column: dict[int, list[tuple[int, int]]] = {}
+    for criterion, column in readings:
+        if not criterion.context:
+            by_column.setdefault(column, []).extend(criterion.demands)
+    column = max(by_column, key=lambda each: len(by_column[each]), default=0)
+    pairs = sorted(set(by_column.get(column, [])))
+    fewest, largest = (np.array([pair[i] for pair in pairs], np.int64) for i in (1, 0))
+    return Demands(least, column, fewest, largest)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A split that every criterion about single groups accepts, with its minima for those about the whole release."""
+
+    splits: Splits
+    index: int
+    minima: list[NDArray[np.float64]]
+    free: bool  # lowers no minimum of the state: accepted whenever its turn comes
+
+
+@dataclass
+class Level:
+    """The open nodes of a level, how far the candidates of each were offered, and what was decided."""
+
+    nodes: Nodes
+    columns: Ints  # [nodes, columns] in order of preference
+    count: Ints  # how many of them can be split
+    place: Ints  # the column being offered
+    offered: Ints  # candidates of it that were offered
+    open: NDArray[np.bool_]  # nodes that are not decided
+    waiting: dict[int, deque[Candidate]] = field(default_factory=dict)
+    chosen: list[Splits] = field(default_factory=list)
+
+    def starving(self) -> Ints:
+        """Undecided nodes with nothing left to decide but more to offer."""
+        hungry = self.open & (self.place < self.count)
+        hungry[list(self.waiting)] = False
+        return np.flatnonzero(hungry)
+
+    def choose(self, splits: Splits, index: Ints) -> None:
+        self.chosen.append(splits.take(index))
+        self.open[splits.node[index]] = False
+
+
+class Decisions:
+    """Decides nodes level by level; `state` is that of the criteria about the whole release, as it worsens."""
+
+    def __init__(self, cube: Cube, rules: Rules, evaluator: Evaluator, state: list[State]) -> None:
+        self.cube, self.rules, self.evaluator, self.state = cube, rules, evaluator, state
+        self.batch = max(CELLS // (2 * max(min(size, 1_024) for size in evaluator.sizes.values())), 1)
+        self.is_free = np.array([domain.tree is None for domain in cube.domains])
+
+    def decide(self, nodes: Nodes) -> Splits:
+        """The chosen splits in node order, without their histograms; nodes without one are groups."""
+        least = self.rules.demands.least
+        columns, count = self._preferences(nodes)
+        zero = np.zeros(len(nodes), np.int64)
+        level = Level(nodes, columns, count, zero, zero.copy(), (nodes.people >= 2 * least) & (count > 0))
+        while level.open.any():
+            if len(starving := level.starving()):
+                for splits in self._offer(level, starving):
+                    self._admit(level, splits)
+            self._settle(level)
+        taken = Splits.concatenate(level.chosen)
+        return taken.take(np.argsort(taken.node, kind="stable"))
+
+    def _preferences(self, nodes: Nodes) -> tuple[Ints, Ints]:
+        """Per node its columns, the preferred first, ties in config order; and how many have more than one code."""
+        splittable = nodes.high > nodes.low
+        rank = -self._widths(nodes) if self.rules.prefer == "widest" else self._first_splits(nodes, splittable)
+        rank[~splittable] = np.inf
+        return np.argsort(rank, axis=1, kind="stable"), splittable.sum(axis=1)
+
+    def _widths(self, nodes: Nodes) -> NDArray[np.float64]:
+        """Range of the members over range of the table; for a hierarchy, of the leaves under the covering node."""
+        widths = np.empty(nodes.low.shape)
+        for j, domain in enumerate(self.cube.domains):
+            low, high = nodes.low[:, j], nodes.high[:, j]
+            if domain.tree is not None:
+                cover = domain.tree.common(low, high)
+                low, high = domain.tree.low[cover].astype(np.int64), domain.tree.high[cover].astype(np.int64)
+            whole = domain.position[-1] - domain.position[0]
+            widths[:, j] = (domain.position[high] - domain.position[low]) / whole if whole else 1.0
+        return widths
+
+    def _first_splits(self, nodes: Nodes, splittable: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Lower is better: the people in the largest child, or the entropy of the target that the children leave."""
+        rank = np.full(nodes.low.shape, np.inf)
+        balanced = self.rules.prefer == "balanced"
+        count = self.evaluator.counting(None if balanced else self.cube.target)
+        for j in range(len(self.cube.domains)):
+            which = np.flatnonzero(splittable[:, j])
+            column = np.full(len(which), j)
+            if self.is_free[j]:
+                nearest = count.nearest(nodes, which, column)
+                splits = count.cut_once(nodes, nearest, np.full(len(nearest.node), j))
+            else:
+                splits = count.split_whole(nodes, which, column)
+            if len(splits):
+                (groups,) = splits.groups.values()
+                cost = splits.people.astype(np.float64) if balanced else np.round(splits.people * _entropy(groups), 6)
+                fold = np.maximum if balanced else np.add
+                rank[splits.node, j] = fold.reduceat(cost, splits.part_start[:-1])
+        return rank
+
+    def _offer(self, level: Level, which: Ints) -> list[Splits]:
+        """The next splits of these nodes along the columns they have come to: of a free column the nearest cut first
+        and all others when that was refused, of a hierarchy the one split there is."""
+        column = level.columns[which, level.place[which]]
+        free = self.is_free[column]
+        first = free & (level.offered[which] == 0)
+        found = []
+        if first.any():
+            found.append(self._offer_nearest(level, which[first], column[first]))
+        if (rest := free & ~first).any():
+            found.append(self._offer_cuts(level, which[rest], column[rest]))
+        if not free.all():
+            whole = which[~free][: self.batch]
+            level.place[whole] += 1
+            found.append(self.evaluator.split_whole(level.nodes, whole, column[~free][: self.batch]))
+        return [splits for splits in found if len(splits)]
+
+    def _offer_nearest(self, level: Level, which: Ints, column: Ints) -> Splits:
+        which, column = which[: self.batch], column[: self.batch]
+        nearest = self.evaluator.nearest(level.nodes, which, column)
+        level.offered[which] = 1
+        none = np.setdiff1d(which, nearest.node, assume_unique=True)  # then the column has nothing to offer
+        level.place[none] += 1
+        level.offered[none] = 0
+        return self.evaluator.cut_once(level.nodes, nearest, column[np.searchsorted(which, nearest.node)])
+
+    def _offer_cuts(self, level: Level, which: Ints, column: Ints) -> Splits:
+        boundaries = self.evaluator.boundaries(level.nodes, which, column)
+        rank, offered = boundaries.rank(), level.offered[boundaries.node]
+        keep = np.flatnonzero(rank >= offered - 1)[: self.batch]
+        picked = Boundaries(boundaries.node[keep], boundaries.cut[keep])
+        of = level.columns[picked.node, level.place[picked.node]]
+        nodes = len(level.nodes)
+        level.offered += np.bincount(picked.node, minlength=nodes)
+        done = which[level.offered[which] - 1 >= np.bincount(boundaries.node, minlength=nodes)[which]]
+        level.place[done] += 1
+        level.offered[done] = 0
+        return self.evaluator.cut_once(level.nodes, picked, of)
+
+    def _admit(self, level: Level, splits: Splits) -> None:
+        """Takes the splits that are accepted whatever comes, and lets those wait that may be when their turn comes."""
+        fine = np.ones(len(splits), bool)
+        for criterion, column in self.rules.alone:
+            fine &= _safe(criterion, splits.groups[column], splits.part_start, fine)
+        if self.rules.erratic:
+            each = np.arange(len(splits.low) + 1)
+            for criterion, column in self.rules.erratic:
+                splits.safe &= _safe(criterion, splits.groups[column], each, splits.safe)
+            fine &= ~level.nodes.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
+        minima, free = [], np.ones(len(splits), bool)
+        for (criterion, column), state in zip(self.rules.whole, self.state):
+            minima.append(criterion.minima(splits.groups[column], splits.owner, len(splits)))
+            free &= (minima[-1] >= state.values).all(axis=1)
+            fine &= criterion.judge(np.minimum(minima[-1], state.values)) != UNSAFE
+        index = np.flatnonzero(fine)
+        first = index[np.unique(splits.node[index], return_index=True)[1]]
+        level.choose(splits, first[free[first]])
+        for at in index[level.open[splits.node[index]]].tolist():
+            candidate = Candidate(splits, at, [lowest[at] for lowest in minima], bool(free[at]))
+            level.waiting.setdefault(int(splits.node[at]), deque()).append(candidate)
+
+    def _settle(self, level: Level) -> None:
+        """Decides waiting nodes in their order for as long as no node before them needs more candidates; after such a
+        node only what does not depend on it. A node with nothing to wait for or to offer is a group."""
+        exhausted = level.place >= level.count
+        starving = level.starving()
+        for node in sorted(level.waiting):
+            blocked = len(starving) > 0 and starving[0] < node
+            queue = level.waiting[node]
+            while queue:
+                if blocked and not queue[0].free and not self._refused(queue[0]):
+                    break
+                candidate = queue.popleft()
+                if candidate.free or (not blocked and self._accept(candidate)):
+                    level.choose(candidate.splits, np.array([candidate.index]))
+                    break
+            if not level.open[node] or not queue:
+                del level.waiting[node]
+            if level.open[node] and (queue or not exhausted[node]):
+                starving = np.minimum(starving, node) if len(starving) else np.array([node])
+        stuck = level.open & exhausted
+        stuck[list(level.waiting)] = False
+        level.open[stuck] = False
+
+    def _refused(self, candidate: Candidate) -> bool:
+        """Whether the state at hand refuses a candidate, as every later one will."""
+        return any(
+            criterion.judge(np.minimum(lowest, state.values)[None, :])[0] == UNSAFE
+            for (criterion, _), state, lowest in zip(self.rules.whole, self.state, candidate.minima)
+        )
+
+    def _accept(self, candidate: Candidate) -> bool:
+        """Whether a candidate keeps the whole release safe now that its turn has come; if so the state follows."""
+        merged = []
+        for (criterion, column), state, lowest in zip(self.rules.whole, self.state, candidate.minima):
+            verdict = criterion.judge(np.minimum(lowest, state.values)[None, :])[0]
+            if verdict == UNSAFE:
+                return False
+            merged.append(state.merge(criterion.state(candidate.splits.children(candidate.index, column))))
+            if verdict != SAFE and not criterion.holds(merged[-1]):
+                return False
+        self.state = merged
+        return True
+
+
+def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether a criterion about single groups holds for all parts of each owner, exactly for the wanted ones; the parts
+    of owner i start at part_start[i]."""
+    owner = np.repeat(np.arange(len(wanted)), np.diff(part_start))
+    of_group = owner if groups.row is None else owner[groups.row]
+    verdict = criterion.judge(criterion.minima(groups, of_group, len(wanted)))
+    safe: NDArray[np.bool_] = verdict == SAFE
+    for index in np.flatnonzero(wanted & (verdict == CLOSE)).tolist():
+        safe[index] = criterion.holds(criterion.state(groups.part(int(part_start[index]), int(part_start[index + 1]))))
+    return safe
+
+
+def _entropy(groups: Groups) -> NDArray[np.float64]:
+    """Entropy in bits of each group."""
+    of = np.repeat(np.arange(len(groups)), np.diff(groups.start))
+    share = groups.count / groups.n[of]
+    entropy = np.zeros(len(groups))
+    np.subtract.at(entropy, of, share * np.log2(share))
+    return entropy
