@@ -3,17 +3,21 @@
 The experiment of Privacy Skyline, section 7.1 (Figure 7), and the same for (c,k)-safety. Groups of 100 people with 20
 uniform sensitive values, all in memory. The dynamic programs hand pieces of knowledge to one group after the other;
 they are compiled like the engine, read the same arrays, and compute the figures of equal groups once (skyline) or with
-the engine's own recurrence (second column of (c,k)-safety). Every line first checks that all answers agree. Prints
-Markdown; seconds are CPU time, the best of some runs, for one sensitive value where the knowledge is about a value.
+the engine's own recurrence (second column of (c,k)-safety). Every line first checks that all answers agree. Seconds are
+CPU time, the best of some runs, for one sensitive value where the knowledge is about a value; "largest counts" is what
+of a scan goes to the most frequent values of each group, which both sides need. Prints Markdown; from 10,000 groups on,
+which is a million records as in the paper, results are kept in bench/results/check_baseline.md and .json.
 """
 
 # mypy: disable-error-code="no-untyped-def,misc"
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numba as nb
@@ -23,12 +27,17 @@ from anon.criteria import Groups, Point, Skyline, State
 from anon.criteria.ck_safety import CKSafety
 from anon.criteria.kernels_ck import fill_largest, least_absences
 
+sys.path.insert(0, str(Path(__file__).parent))
+import measure
+from measure import Target, markdown
+
 PEOPLE, VALUES = 100, 20
+SMALLEST = 10_000  # groups of the paper's smallest release
 
 _I, _F = nb.int64, nb.float64
 
 
-@nb.njit(nb.void(_I, _I[::1], _F[:, :, ::1], _F[::1]), cache=True, nogil=True)
+@nb.njit(nb.void(_I, _I[::1], _F[:, :, ::1], _F[::1]), nogil=True)
 def minimize1(n, top, table, chance):
     """The paper's MINIMIZE1 without recursion: table[i, limit, atoms], people from the last to the first."""
     most = top.size
@@ -47,7 +56,7 @@ def minimize1(n, top, table, chance):
         chance[h] = table[0, h, h]
 
 
-@nb.njit(nb.float64(_I[::1], _I[:, ::1], nb.boolean), cache=True, nogil=True)
+@nb.njit(nb.float64(_I[::1], _I[:, ::1], nb.boolean), nogil=True)
 def minimize2(n, top, ours):
     """The paper's MINIMIZE2 without recursion; `ours` takes each group's figures from the engine's recurrence."""
     k = top.shape[1] - 1
@@ -68,27 +77,22 @@ def minimize2(n, top, ours):
     return missing[k]
 
 
-@nb.njit(nb.float64(_I, _I, _I, _I), cache=True, nogil=True)
-def family(n, s, v, u):
-    """V of the skyline paper."""
-    product = 1.0
-    for i in range(v if s > 0 else 0):
-        product *= max(n - s - u - i, 0) / max(n - u - i, 1)
-    return product
-
-
-@nb.njit(nb.void(_I[::1], _I[::1], _I[::1], _F[:, :, :, ::1]), cache=True, nogil=True)
+@nb.njit(nb.void(_I[::1], _I[::1], _I[::1], _F[:, :, :, ::1]), nogil=True)
 def skyline_figures(n, s, others, figures):
     """figures[g, 0, u, v] with the target, u known people and a family of v, figures[g, 1, u, v] without the target."""
     for g in range(n.size):
         for u in range(figures.shape[2]):
-            odds = max(n[g] - s[g] - others[g] - u, 0) / s[g] if s[g] > 0 else np.inf
+            with_target, without = np.inf, 1.0
+            if s[g] > 0:
+                with_target = max(n[g] - s[g] - others[g] - u, 0) / s[g]
             for v in range(figures.shape[3]):
-                figures[g, 0, u, v] = odds * family(n[g], s[g], v, u + 1) if s[g] > 0 else np.inf
-                figures[g, 1, u, v] = family(n[g], s[g], v, u)
+                figures[g, 0, u, v], figures[g, 1, u, v] = with_target, without
+                if s[g] > 0:
+                    with_target *= max(n[g] - s[g] - u - 1 - v, 0) / max(n[g] - u - 1 - v, 1)
+                    without *= max(n[g] - s[g] - u - v, 0) / max(n[g] - u - v, 1)
 
 
-@nb.njit(nb.float64(_I[::1], _F[:, :, :, ::1]), cache=True, nogil=True)
+@nb.njit(nb.float64(_I[::1], _F[:, :, :, ::1]), nogil=True)
 def distribute(kind, figures):
     """The least negated ratio over all ways to hand the target, k known people and a family of m to the groups."""
     k, m = figures.shape[2] - 1, figures.shape[3] - 1
@@ -141,6 +145,10 @@ def skyline_scan(groups: Groups, l: int, k: int, m: int) -> float:
     return criterion.verdict(criterion.state(groups)).figure
 
 
+def largest_counts(groups: Groups, most: int) -> float:
+    return float(largest(groups, most)[0, 0])
+
+
 def ck_program(groups: Groups, k: int, ours: bool) -> float:
     return 1 / (1 + minimize2(groups.n, largest(groups, k + 1), ours))
 
@@ -164,18 +172,41 @@ def agree(*answers: float) -> None:
         raise SystemExit(f"the answers differ: {answers}")
 
 
-def skyline_lines(groups: int, runs: int) -> Iterator[str]:
-    yield "| groups | l | k | m | dynamic program (s) | one scan (s) | ratio |\n|---|---|---|---|---|---|---|"
+def skyline_times(groups: int, runs: int) -> Iterator[dict[str, float]]:
     points = [(scale * groups, 10, 10, 10) for scale in (1, 2, 3, 4, 5)]
     points += [(groups, l, 10, 10) for l in (0, 4, 8, 16)]
     points += [(groups, 10, k, 10) for k in (0, 4, 16, 32)]
     points += [(groups, 10, 10, m) for m in (0, 4, 16)]
-    for count, *amount in points:
+    for count, l, k, m in points:
         release = synthetic(count)
-        agree(skyline_program(release, *amount), skyline_scan(release, *amount))
-        program, scan = seconds(1, skyline_program, release, *amount), seconds(runs, skyline_scan, release, *amount)
-        l, k, m = amount
-        yield f"| {count:,} | {l} | {k} | {m} | {program:.4f} | {scan:.4f} | {program / scan:.0f} |"
+        agree(skyline_program(release, l, k, m), skyline_scan(release, l, k, m))
+        yield {
+            "groups": count, "l": l, "k": k, "m": m,
+            "program": seconds(runs, skyline_program, release, l, k, m),
+            "scan": seconds(runs, skyline_scan, release, l, k, m),
+            "largest": seconds(runs, largest_counts, release, l + 1),
+        }  # fmt: skip
+
+
+def skyline_table(times: list[dict[str, float]]) -> str:
+    head = ("groups", "l", "k", "m", "dynamic program (s)", "one scan (s)", "its largest counts (s)", "ratio")
+    rows = [
+        (f"{t['groups']:,}", t["l"], t["k"], t["m"], *(f"{t[name]:.4f}" for name in ("program", "scan", "largest")),
+         f"{t['program'] / t['scan']:.0f}")
+        for t in times
+    ]  # fmt: skip
+    return markdown(head, rows)
+
+
+def targets(times: list[dict[str, float]]) -> list[Target]:
+    """What the paper measured: at (10, 10, 10) on average over the sizes, and at k = 32."""
+    ratios = {(t["groups"], t["l"], t["k"], t["m"]): t["program"] / t["scan"] for t in times}
+    at_ten = [r for point, r in ratios.items() if point[1:] == (10, 10, 10)]
+    at_32 = [r for point, r in ratios.items() if point[1:] == (10, 32, 10)]
+    return [
+        Target("one scan against the dynamic program, (10, 10, 10)", sum(at_ten) / len(at_ten), ">=", 140),
+        Target("one scan against the dynamic program, k = 32", at_32[0], ">=", 1000),
+    ]
 
 
 def ck_lines(groups: int, runs: int) -> Iterator[str]:
@@ -206,18 +237,21 @@ def split_lines(groups: int, runs: int) -> Iterator[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=10_000, help="groups of the smallest release")
+    parser.add_argument("--groups", type=int, default=SMALLEST, help="groups of the smallest release")
     parser.add_argument("--runs", type=int, default=5, help="runs of the faster programs; the best counts")
     options = parser.parse_args(arguments)
-    print(f"## Skyline point (l, k, m), groups of {PEOPLE} people, {VALUES} values\n")
-    for line in skyline_lines(options.groups, options.runs):
-        print(line, flush=True)
-    print("\n## (c,k)-safety on the same groups\n")
-    for line in ck_lines(options.groups, options.runs):
-        print(line, flush=True)
-    print("\n## (c,k)-safety of one more split, as a search asks it\n")
-    for line in split_lines(options.groups, options.runs):
-        print(line, flush=True)
+    facts, times = measure.machine(), list(skyline_times(options.groups, options.runs))
+    tables = {
+        f"Skyline point (l, k, m), groups of {PEOPLE} people, {VALUES} values": skyline_table(times),
+        "(c,k)-safety on the same groups": "\n".join(ck_lines(options.groups, options.runs)),
+        "(c,k)-safety of one more split, as a search asks it": "\n".join(split_lines(options.groups, options.runs)),
+    }
+    if options.groups >= SMALLEST:
+        tables["Targets"] = measure.targets_table(targets(times))
+    text = "\n\n".join(f"## {title}\n\n{table}" for title, table in tables.items()) + "\n"
+    if options.groups >= SMALLEST:
+        measure.keep("check_baseline", f"{measure.described(facts)}\n\n{text}", {"machine": facts, "skyline": times})
+    print(text)
 
 
 if __name__ == "__main__":

@@ -8,35 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import subprocess
 import sys
 import tempfile
-import time
 from importlib.metadata import version
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-SORT = """
-import duckdb, sys
-table, out, memory, threads, spill = sys.argv[1:]
-con = duckdb.connect()
-for name, value in (("memory_limit", memory), ("threads", threads), ("temp_directory", spill)):
-    con.execute(f"SET {name} = '{value}'").fetchall()
-con.execute(f"COPY (SELECT * FROM '{table}' ORDER BY zip) TO '{out}'").fetchall()
-"""
-
-
-def measured(command: list[str], codes: tuple[int, ...] = (0,)) -> tuple[float, int]:
-    """Seconds and peak resident bytes of a whole process, which must end with one of the exit codes."""
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - began
-    if os.waitstatus_to_exitcode(status) not in codes:
-        raise SystemExit(f"{' '.join(command)}\n{process.stderr.read() if process.stderr else ''}")
-    return seconds, usage.ru_maxrss * 1024
+sys.path.insert(0, str(Path(__file__).parent))
+from measure import ANON, ROOT, measured, sort_command
 
 
 def compare(rows: int, memory: str, threads: int, folder: Path) -> dict[str, float]:
@@ -45,9 +25,9 @@ def compare(rows: int, memory: str, threads: int, folder: Path) -> dict[str, flo
     subprocess.run([sys.executable, ROOT / "demo/hospital.py", "--rows", str(rows), "--out", table], check=True)
     config = (ROOT / "configs/hospital.yaml").read_text().replace("../demo/out/extract.parquet", str(table))
     (folder / "config.yaml").write_text(config.replace("../hierarchies", str(ROOT / "hierarchies")))
-    anon = [str(Path(sys.executable).with_name("anon")), "run", str(folder / "config.yaml"), "--out", str(out)]
+    anon = [ANON, "run", str(folder / "config.yaml"), "--out", str(out)]
     anon += ["--overwrite", "--memory", memory, "--threads", str(threads)]
-    sort = [sys.executable, "-c", SORT, str(table), str(folder / "sorted.parquet"), memory, str(threads), str(folder)]
+    sort = sort_command(table, "zip", memory, threads, folder)
     runs = [(measured(anon), measured(sort)) for _ in range(2)]
     (seconds, peak), (sort_seconds, sort_peak) = (min(run[i] for run in runs) for i in (0, 1))
     stages = json.loads((folder / "release-run/report.json").read_text())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.criteria.protocol import SAFE, GroupCriterion, Groups, State, Verdict
+from anon.criteria.protocol import SAFE, Criterion, GroupCriterion, Groups, State, Verdict
 
 
 def histograms(release: Sequence[Sequence[int]], size: int, first: int = 0) -> Groups:
@@ -36,7 +36,7 @@ def one_safe(criterion: GroupCriterion, group: Sequence[int], size: int) -> bool
 
 
 def check_batches(
-    criterion: GroupCriterion, release: list[Any], batch: Callable[[list[Any], int], Groups], rng: random.Random
+    criterion: Criterion, release: list[Any], batch: Callable[[list[Any], int], Groups], rng: random.Random
 ) -> None:
     """The state does not depend on how groups are batched or in which order states are merged. `batch` makes groups
     of a part of the release, given the number of its first group."""

@@ -110,7 +110,33 @@ def test_safe_is_exit_0_and_not_safe_exit_3_with_the_findings_on_stdout(house: H
     assert outcome.code == 3 and outcome.json["safe"] is False
     assert outcome.json["criteria"][0] == {
         "name": "k_anonymity", "safe": False, "figure": 2, "bound": 3, "relation": ">=", "worst_group": 0,
+        "failed": [{"text": "2 individuals, asked for at least 3", "figure": 2, "bound": 3, "worst_group": 0}],
     }  # fmt: skip
+
+
+def test_the_labels_of_the_worst_group_are_told_to_those_who_ask_for_values_only(house: House) -> None:
+    table = pa.table({
+        "age": ["20-29", None, "20-29", "30-39", "30-39", None],
+        "zip": ["*", "*", "*", "*", "0213*", "*"],
+        "disease": ["Flu", "Cold"] * 3,
+    })  # fmt: skip
+    path, asked = str(house.write(table, "grouped.parquet")), {"privacy": [{"k_anonymity": {"k": 2}}]}
+    (quiet,) = house.cli("check", "--on", path, "--json", **asked).json["criteria"]
+    assert quiet["worst_group"] == 2 and "worst_labels" not in quiet
+    (told,) = house.cli("check", "--on", path, "--json", "--show-values", **asked).json["criteria"]
+    assert told == quiet | {"worst_labels": {"age": "30-39", "zip": "*"}}
+    assert "age 30-39, zip *" in house.cli("check", "--on", path, "--show-values", **asked).stdout
+    assert "30-39" not in house.cli("check", "--on", path, **asked).stdout
+
+
+def test_worst_labels_are_those_of_the_group_that_has_the_figure(house: House) -> None:
+    labels = [1, 1, 1, 2, 2, 3, 3, 3, None, None, None]
+    table = pa.table({"age": labels, "zip": ["*"] * 11, "disease": list("aababaaabbc")})
+    asked = [{"l_diversity": {"kind": "distinct", "l": 2}}, {"k_anonymity": {"k": 3}}]
+    given = house.config(privacy=asked)
+    diversity, size = anon.check(given, table, show_values=True).to_dict()["criteria"]
+    assert diversity["worst_labels"] == {"age": "3", "zip": "*"}
+    assert size["worst_labels"] == {"age": "2", "zip": "*"}
 
 
 def test_strict_makes_warnings_exit_3(house: House) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon.criteria import CLOSE, SAFE, UNSAFE, Groups, KAnonymity, Point, Skyline
+from anon.criteria.l_diversity import l_diversity
 from anon.criteria.skyline import _least_size
+from tests.criterion_laws import check_batches
 from tests.oracles import skyline as formula
 from tests.oracles import worlds
 
@@ -150,6 +153,22 @@ def test_states_do_not_depend_on_order_or_batches(release: Release, asked: list[
         assert np.array_equal(whole.witness, merged.witness)
 
 
+@pytest.mark.parametrize("kind", ["set", "multiset"])
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), amount=knowledge, c=thresholds)
+def test_states_of_several_values_do_not_depend_on_order_or_batches(
+    kind: str, seed: int, amount: Any, c: Fraction
+) -> None:
+    rng = random.Random(seed)
+    release = [some_group(rng, kind) for _ in range(rng.randint(1, 5))]
+    criterion = Skyline("s", [[Point(*amount, c)]] * 3, multiplicity=kind)
+
+    def batch(part: list[Any], first: int) -> Groups:
+        return replace(occurrences(part), first=first)
+
+    check_batches(criterion, release, batch, rng)
+
+
 @settings(max_examples=300, deadline=None)
 @given(releases, releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2))
 def test_minima_of_many_candidates_are_those_of_each(one: Release, two: Release, asked: list[Any]) -> None:
@@ -197,7 +216,7 @@ def test_no_safe_group_is_smaller_than_the_least_size(group: list[str], asked: l
 
 def test_the_least_size_is_reached_by_a_group_of_different_values() -> None:
     point = Point(2, 3, 1, Fraction(1, 2))
-    least = _least_size([point])
+    least = _least_size([point], 50)
     for size, safe in ((least, True), (least - 1, False)):
         values = [f"v{i}" for i in range(size)]
         criterion = Skyline("s", [[point]] + [[] for _ in values[1:]])
@@ -221,6 +240,27 @@ def test_boundary_rules_of_the_errata(release: Release, amount: tuple[int, int, 
     verdict = criterion.verdict(criterion.state(histograms(release)))
     assert verdict.figure == float(breach)
     assert verdict.safe == (breach < 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "release", "amount", "breach"),
+    [
+        *((kind, [(5, "abbcc"), (1, "b")], (0, 0, 2), Fraction(1, 3)) for kind in ("set", "multiset")),  # errata 1
+        *((kind, [(2, "bc")], (1, 1, 1), Fraction(0)) for kind in ("set", "multiset")),  # nobody has it
+        *((kind, [(2, "ab")], (0, 2, m), Fraction(1)) for kind in ("set", "multiset") for m in (0, 2)),  # all known
+        *((kind, [(3, "ab")], (3, 0, 0), Fraction(3, 7)) for kind in ("set", "multiset")),  # fewer others than l
+        *((kind, [(3, "ab")], (0, 2, 1), Fraction(1)) for kind in ("set", "multiset")),  # n - k - 1 is zero
+        *((kind, [(3, "a"), (2, "bb")], (0, 0, 3), Fraction(1)) for kind in ("set", "multiset")),  # n - k - m is
+        ("set", [(2, "aa")], (0, 0, 0), Fraction(1)),  # both have it
+        ("multiset", [(2, "aa")], (0, 0, 0), Fraction(3, 4)),  # occurrences are labelled: one may have both
+    ],
+)
+def test_boundary_rules_of_the_errata_for_several_values(
+    kind: str, release: Any, amount: Any, breach: Fraction
+) -> None:
+    criterion = Skyline("s", [[Point(*amount, Fraction(1))], [], []], multiplicity=kind)
+    assert worlds.worst_case(worlds.many_worlds(release, kind), worlds.MANY, "a", amount) == breach
+    assert criterion.verdict(criterion.state(occurrences(release))).figure == pytest.approx(float(breach), abs=1e-12)
 
 
 def test_a_product_that_underflows_is_not_taken_for_zero() -> None:
@@ -256,6 +296,32 @@ def test_k_anonymity_is_the_smallest_group(release: Release, k: int) -> None:
     assert verdict.safe == formula.safe_k(release, k)
     assert verdict.figure == min(map(len, release))
     assert len(release[verdict.worst_group]) == verdict.figure
+
+
+def test_k_anonymity_is_the_skyline_of_k_less_two_known_people_over_identities() -> None:
+    """Proposition 3 of Privacy Skyline: with everybody's identity as their value, points (0, k - 2, 0) at c = 1."""
+    rng = random.Random(3)
+    seen = set()
+    for _ in range(500):
+        sizes, k = [rng.randint(1, 6) for _ in range(rng.randint(1, 4))], rng.randint(2, 6)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        groups = Groups.dense((owner == np.arange(len(sizes))[:, None]).astype(np.int64))
+        one, other = KAnonymity(k), Skyline("s", [[Point(0, k - 2, 0, Fraction(1))]] * len(owner))
+        safe = one.verdict(one.state(groups)).safe
+        assert other.verdict(other.state(groups)).safe == safe == (min(sizes) >= k)
+        seen.add(safe)
+    assert seen == {True, False}
+
+
+@settings(max_examples=300, deadline=None)
+@given(releases, st.fractions(Fraction(1, 4), 12, max_denominator=4), st.integers(2, 4))
+def test_recursive_diversity_is_the_skyline_of_l_less_two_excluded_values(
+    release: Release, c: Fraction, l: int
+) -> None:
+    """Proposition 4 of Privacy Skyline: points (l - 2, 0, 0) at c / (c + 1)."""
+    groups = histograms(release)
+    one, other = l_diversity("s", "recursive", Fraction(l), c), skyline(same_for_all(Point(l - 2, 0, 0, c / (c + 1))))
+    assert one.verdict(one.state(groups)).safe == other.verdict(other.state(groups)).safe
 
 
 def test_knowledge_far_beyond_the_table_is_judged_at_once() -> None:

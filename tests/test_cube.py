@@ -17,9 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon import cube
 from anon.config import Free
-from anon.cube import Domain
+from anon.cube import Domain, building, counted
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source
 
@@ -155,20 +154,27 @@ def test_a_new_value_means_that_the_source_changed() -> None:
 def source_of(values: pa.Array) -> tuple[Source, Column]:
     con = duckdb.connect()
     con.register("given", pa.table({"q0": values}))
-    con.execute(f"CREATE VIEW {Source.VIEW} AS SELECT * FROM given").fetchall()
+    con.execute(f"CREATE TABLE {Source.VIEW} AS SELECT * FROM given").fetchall()
     column = Column("c", "q0", "integer", "q0")
     return Source(con, [column], [], [], rows=len(values)), column
 
 
-def test_many_numbers_become_exact_weighted_quantile_bins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cube, "CODES", 5)
+def quasi_identifier(source: Source, column: Column) -> Domain:
+    (counts,) = counted.count(source, [column], 1)
+    return building.quasi_identifier(source, column, Free(), counts)
+
+
+@pytest.mark.parametrize("lookup", [0, 1000])
+def test_many_numbers_become_exact_weighted_quantile_bins(monkeypatch: pytest.MonkeyPatch, lookup: int) -> None:
+    monkeypatch.setattr(counted, "CODES", 5)
+    monkeypatch.setattr(counted, "LOOKUP", lookup)
     values = [0] * 50 + list(range(1, 51)) + [None]
     source, column = source_of(pa.array(values, pa.int64()))
-    domain = cube.quasi_identifier(source, column, Free())
+    domain = quasi_identifier(source, column)
     assert (domain.single, domain.null) == (False, True)
     assert domain.values.to_pylist() == [0, 1, 26]  # 0 alone is two of the four quarters
     again, column = source_of(pa.array(values[::-1], pa.int64()))
-    assert cube.quasi_identifier(again, column, Free()).values.equals(domain.values)
+    assert quasi_identifier(again, column).values.equals(domain.values)
     codes = domain.encode(pa.array([None, 0, 1, 25, 26, 50], pa.int64()))
     assert codes.tolist() == [0, 1, 2, 2, 3, 3]
 
@@ -176,17 +182,20 @@ def test_many_numbers_become_exact_weighted_quantile_bins(monkeypatch: pytest.Mo
 def test_text_with_many_values_needs_a_hierarchy() -> None:
     source, _ = source_of(pa.array([f"v{i}" for i in range(65)]))
     with pytest.raises(ConfigError, match="65 distinct values"):
-        cube.quasi_identifier(source, Column("c", "q0", "text", "q0"), Free())
+        quasi_identifier(source, Column("c", "q0", "text", "q0"))
 
 
-def test_sensitive_values_are_counted_before_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lookup", [0, 1000])
+def test_too_many_sensitive_values_are_refused(monkeypatch: pytest.MonkeyPatch, lookup: int) -> None:
+    monkeypatch.setattr(counted, "LOOKUP", lookup)
     source, column = source_of(pa.array([1, 1, 2, None], pa.int64()))
-    domain, people = cube.sensitive(source, column)
-    assert (domain.size, people.tolist()) == (3, [1, 2, 1])
-    monkeypatch.setattr(cube, "CODES", 2)
-    monkeypatch.setattr(cube, "_distinct", lambda *_: pytest.fail("the values were loaded"))
+    (counts,) = counted.count(source, [column], 1)
+    assert building.sensitive(column, counts).objects == [None, 1, 2]
+    assert counts.rows.tolist() == [1, 2, 1]
+    monkeypatch.setattr(counted, "CODES", 2)
+    (counts,) = counted.count(source, [column], 1)
     with pytest.raises(ConfigError, match=r"columns\.sensitive\.c: found 3 values"):
-        cube.sensitive(source, column)
+        building.sensitive(column, counts)
 
 
 @pytest.mark.parametrize("copies", [1, 3])
@@ -196,7 +205,7 @@ def test_equal_rows_are_counted_where_it_pays(copies: int) -> None:
     con.register("given", pa.table({"q0": values, "s0": values % 7}))
     con.execute(f"CREATE TABLE {Source.VIEW} AS SELECT * FROM given").fetchall()
     columns = [Column("c", "q0", "integer", "q0")], [Column("d", "s0", "integer", "s0")]
-    built = cube.build(Source(con, *columns, [], rows=len(values)), [Free()])
+    built = building.build(Source(con, *columns, [], rows=len(values)), [Free()])
     assert built.counted == (copies == 3)
     assert built.individuals == len(values)
     rows = built.records.read(0, built.records.count)

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon.config.support import SUPPORT, markdown
+from anon.config import load
+from anon.config.support import SUPPORT, markdown, refuse_unsupported
 from anon.errors import ConfigError, UnsafeError
 from tests.oracles import ck_safety, l_diversity, proximity, robustness
 
@@ -202,6 +203,43 @@ def test_the_table_of_what_works_with_what_is_in_the_docs() -> None:
 
     assert set(SUPPORT) == set(CRITERIA)
     assert markdown() in (Path(__file__).parent.parent / "docs" / "criteria.md").read_text()
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "k_anonymity": {"k": 2},
+    "skyline": {"points": [{"l": 0, "k": 0, "m": 0, "c": 0.5}]},
+    "r_robustness": {"r": 2, "priors": [{"estimate": ["r"]}]},
+    "l_diversity": CASES["distinct"][0],
+} | {name: asked for name, (asked, _) in CASES.items() if name in SUPPORT}  # fmt: skip
+METHODS: list[dict[str, Any]] = [
+    *({"kind": kind} for kind in ("partition", "lattice", "merge", "colour")),
+    {"kind": "lattice", "exhaustive": True},
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: "-".join(map(str, method.values())))
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("name", list(SUPPORT))
+def test_the_table_of_what_works_with_what_decides_what_a_config_may_ask_for(
+    tmp_path: Path, name: str, several: bool, method: dict[str, Any]
+) -> None:
+    column = {} if name in ("k_anonymity", "group_size") else {"sensitive": "x"}
+    wanted = config(str(tmp_path), "group_size") | {"privacy": [{name: ASKED[name] | column}], "method": method}
+    wanted["columns"]["sensitive"] = {"x": {"as_categories": True}}
+    if several:
+        wanted["columns"] |= {"individual": "who", "multiplicity": "set"}
+        wanted["release"] |= {"form": "bucketized", "labels": "generalized"}
+    told, exhaustive = SUPPORT[name], method.get("exhaustive", False)
+    words = [getattr(told, method["kind"]), *([told.several_values] if several else [])]
+    only_exhaustive = method["kind"] == "lattice" and any("exhaustive" in word for word in words)
+    allowed = all(word.startswith(("enforced", "checked")) or "exhaustive" in word for word in words)
+    try:
+        refuse_unsupported(load(wanted, run=False), run=True)
+        refused = False
+    except ConfigError as error:
+        refused = True
+        assert error.problems[0].path == f"privacy[0].{name}"
+    assert refused == (not allowed or (only_exhaustive and not exhaustive))
 
 
 def robust(folder: str, r: Any) -> dict[str, Any]:

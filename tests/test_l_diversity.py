@@ -327,7 +327,9 @@ def test_a_value_exactly_at_its_percentage_stays_possible(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_value_missing_from_one_group_is_found_there(kind: str) -> None:
     verdict = judged(criterion(kind, 2, 10, (), {"a": Fraction(1)}), [of_counts(3, 3), of_counts(0, 3, 3)])
-    assert (verdict.safe, verdict.figure, verdict.bound, verdict.worst_group) == (False, 0.0, 1.0, 1)
+    diversity, share = verdict.findings
+    assert (verdict.safe, share.figure, share.bound, verdict.worst_group) == (False, 0.0, 1.0, 1)
+    assert (verdict.figure, verdict.bound, diversity.safe) == (diversity.figure, diversity.bound, True)
     assert [finding.safe for finding in verdict.findings] == [True, False]
 
 

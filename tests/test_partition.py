@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon.criteria import Criterion, KAnonymity, Point, Skyline
+from anon.memory import Memory
 from anon.search import candidates, decide, top
 from anon.search import partition as engine
 from tests.cubes import Table
@@ -99,9 +100,9 @@ def expected(
     return oracle.partition(table.rows, table.columns, safe, prefer, block)  # type: ignore[arg-type]
 
 
-def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 10**9, spill: Any = None) -> engine.Means:
+def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> engine.Means:
     """With blocks of so many individuals."""
-    return engine.Means(memory, threads, spill, block * (2 * len(table.columns) + 6))
+    return engine.Means(Memory(memory), threads, spill, None, block * (2 * len(table.columns) + 6))
 
 
 @settings(max_examples=400, deadline=None)

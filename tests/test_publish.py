@@ -185,13 +185,12 @@ def test_a_symlink_that_appears_under_way_is_not_replaced(
 
 
 def test_a_release_that_appears_under_way_is_not_replaced(
-    tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, given: dict[str, Any], published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = release.write
 
     def overtaken(*arguments: Any) -> Any:
-        monkeypatch.setattr(release, "write", original)
-        pipeline.run(given)
+        copy_earlier(published, tmp_path)
         return original(*arguments)
 
     monkeypatch.setattr(release, "write", overtaken)
@@ -271,6 +270,10 @@ def test_a_failure_anywhere_leaves_what_was_there(
     monkeypatch.setattr(module, name, fails)
     with pytest.raises(failure):
         pipeline.run(given, None, OVERWRITE)
+    if failure is KeyboardInterrupt:  # which leaves a checkpoint of the decisions, and nothing else
+        for folder in tmp_path.glob(".anon-spill-*"):
+            assert {path.name for path in folder.iterdir()} == {"lock", "checkpoint"}
+            shutil.rmtree(folder)
     assert contents(tmp_path) == before and everything(tmp_path) == listed
 
 

@@ -3,6 +3,8 @@ words, and the risk of the whole table where a search found nothing."""
 
 from __future__ import annotations
 
+import operator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -79,3 +81,82 @@ def test_where_nothing_was_found_the_figure_of_the_whole_table_is_told(house: Ho
     first, second = str(error.value).split("\n")
     assert first.startswith("no safe release was found: 1 groups")
     assert second.startswith(f"  the whole table as one group: {said}")
+
+
+HOLDS = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
+ONE_FIGURE: list[dict[str, Any]] = [
+    {"k_anonymity": {"k": 3}},
+    {"group_size": {"k": 3}},
+    {"l_diversity": {"kind": "distinct", "l": 2}},
+    {"l_diversity": {"kind": "frequency", "l": 1.5}},
+    {"l_diversity": {"kind": "entropy", "l": 1.8}},
+    {"l_diversity": {"kind": "recursive", "c": 1.5, "l": 2}},
+    {"skyline": {"points": [{"l": 0, "k": 0, "m": 1, "c": 0.9}]}},
+    {"ck_safety": {"c": 0.9, "k": 1}},
+    {"dissimilarity": {"epsilon": 1, "delta": 0.4, "k": 1, "distance": {"kind": "absolute"}}},
+    {"r_robustness": {"r": 1.4, "priors": [{"estimate": ["age"]}]}},
+    {"t_closeness": {"t": 0.1, "distance": {"kind": "equal"}}},
+    {"alpha_k": {"alpha": 0.6, "k": 1}},
+    {"epsilon_m": {"epsilon": 1, "m": 2}},
+    {"variance": {"minimum": 1.5}},
+]
+
+
+@pytest.mark.parametrize("criterion", ONE_FIGURE, ids=lambda one: "-".join(map(str, next(iter(one.values())).values())))
+def test_figure_relation_and_bound_say_whether_it_holds(house: House, criterion: Any) -> None:
+    """One table that has every criterion of the list, and one that has none of them."""
+    for values, safe in (([1, 3, 5, 1, 3, 5], True), ([1, 1, 1, 2, 2], False)):
+        ages = [30] * 3 + [40] * (len(values) - 3)
+        table = pa.table({"age": ages, "zip": ["*"] * len(values), "disease": values})
+        (told,) = house.check(table, privacy=[criterion]).to_dict()["criteria"]
+        assert told["safe"] is safe
+        assert HOLDS[told["relation"]](float(told["figure"]), told["bound"]) is safe
+
+
+@pytest.mark.parametrize(
+    ("criterion", "figure", "said"),
+    [
+        ({"alpha_k": {"alpha": 0.7, "k": 4}}, 2 / 3, "3 individuals, asked for at least 4"),
+        (
+            {"dissimilarity": {"epsilon": 0, "delta": 0.5, "k": 4, "distance": {"kind": "equal"}}},
+            0.5,
+            "3 individuals, asked for at least 4",
+        ),
+        (
+            {
+                "l_diversity": {
+                    "kind": "recursive",
+                    "c": 3,
+                    "l": 2,
+                    "keep_possible": {"values": ["b"], "percent": 40},
+                }
+            },
+            2,
+            "33.3333% of b, asked for at least 40%",
+        ),
+    ],
+)
+def test_what_fails_beside_the_figure_is_told_in_words(house: House, criterion: Any, figure: float, said: str) -> None:
+    path = str(house.write(people(list("aab"))))
+    (told,) = house.cli("check", "--on", path, "--json", privacy=[criterion]).json["criteria"]
+    assert not told["safe"] and told["figure"] == pytest.approx(figure)
+    assert HOLDS[told["relation"]](told["figure"], told["bound"])
+    assert [failure["text"] for failure in told["failed"]] == [said]
+    assert said.split(",")[0] in house.cli("check", "--on", path, privacy=[criterion]).stdout
+
+
+def test_every_prior_that_fails_is_told_by_its_number(house: House, tmp_path: Path) -> None:
+    (tmp_path / "even.csv").write_text("age,value,p\n30,a,0.5\n30,b,0.5\n")
+    priors = [{"file": str(tmp_path / "even.csv")}, {"estimate": ["age"]}]
+    told = house.check(people(list("aab")), privacy=[{"r_robustness": {"r": 2, "priors": priors}}]).to_dict()
+    assert [failure["text"] for failure in told["criteria"][0]["failed"]] == [
+        f"posterior 0.666667 by prior {number}, asked for at most 0.5" for number in (1, 2)
+    ]
+
+
+def test_points_are_not_called_failing_where_something_else_fails(house: House) -> None:
+    path = str(house.write(people(list("ab"))))
+    asked = [{"k_anonymity": {"k": 3}}, {"skyline": {"points": [{"l": 0, "k": 0, "m": 0, "c": 0.9}]}}]
+    shown = house.cli("check", "--on", path, privacy=asked).stdout
+    assert "The table is not safe." in shown
+    assert "Closest to the bound" in shown and "Worst against the bound" not in shown

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from anon import pipeline, release, verify
+from anon import grouped, pipeline, release, verify
 from anon.cli import app
 from anon.config import Config, load
 from anon.database import connect
@@ -298,6 +298,17 @@ def test_every_release_that_was_not_meant_to_be_written_is_refused(staged: Stage
         written = staged.write(CHANGE[case % len(CHANGE)](rng, staged.table))
         with pytest.raises(VerificationError, match="nothing was published"):
             staged.verify(written)
+
+
+def test_releases_with_many_sensitive_values_are_refused_alike(staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouped, "FEW_VALUES", 0)
+    rng = Random(7)
+    assert staged.verify(staged.write(staged.table)).safe
+    for change in CHANGE:
+        with pytest.raises(VerificationError, match="nothing was published"):
+            staged.verify(staged.write(change(rng, staged.table)))
+    with pytest.raises(VerificationError, match="is not safe"):
+        staged.verify(staged.expecting(shrink_a_group(rng, staged.rows)))
 
 
 def _content(path: Path) -> list[Any] | None:

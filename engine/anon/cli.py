@@ -71,6 +71,9 @@ def run(
     ] = None,
     memory: Memory = None,
     threads: Threads = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from where a run of the same config and source was stopped.")
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the release of an earlier run, in one step.")
     ] = False,
@@ -82,14 +85,15 @@ def run(
 ) -> None:
     """The main job: from the config's source to a verified release.
 
-    Nothing can be seen at release.path before the written files have passed verification.
+    Nothing can be seen at release.path before the written files have passed verification. A run that is stopped leaves
+    a checkpoint, from which --resume goes on and ends with the same bytes; a start without it begins anew.
     """
 
     def work() -> int:
         from anon import pipeline
 
         options = _options(
-            memory, out=out, threads=threads, overwrite=overwrite, show_values=show_values, strict=strict
+            memory, out=out, threads=threads, resume=resume, overwrite=overwrite, show_values=show_values, strict=strict
         )
         progress = _progress(as_json, log_json)
         try:

@@ -15,18 +15,20 @@ import duckdb
 import pyarrow as pa
 
 from anon.errors import AnonError, ResourceError, SourceError
+from anon.memory import Memory
 
-OVERHEAD = 300_000_000  # bytes that the interpreter, the libraries and the batches under way take beside DuckDB
-LEAST = 100_000_000  # DuckDB does not do useful work in less
+AT_REST = 20_000_000  # bytes that an idle connection may hold
+# it believes the min and max of a Parquet column, which leave NaN out, and drops isnan()
+NOT_TRUSTED = "statistics_propagation"
 FAILURES = (duckdb.Error, pa.ArrowException, OSError, RuntimeError)
 NOT_PARQUET = ("magic bytes", "too small to be a Parquet", "TProtocol", "Parquet footer", "thrift")
 
 
 def connect(memory: int, threads: int | None, spill: Path) -> duckdb.DuckDBPyConnection:
-    """A connection that keeps to the limits (bytes for the whole process) and spills into the given folder."""
+    """A connection that keeps to a limit (bytes for the whole process) and spills into the given folder."""
     con = duckdb.connect(":memory:")
     settings: dict[str, str | int | bool] = {
-        "memory_limit": f"{max(memory - OVERHEAD, LEAST)}B",
+        "memory_limit": f"{Memory(memory).database}B",
         "threads": threads or os.cpu_count() or 1,
         "temp_directory": str(spill),
         "TimeZone": "UTC",
@@ -35,12 +37,32 @@ def connect(memory: int, threads: int | None, spill: Path) -> duckdb.DuckDBPyCon
         "python_enable_replacements": False,
         "enable_progress_bar": False,
         "preserve_insertion_order": False,
-        # it believes the min and max of a Parquet column, which leave NaN out, and drops isnan()
-        "disabled_optimizers": "statistics_propagation",
+        "disabled_optimizers": NOT_TRUSTED,
     }
     for name, value in settings.items():
         con.execute(f"SET {name} = {literal(value)}").fetchall()
     return con
+
+
+@contextmanager
+def all_optimizers(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """For queries that ask nothing about numbers that may be NaN."""
+    con.execute("SET disabled_optimizers = ''").fetchall()
+    try:
+        yield
+    finally:
+        con.execute(f"SET disabled_optimizers = {literal(NOT_TRUSTED)}").fetchall()
+
+
+@contextmanager
+def at_rest(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """While others need the memory: what the connection holds beyond a little goes to the disk or is forgotten."""
+    (limit,) = con.sql("SELECT current_setting('memory_limit')").fetchall()[0]
+    con.execute(f"SET memory_limit = '{AT_REST}B'").fetchall()
+    try:
+        yield
+    finally:
+        con.execute(f"SET memory_limit = {literal(limit)}").fetchall()
 
 
 def quote(name: str) -> str:

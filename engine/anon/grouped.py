@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import duckdb
@@ -22,6 +22,7 @@ from anon.source import GroupedTable, Unusable, canonical, describe, individual_
 from anon.values import text
 
 BATCH = 65_536  # groups that are judged at a time
+FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
 Signature = tuple[str | None, ...]
 
 
@@ -40,7 +41,8 @@ class Reading(NamedTuple):
 class Grouped:
     """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..., and `who` where
     individuals have several values. Of a bucketized table the view has a row for every individual with the number of
-    the group, g; a second one, COUNTS, tells how often (c) a value s0 occurs in a group."""
+    the group, g; a second one, COUNTS, tells how often (c) a value s0 occurs in a group. A table, GROUPS, has a row for
+    every group: its rows and its individuals, n, and of a sensitive column of few values how often it has each."""
 
     con: duckdb.DuckDBPyConnection
     quasi_identifiers: list[str]
@@ -48,9 +50,12 @@ class Grouped:
     keep: list[str]
     multiplicity: str = "single"
     bucketized: bool = False
+    objects: dict[str, list[Any]] = field(default_factory=dict)  # sensitive values in code order
+    frequency: dict[str, list[int]] = field(default_factory=dict)  # how often each of them occurs
 
     VIEW = "grouped_rows"
     COUNTS = "grouped_counts"
+    GROUPS = "counted_groups"
 
     @classmethod
     def opened(cls, con: duckdb.DuckDBPyConnection, table: GroupedTable, columns: Columns) -> Grouped:
@@ -74,7 +79,7 @@ class Grouped:
         if columns.multiplicity != "single":
             named["who"] = str(individual_sql(columns, types))
         _view(con, cls.VIEW, named, table)
-        return grouped
+        return grouped._counted()
 
     @classmethod
     def of_pair(cls, con: duckdb.DuckDBPyConnection, qi: str, sensitive: str, columns: Columns) -> Grouped:
@@ -91,14 +96,53 @@ class Grouped:
         }
         _view(con, cls.COUNTS, counts, sensitive)
         _check_agreement(grouped)
-        return grouped
+        return grouped._counted()
 
     def _published(self) -> dict[str, str]:
         named = {f"q{index}": quote(name) for index, name in enumerate(self.quasi_identifiers)}
         return named | {f"k{index}": quote(name) for index, name in enumerate(self.keep)}
 
+    def _counted(self) -> Grouped:
+        """The same with its sensitive values numbered and its groups counted."""
+        with translated("reading the table"):
+            coded = {name: code_values(self, (name,)) for name in self.sensitive}
+            objects, frequency = ({name: both[i] for name, both in coded.items()} for i in (0, 1))
+            grouped = replace(self, objects=objects, frequency=frequency)
+            counts = [grouped._counts_of_few(name) for name in self.sensitive if grouped.has_few(name)]
+            selected = listed([*self.key, "count(*) AS rows", f"{self.people} AS n", *counts])
+            self.con.execute(
+                f"CREATE OR REPLACE TEMP TABLE {self.GROUPS} AS "
+                f"SELECT {selected} FROM {self.VIEW} GROUP BY {listed(self.key)}"
+            ).fetchall()
+        return grouped
+
+    def has_few(self, column: str) -> bool:
+        """Whether GROUPS tells how often the groups have the values of a sensitive column."""
+        return self.multiplicity == "single" and not self.bucketized and len(self.objects[column]) <= FEW_VALUES
+
+    def counted_as(self, column: str) -> list[str]:
+        """The columns of GROUPS for the values of a sensitive column."""
+        return [f"s{self.sensitive.index(column)}_{code}" for code in range(len(self.objects[column]))]
+
+    def _counts_of_few(self, column: str) -> str:
+        """SQL: those columns. Values are compared as constants, which a reader of dictionaries does once for each."""
+        value, table = _value(self, (column,))
+        self.con.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})").fetchall()
+        return listed(
+            [
+                f"CAST(count_if({value} IS NOT DISTINCT FROM getvariable('{table}')[{code + 1}]) AS BIGINT) AS {alias}"
+                for code, alias in enumerate(self.counted_as(column))
+            ]
+        )
+
     def rows(self) -> int:
-        return int(self.con.sql(f"SELECT count(*) FROM {self.VIEW}").fetchall()[0][0])
+        return int(self.con.sql(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}").fetchall()[0][0])
+
+    def label_rows(self, name: str) -> dict[Any, int]:
+        """The labels of a quasi-identifier that is not bucketized, and the rows with each."""
+        label = self.alias(name)
+        counted = self.con.sql(f"SELECT {label}, sum(rows) FROM {self.GROUPS} GROUP BY {label}").fetchall()
+        return {label: int(rows) for label, rows in counted}
 
     def alias(self, name: str) -> str:
         """The neutral name of a quasi-identifier or kept column."""
@@ -226,9 +270,9 @@ def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], 
     return rows["v"].to_pylist(), rows["n"].to_pylist()
 
 
-def code_tuples(grouped: Grouped, objects: dict[str, list[Any]], columns: tuple[str, ...]) -> Ints:
+def code_tuples(grouped: Grouped, columns: tuple[str, ...]) -> Ints:
     """Numbers the tuples of some sensitive columns; each as the codes of its values."""
-    codes = [{value: code for code, value in enumerate(objects[name])} for name in columns]
+    codes = [{value: code for code, value in enumerate(grouped.objects[name])} for name in columns]
     tuples, _ = code_values(grouped, columns)
     return np.array([[code[v] for code, v in zip(codes, parts.values())] for parts in tuples], np.int64)
 
@@ -238,14 +282,31 @@ def histograms(grouped: Grouped, reading: Reading) -> Iterator[Groups]:
     context every group is taken apart by the values of those columns; with attributes each also has, per prior, the
     histogram of their values."""
     signatures = [_signatures(grouped, names) for names in reading.attributes]
-    query = _histogram_query(grouped, reading) if reading.columns else _size_query(grouped, reading.classes)
+    few = len(reading.columns) == 1 and not reading.context and grouped.has_few(reading.columns[0])
+    query = _few_query(grouped, reading.columns[0]) if few else _query(grouped, reading)
+    size = max(BATCH * 8 // len(grouped.objects[reading.columns[0]]), 1) if few else BATCH  # bounds counts, not groups
     first = 0
-    for batch in grouped.con.sql(query).to_arrow_reader(BATCH):
+    for batch in grouped.con.sql(query).to_arrow_reader(size):
         if batch.num_rows:
-            groups = _as_groups(batch, first)
+            groups = _of_few(batch, first) if few else _as_groups(batch, first)
             own = tuple(_slice(lists, first, first + len(groups)) for lists in signatures)
             yield replace(groups, signatures=own)
             first += batch.num_rows
+
+
+def _few_query(grouped: Grouped, column: str) -> str:
+    """SQL: a row per group with its counts of every value."""
+    counts = listed(grouped.counted_as(column))
+    return f"SELECT {counts} FROM {grouped.GROUPS} ORDER BY {_in_order(grouped.key)}"
+
+
+def _of_few(batch: pa.RecordBatch, first: int) -> Groups:
+    return replace(Groups.dense(np.column_stack([column.to_numpy() for column in batch.columns])), first=first)
+
+
+def _query(grouped: Grouped, reading: Reading) -> str:
+    """SQL: a row per group, or per part or class, with the codes and counts of the values it has."""
+    return _histogram_query(grouped, reading) if reading.columns else _size_query(grouped, reading.classes)
 
 
 def _size_query(grouped: Grouped, classes: bool) -> str:
@@ -289,6 +350,20 @@ def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
     start -= start[0]
     n = columns["n"].to_numpy() if "n" in columns else np.add.reduceat(count, start[:-1])
     return Groups(n, start, value, count, first, columns["row"].to_numpy() if "row" in columns else None)
+
+
+def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | None]]:
+    """The labels of some groups, by their places in canonical order. Those of a bucketized table are told by their own
+    numbers, and their members may have different labels."""
+    if grouped.bucketized:
+        return {}
+    labels, places = listed(grouped.labels), ", ".join(str(group) for group in sorted(groups))
+    rows = grouped.con.sql(
+        f"SELECT place, CAST(COLUMNS(* EXCLUDE (place)) AS VARCHAR) FROM "
+        f"(SELECT {labels}, row_number() OVER (ORDER BY {_in_order(grouped.labels)}) - 1 AS place "
+        f"FROM {grouped.GROUPS}) WHERE place IN ({places}) ORDER BY place"
+    ).fetchall()
+    return {place: dict(zip(grouped.quasi_identifiers, told)) for place, *told in rows}
 
 
 def cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints | None]:

@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, fields
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from anon import cube as cubes
 from anon import records, release, verify
+from anon.checkpoint import Checkpoint
 from anon.config import (
     Config,
     InformationGain,
@@ -26,24 +28,26 @@ from anon.config import (
     Variational,
     load,
     parse_size,
+    redact,
 )
 from anon.config.support import refuse_unsupported
 from anon.criteria import CATEGORICAL, Values, always_holds, bind, protects
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
-from anon.cube import Combinations, Combined, Cube, Tuples
-from anon.database import LEAST, OVERHEAD, connect, translated
+from anon.cube import Combinations, Combined, Cube, Room, Tuples
+from anon.database import at_rest, connect, translated
 from anon.errors import ConfigError, Problem, UnsafeError
 from anon.grouped import Grouped
+from anon.memory import Memory
 from anon.progress import Progress
-from anon.publish import check_places, publish, scratch, workspace, write_run
+from anon.publish import check_places, publish, write_run
 from anon.recoding import Recoding
 from anon.report import facts
-from anon.source import Column, count_distinct, open_grouped, open_source
+from anon.source import Column, Source, count_distinct, open_grouped, open_source
+from anon.workspace import scratch, workspace
 
 if TYPE_CHECKING:  # numba is imported only where it is used
     from anon.search.outcome import Outcome
-    from anon.search.partition import Means
 
 FEW_REFUSALS = 5  # failures that are told of each criterion
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
@@ -58,6 +62,7 @@ class Options:
     memory: int | None = None
     threads: int | None = None
     overwrite: bool = False
+    resume: bool = False
     show_values: bool = False
     strict: bool = False
     prior: Path | None = None  # of `check`: stands in for the priors of the config
@@ -112,23 +117,25 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     check_places(config, options.overwrite)
     _check_not_vacuous(config)
     limits = config.limits
+    Memory(limits.memory).check()
     with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
         with progress.stage("source"):
             source = open_source(con, config, table, work.spill)
+            checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
         with progress.stage("cube"):
-            means = _means(config, work.spill)
-            room = partial(records.make, memory=means.memory // 3, path=work.spill / "records")
+            place = partial(records.make, Memory(limits.memory).records, work.spill)
             builders = list(config.columns.quasi_identifiers.values())
-            cube = cubes.build(source, builders, _target(config), _combined(config), room)
+            cube = cubes.build(source, builders, _target(config), _combined(config), Room(place, _threads(config)))
             check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
-        with progress.stage("search"):
-            outcome = _search(config, cube, means, options, progress)
+        with progress.stage("search"), at_rest(con):
+            outcome = _search(config, cube, work.spill, checkpoint, options, progress)
         with progress.stage("release"):
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, work.release)
             source.check_unchanged()
         with (
             progress.stage("verify"),
+            at_rest(con),
             closing(connect(limits.memory, limits.threads, work.spill)) as outsider,
         ):
             found = verify.verify(outsider, written, config)
@@ -147,6 +154,7 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     bucketized one. Never reads the config's source."""
     config, progress = adjusted(load(config, run=False), options), progress or Progress()
     refuse_unsupported(config, run=False)
+    Memory(config.limits.memory).check()
     if options.prior is not None:
         config = _with_prior(config, options.prior)
     prior_files = _prior_files(config, options.save_priors) if options.save_priors is not None else []
@@ -161,6 +169,8 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
             grouped = Grouped.opened(con, opened, config.columns)
         with progress.stage("check"):
             found = verify.examine(grouped, config)
+            if options.show_values:
+                verify.tell_labels(grouped, found)
         _save_priors(config, found, prior_files)
     names = facts.Names.of(found, config, options.show_values)
     told = facts.summary(config, found, names, 0, None, opened.dropped)
@@ -249,11 +259,16 @@ def _combined(config: Config) -> list[Combined]:
     return list(found)
 
 
-def _means(config: Config, spill: Path) -> Means:
-    """What the search may use of the memory that is stated for the whole process."""
-    from anon.search.partition import Means
+def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
+    """What must not have changed when a run that was stopped is gone on with."""
+    if resume and source.path is None:
+        raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
+    files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.files]
+    return {"config": config.digest, "source": files, "version": version("anon-engine")}
 
-    return Means(max(config.limits.memory - OVERHEAD, LEAST), min(config.limits.threads or CORES, CORES), spill)
+
+def _threads(config: Config) -> int:
+    return min(config.limits.threads or CORES, CORES)
 
 
 def _check_not_vacuous(config: Config) -> None:
@@ -280,8 +295,10 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
         raise ConfigError(problems)
 
 
-def _search(config: Config, cube: Cube, means: Means, options: Options, progress: Progress) -> Outcome:
-    from anon.search.partition import Partition
+def _search(
+    config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, options: Options, progress: Progress
+) -> Outcome:
+    from anon.search.partition import Means, Partition
 
     values = _sensitive_values(config, cube)
     erratic = _check_whole_table(config, cube, values, options.show_values)
@@ -294,7 +311,7 @@ def _search(config: Config, cube: Cube, means: Means, options: Options, progress
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
-        means,
+        Means(Memory(config.limits.memory), _threads(config), spill, checkpoint),
         tell,
     )
     try:

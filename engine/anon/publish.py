@@ -9,15 +9,9 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import time
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 from anon import interrupt
@@ -26,60 +20,12 @@ from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.recoding import Recoding
 from anon.source import Source
+from anon.workspace import Workspace
 
 MANIFEST = 1  # version of manifest.json
 RUN_LEAVES = re.compile(
     r"(release|qi|sensitive)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv"
 )
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """Folders of a run under way, beside the places they will be renamed to."""
-
-    spill: Path
-    release: Path
-    run: Path
-    run_id: str
-
-
-@contextmanager
-def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
-    """Private folders for one run, removed whatever happens."""
-    temp = config.limits.temp
-    places = (
-        ("limits.temp", "spill", temp) if temp else ("release.run", "spill", config.release.run.parent),
-        ("release.path", "release", config.release.path.parent),
-        ("release.run", "run", config.release.run.parent),
-    )
-    made: list[Path] = []
-    try:
-        for field, word, place in places:
-            made.append(_private_folder(place / f".anon-{word}-{run_id}", field))
-        yield Workspace(made[0], made[1], made[2], run_id)
-    finally:
-        for folder in made:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def scratch(config: Config) -> Iterator[Path]:
-    """A private folder for what a check spills."""
-    folder = _private_folder((config.limits.temp or Path(gettempdir())) / f"anon-{uuid.uuid4().hex}", "limits.temp")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _private_folder(folder: Path, field: str) -> Path:
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700)
-    except OSError as error:
-        found = f"a place that cannot be written ({error.strerror})"
-        raise ConfigError.at(field, found, "one in a folder that can") from error
-    return folder
 
 
 def check_places(config: Config, overwrite: bool) -> None:

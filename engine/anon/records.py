@@ -86,8 +86,8 @@ def in_memory(count: int, width: int) -> Records:
     return InMemory(np.empty((count, width), np.uint16))
 
 
-def make(count: int, width: int, memory: int, path: Path | None) -> Records:
-    """Room for records: in memory if they take no more than that, or if there is nowhere else."""
-    if path is None or 2 * count * width <= memory:
+def make(memory: int, folder: Path | None, count: int, width: int, name: str) -> Records:
+    """Room for records: in memory if they take no more than that or have nowhere else to go, or in a file."""
+    if folder is None or 2 * count * width <= memory:
         return in_memory(count, width)
-    return OnDisk(count, width, path)
+    return OnDisk(count, width, folder / name)

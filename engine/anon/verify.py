@@ -11,12 +11,13 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from anon.config import Config
 from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
 from anon.database import literal, quote, translated
 from anon.errors import ConfigError, SourceError, VerificationError
-from anon.grouped import Grouped, Reading, code_tuples, code_values, cross_table, histograms, listed, same_in
+from anon.grouped import Grouped, Reading, code_tuples, cross_table, histograms, labels_of, listed, same_in
 from anon.release import Written, checksum
 from anon.source import describe
 from anon.values import text
@@ -40,6 +41,7 @@ class Findings:
     with_kept: dict[str, dict[str, float]] = field(default_factory=dict)
     values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
     frequency: dict[str, list[int]] = field(default_factory=dict)  # individuals with each of them
+    labels: dict[int, dict[str, str | None]] = field(default_factory=dict)  # of the worst groups, if asked for
 
     @property
     def safe(self) -> bool:
@@ -50,10 +52,9 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
     """Judges a grouped table by the config's criteria and counts what every report tells."""
     found = Findings()
     with translated("examining the table"):
-        objects = {}
-        for column in grouped.sensitive:
-            objects[column], found.frequency[column] = code_values(grouped, (column,))
-            found.values[column] = [None if value is None else text(value) for value in objects[column]]
+        found.frequency = grouped.frequency
+        for column, objects in grouped.objects.items():
+            found.values[column] = [None if value is None else text(value) for value in objects]
         found.rows = grouped.rows()
         if not found.rows:
             raise SourceError("the table has no rows")
@@ -61,15 +62,22 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
             found.values,
             found.frequency,
             partial(cross_table, grouped),
-            partial(code_tuples, grouped, objects),
-            objects,
+            partial(code_tuples, grouped),
+            grouped.objects,
             grouped.multiplicity,
         )
         found.criteria = bind(config.privacy, values, absent=absent)
         found.verdicts = _judge(grouped, found)
-        found.homogeneous_rows = _people(grouped, _alike(grouped, grouped.key))["homogeneous"]
+        if len(grouped.sensitive) > 1:
+            found.homogeneous_rows = _people(grouped, _alike(grouped, grouped.key))["homogeneous"]
         found.with_kept = {column: _with_kept(grouped, i, found) for i, column in enumerate(grouped.keep)}
     return found
+
+
+def tell_labels(grouped: Grouped, found: Findings) -> None:
+    """Finds the labels of the worst groups, for users who asked to see values."""
+    with translated("examining the table"):
+        found.labels = labels_of(grouped, {verdict.worst_group for verdict in found.verdicts})
 
 
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
@@ -84,7 +92,7 @@ def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
         whole: list[Ints] = []  # which group each part of one belongs to
         for groups in histograms(grouped, reading):
             if reading == counted:
-                _count(found, groups)
+                _count(found, groups, grouped)
             if groups.row is not None:
                 whole.append(groups.row)
             for at in about:
@@ -111,7 +119,7 @@ def _of_whole_groups(verdict: Verdict, group: Ints) -> Verdict:
     return replace(verdict, worst_group=int(group[verdict.worst_group]), findings=findings)
 
 
-def _count(found: Findings, groups: Groups) -> None:
+def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:
     smallest = int(groups.n.min())
     found.smallest = min(found.smallest or smallest, smallest)
     found.individuals += int(groups.n.sum())
@@ -119,6 +127,15 @@ def _count(found: Findings, groups: Groups) -> None:
     found.under_5 += int(groups.n[groups.n < FEW].sum())
     for size, count in zip(*np.unique(groups.n, return_counts=True)):
         found.sizes[int(size)] = found.sizes.get(int(size), 0) + int(count)
+    if len(grouped.sensitive) == 1:
+        found.homogeneous_rows += int(groups.n[_homogeneous(groups, grouped.multiplicity)].sum())
+
+
+def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
+    """The groups whose individuals all have the same value, as `_alike` tells it by SQL."""
+    if multiplicity == "multiset":
+        return np.diff(groups.start) == 1
+    return np.maximum.reduceat(groups.count, groups.start[:-1]) >= groups.n
 
 
 def _alike(grouped: Grouped, by: list[str]) -> str:
@@ -166,10 +183,10 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> 
     try:
         with translated("reading it back"):
             _open_release(con, written)
-            wrong = _first_difference(con, written)
-            if wrong:
-                raise VerificationError(f"the written release {wrong}; nothing was published")
-            found = examine(Grouped.of(con, "written_release", config.columns), config, absent=True)
+            _refuse(_difference_in_form(con, written))
+            grouped = Grouped.of(con, "written_release", config.columns)
+            _refuse(_difference_in_content(grouped, written))
+            found = examine(grouped, config, absent=True)
     except (SourceError, ConfigError, ValueError) as error:
         told = f" ({error})" if isinstance(error, SourceError) else ""
         raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
@@ -197,18 +214,28 @@ def _open_release(con: duckdb.DuckDBPyConnection, written: Written) -> None:
     con.execute(f"CREATE OR REPLACE TEMP VIEW written_release AS SELECT * FROM {reader}").fetchall()
 
 
-def _first_difference(con: duckdb.DuckDBPyConnection, written: Written) -> str:
-    """What in the files is not as it was meant to be, or nothing; without any value of the data."""
+def _refuse(wrong: str) -> None:
+    if wrong:
+        raise VerificationError(f"the written release {wrong}; nothing was published")
+
+
+def _difference_in_form(con: duckdb.DuckDBPyConnection, written: Written) -> str:
+    """What around the rows is not as it was meant to be, or nothing."""
     if sorted(path.name for path in written.path.parent.iterdir()) != ["datapackage.json", written.path.name]:
         return "has files beside it that do not belong to it"
     if _has_other_columns(con, written):
         return "does not have the columns that were asked for"
     if _metadata(con, written.path):
         return "carries metadata"
-    rows = con.sql("SELECT count(*) FROM written_release").fetchall()[0][0]
+    return ""
+
+
+def _difference_in_content(grouped: Grouped, written: Written) -> str:
+    """What in the rows is not as it was meant to be, or nothing; without any value of the data."""
+    rows, con = grouped.rows(), grouped.con
     if rows != written.rows:
         return f"has {rows:,} rows, not {written.rows:,}"
-    wrong = [name for name, labels in written.labels.items() if _label_rows(con, name) != labels]
+    wrong = [name for name, labels in written.labels.items() if grouped.label_rows(name) != labels]
     if wrong:
         return f"has labels that were not asked for ({', '.join(wrong)})"
     values = [quote(name) for name in written.types if name not in written.labels]
@@ -231,11 +258,6 @@ def _metadata(con: duckdb.DuckDBPyConnection, path: Path) -> int:
     if path.suffix == ".csv":
         return 0
     return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(path))})").fetchall()[0][0])
-
-
-def _label_rows(con: duckdb.DuckDBPyConnection, name: str) -> dict[str | None, int]:
-    column = quote(name)
-    return dict(con.sql(f"SELECT {column}, count(*) FROM written_release GROUP BY {column}").fetchall())
 
 
 def _rows_out_of_order(con: duckdb.DuckDBPyConnection, names: list[str]) -> int:

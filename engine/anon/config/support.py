@@ -15,6 +15,7 @@ METHODS = ("partition", "lattice", "merge", "colour")
 
 _EXHAUSTIVE = "not monotone: only with `exhaustive: true`"
 _ONE_VALUE = "defined for one value per individual"
+_NOT_MONOTONE = "enforced; not monotone there: lattice only with `exhaustive: true`"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ SUPPORT: dict[str, Support] = {
     "k_anonymity": Support(bucketized="refused with exact labels: use group_size", several_values=ENFORCED),
     "group_size": Support(several_values=ENFORCED),
     "l_diversity": Support(),
-    "skyline": Support(several_values="enforced; not monotone there"),
+    "skyline": Support(several_values=_NOT_MONOTONE),
     "ck_safety": Support(),
     "dissimilarity": Support(lattice=_EXHAUSTIVE, colour=ENFORCED),
     "r_robustness": Support(
@@ -67,6 +68,8 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         path, support = f"privacy[{index}].{spec.name}", SUPPORT[spec.name]
         if run and config.method.kind in METHODS:
             reason = getattr(support, config.method.kind)
+            if several and support.several_values == _NOT_MONOTONE and config.method.kind == "lattice":
+                reason = _EXHAUSTIVE
             if reason not in (ENFORCED, CHECKED) and not (exhaustive and reason == _EXHAUSTIVE):
                 yield Problem(path, f"{spec.name} with method {config.method.kind}", "another method", reason)
         if several and support.several_values == _ONE_VALUE:

@@ -8,6 +8,8 @@ import math
 import numba as nb
 import numpy as np
 
+from anon.compiled import compiled
+
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _IN2 = nb.types.Array(nb.int64, 2, "C", readonly=True)
@@ -17,18 +19,23 @@ SINGLE, SET, MULTISET = 0, 1, 2
 TINY = 1e-150  # what is above zero stays at or above this, so that a product of two such numbers is above zero too
 
 
-@nb.njit(nb.float64(_I, _I, _I, _I, _I, _IN), cache=True, nogil=True)
+@compiled(nb.float64(nb.float64))
+def _above(number):
+    return number if number > TINY else TINY
+
+
+@compiled(nb.float64(_I, _I, _I, _I, _I, _IN))
 def target(kind, n, s, k, l, others):
     """T of the skyline paper for s > 0; `others` starts with the l largest counts of other values."""
     if kind == SINGLE:
         left = n - s - k
         for i in range(l):
             left -= others[i]
-        return max(left, 0) / s
+        return left / s if left > 0 else 0.0
     if kind == SET:
-        ratio = max(n - s - k, 0) / s
+        ratio = (n - s - k) / s if n - s - k > 0 else 0.0
         for i in range(l):
-            ratio = max(ratio * (n - others[i]) / n, TINY) if ratio > 0 and others[i] < n else 0.0
+            ratio = _above(ratio * (n - others[i]) / n) if ratio > 0 and others[i] < n else 0.0
         return ratio
     if n - k - 1 <= 0:
         return 0.0
@@ -36,29 +43,30 @@ def target(kind, n, s, k, l, others):
     known = 0
     for i in range(l):
         known += others[i]
-    return max(math.exp(nobody + known * math.log1p(-1.0 / n)) / -math.expm1(nobody), TINY)
+    return _above(math.exp(nobody + known * math.log1p(-1.0 / n)) / -math.expm1(nobody))
 
 
-@nb.njit(nb.float64(_I, _I, _I, _I, _I), cache=True, nogil=True)
+@compiled(nb.float64(_I, _I, _I, _I, _I))
 def family(kind, n, s, m, k):
     """V of the skyline paper for s > 0."""
     if m == 0:
         return 1.0
     if kind == MULTISET:
-        return max(math.exp(s * math.log1p(-m / (n - k))), TINY) if n - k - m > 0 else 0.0
+        return _above(math.exp(s * math.log1p(-m / (n - k)))) if n - k - m > 0 else 0.0
     product = 1.0
     for i in range(m):
         numerator = n - s - k - i
         if numerator <= 0:
             return 0.0
         product *= numerator / (n - k - i)
-    return max(product, TINY)
+    return _above(product)
 
 
-@nb.njit(nb.void(_IN, _I, _I, nb.int64[::1]), cache=True, nogil=True)
+@compiled(nb.void(_IN, _I, _I, nb.int64[::1]))
 def largest_counts(count, low, high, top):
     """Fills `top` with the largest of count[low:high], descending, padded with zeros."""
-    top[:] = 0
+    for j in range(top.size):
+        top[j] = 0
     for e in range(low, high):
         j = top.size - 1
         if count[e] <= top[j]:
@@ -69,7 +77,7 @@ def largest_counts(count, low, high, top):
         top[j] = count[e]
 
 
-@nb.njit(nb.boolean(nb.int64[::1], nb.int64[::1]), cache=True, nogil=True)
+@compiled(nb.boolean(nb.int64[::1], nb.int64[::1]))
 def before(integers, witness):
     """Lexicographic order of witnesses, so that ties do not depend on the order of the groups."""
     for i in range(integers.size):
@@ -78,7 +86,7 @@ def before(integers, witness):
     return False
 
 
-@nb.njit(nb.void(_I, nb.int64[::1], nb.int64[::1]), cache=True, nogil=True)
+@compiled(nb.void(_I, nb.int64[::1], nb.int64[::1]))
 def _without(s, top, others):
     """The largest counts but one s, which is among them or, if it is smaller than all, the last in its place."""
     at = 0
@@ -89,17 +97,13 @@ def _without(s, top, others):
         at += 1
 
 
-@nb.njit(
-    nb.void(_I, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN2, nb.float64[:, ::1], nb.int64[:, :, ::1], _I),
-    cache=True,
-    nogil=True,
-)
+@compiled(nb.void(_I, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN2, nb.float64[:, ::1], nb.int64[:, :, ::1], _I))
 def fold_skyline(kind, n, start, value, count, owner, slot_start, slot_of, knowledge, values, witness, first):
     """Lowers values[owner] (five per slot) by every group; fills witness[owner] too unless it is empty. A witness is
     n, s, the l largest other counts padded with zeros to the largest l, and the group."""
     most = 0
     for p in range(knowledge.shape[0]):
-        most = max(most, knowledge[p, 0])
+        most = knowledge[p, 0] if knowledge[p, 0] > most else most
     top = np.zeros(most + 1, np.int64)
     others = np.zeros(most, np.int64)
     integers = np.zeros(most + 3, np.int64)
@@ -131,4 +135,5 @@ def fold_skyline(kind, n, start, value, count, owner, slot_start, slot_of, knowl
                     if lower:
                         values[o, column] = five[i]
                         if keep:
-                            witness[o, column] = integers
+                            for j in range(integers.size):
+                                witness[o, column, j] = integers[j]

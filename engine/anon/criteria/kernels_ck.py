@@ -7,6 +7,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from anon.compiled import compiled
 from anon.criteria.kernels import before, largest_counts
 
 _I = nb.int64
@@ -15,7 +16,7 @@ _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 TINY = 1e-300  # stands for products that would underflow: zero is kept for chances that are zero
 
 
-@nb.njit(nb.void(_I, nb.int64[::1], nb.float64[:, ::1], nb.float64[::1]), cache=True, nogil=True)
+@compiled(nb.void(_I, nb.int64[::1], nb.float64[:, ::1], nb.float64[::1]))
 def least_absences(n, top, product, chance):
     """Fills chance[h], h = 0..top.size: the least probability that h atoms about one group are all false.
 
@@ -46,7 +47,7 @@ def least_absences(n, top, product, chance):
                 chance[h] = min(chance[h], product[i, h])
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _IN, _I, nb.float64[:, ::1], nb.int64[:, :, ::1], _I), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _I, nb.float64[:, ::1], nb.int64[:, :, ::1], _I))
 def fold_ck(n, start, count, owner, k, values, witness, first):
     """Lowers values[owner] (F_0..F_k, then f_1..f_k) by every group; fills witness[owner] too unless it is empty. A
     witness is n, the k + 1 largest counts, and the group."""
@@ -74,7 +75,7 @@ def fold_ck(n, start, count, owner, k, values, witness, first):
                         witness[o, column, i] = integers[i]
 
 
-@nb.njit(nb.void(_IN, _IN, nb.int64[:, ::1]), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, nb.int64[:, ::1]))
 def fill_largest(start, count, top):
     """Fills each row of `top` with the largest counts of its group, descending."""
     for g in range(top.shape[0]):

@@ -8,6 +8,7 @@ import math
 import numba as nb
 import numpy as np
 
+from anon.compiled import compiled
 from anon.criteria.kernels import largest_counts
 
 _I = nb.int64
@@ -15,7 +16,7 @@ _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _MASK = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
 
-@nb.njit(nb.void(_IN, _IN, _MASK, _IN, _I, nb.int64[::1], nb.int64[::1]), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _MASK, _IN, _I, nb.int64[::1], nb.int64[::1]))
 def head_and_tail(start, count, dont_care, which, depth, head, tail):
     """For some groups the largest count outside the don't-care set, and all other counts but their depth - 1 largest.
 
@@ -36,7 +37,7 @@ def head_and_tail(start, count, dont_care, which, depth, head, tail):
         tail[i] = rest + max(most, top[depth - 1]) - most
 
 
-@nb.njit(nb.int64(_IN, _MASK, _I, _I, nb.int64[::1]), cache=True, nogil=True)
+@compiled(nb.int64(_IN, _MASK, _I, _I, nb.int64[::1]))
 def _ascending(count, dont_care, low, high, listed):
     """Fills `listed` with the counts of the don't-care values, smallest first; returns how many there are."""
     size = 0
@@ -51,7 +52,7 @@ def _ascending(count, dont_care, low, high, listed):
     return size
 
 
-@nb.njit(nb.void(_IN, _IN, _MASK, _I, nb.float64[::1]), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _MASK, _I, nb.float64[::1]))
 def effective_values(start, count, dont_care, longest, effective):
     """exp(adjusted entropy) of every group, by Algorithm 1; inf where all values are don't-care values."""
     listed = np.zeros(longest, np.int64)

@@ -7,6 +7,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from anon.compiled import compiled
+
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _IN2 = nb.types.Array(nb.int64, 2, "C", readonly=True)
@@ -16,7 +18,7 @@ _OUT = nb.int64[::1]
 _FLOATS_OUT = nb.float64[::1]
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _I, _OUT, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _I, _OUT, _OUT))
 def sort_places(start, place, count, places, out_place, out_count):
     """Puts the entries of each group into the order of their places, in time linear in both: all entries by place, then
     each to its group."""
@@ -37,7 +39,7 @@ def sort_places(start, place, count, places, out_place, out_count):
         cursor[group[i]] += 1
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _IN, _IN, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _IN, _OUT))
 def largest_window(start, place, count, low, high, out):
     """The largest count of a group within low[p]..high[p] around any place p in it. Places ascend in every group; low
     and high never descend, so that each end of the window only moves forward."""
@@ -55,7 +57,7 @@ def largest_window(start, place, count, low, high, out):
             out[g] = max(out[g], inside)
 
 
-@nb.njit(nb.boolean(_IN, _I, _I, _I), cache=True, nogil=True)
+@compiled(nb.boolean(_IN, _I, _I, _I))
 def _among(codes, low, high, code):
     """Whether a code is among the ascending codes[low:high]."""
     while low < high:
@@ -69,7 +71,7 @@ def _among(codes, low, high, code):
     return False
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _IN, _IN, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _IN, _OUT))
 def largest_listed(start, value, count, near_start, near, out):
     """The largest count of a group among the listed neighbours of any value in it: found in the list, or, where the
     list is longer than the group, one by one."""
@@ -93,7 +95,7 @@ def largest_listed(start, value, count, near_start, near, out):
             held[value[e]] = 0
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _IN, _IN2, _FLOATS2, _FLOATS_OUT), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _IN2, _FLOATS2, _FLOATS_OUT))
 def distance_in_tree(n, start, value, count, node, share, out):
     """Per group the sum over levels and nodes of |share in the group - share in the reference|, over twice the levels.
 
@@ -114,7 +116,7 @@ def distance_in_tree(n, start, value, count, node, share, out):
         out[g] = max(total, 0.0) / (2 * node.shape[0])
 
 
-@nb.njit(nb.int64(_FLOATS, _I, _I, nb.float64), cache=True, nogil=True)
+@compiled(nb.int64(_FLOATS, _I, _I, nb.float64))
 def _first_above(share, low, high, bound):
     while low < high:
         middle = (low + high) // 2
@@ -125,7 +127,7 @@ def _first_above(share, low, high, bound):
     return low
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _IN, _FLOATS, _FLOATS, _FLOATS, _FLOATS_OUT), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _FLOATS, _FLOATS, _FLOATS, _FLOATS_OUT))
 def distance_on_line(n, start, place, count, share, length, area, out):
     """Per group the area between its cumulative shares and those of the reference, over places in order.
 
@@ -150,7 +152,7 @@ def distance_on_line(n, start, place, count, share, length, area, out):
         out[g] = max(total, 0.0)
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _FLOATS, _FLOATS_OUT), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _FLOATS, _FLOATS_OUT))
 def variances(n, start, count, number, out):
     """The population variance of each group, in two passes."""
     for g in range(n.size):

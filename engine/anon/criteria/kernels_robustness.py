@@ -7,6 +7,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from anon.compiled import compiled
+
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _P = nb.types.Array(nb.float64, 2, "C", readonly=True)
@@ -17,7 +19,7 @@ _I1 = nb.int64[::1]
 VANISHED = 1e-200  # chances below this may have lost terms that were rounded to zero
 
 
-@nb.njit(nb.float64(_P, _I, _IN, _I, _I), cache=True, nogil=True)
+@compiled(nb.float64(_P, _I, _IN, _I, _I))
 def _spread(p, value, code, low, high):
     """The largest over the smallest prior of a value among the signatures of a group; infinite with a zero."""
     least, most = np.inf, 0.0
@@ -27,7 +29,7 @@ def _spread(p, value, code, low, high):
     return most / least if least > 0.0 else np.inf
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _IN, _IN, _IN, _P, _F1), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _IN, _IN, _P, _F1))
 def bound_groups(n, start, value, count, sig_start, code, p, inverse):
     """One over the bound on the posterior of any value in each group, at least 1."""
     spread = np.zeros(p.shape[1])
@@ -48,7 +50,7 @@ def bound_groups(n, start, value, count, sig_start, code, p, inverse):
         inverse[g] = max(inverse[g], 1.0)
 
 
-@nb.njit(nb.void(_IN, _IN, _IN, _IN, _IN, _IN, _IN, _P, _P, _F1), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _IN, _IN, _IN, _P, _P, _F1))
 def bound_values(group, entry, n, value, count, sig_start, code, yes, no, inverse):
     """The same for each value asked about, which stands against all others together."""
     for i in range(group.size):
@@ -60,7 +62,7 @@ def bound_values(group, entry, n, value, count, sig_start, code, yes, no, invers
             inverse[i] = max((1.0 + (n[g] - 1) / wide) / c, 1.0)
 
 
-@nb.njit(nb.int64(_IN, _I1), cache=True, nogil=True)
+@compiled(nb.int64(_IN, _I1))
 def _next(most, used):
     """The next state in mixed radix; returns by how much the number of items placed changes."""
     change, b = 1, 0
@@ -72,7 +74,7 @@ def _next(most, used):
     return change
 
 
-@nb.njit(nb.int64(_IN, _I1), cache=True, nogil=True)
+@compiled(nb.int64(_IN, _I1))
 def _previous(most, used):
     change, b = -1, 0
     while used[b] == 0:
@@ -83,7 +85,7 @@ def _previous(most, used):
     return change
 
 
-@nb.njit(nb.void(_IN, _IN, _P, _F1, _F1, _F2), cache=True, nogil=True)
+@compiled(nb.void(_IN, _IN, _P, _F1, _F1, _F2))
 def hand_out(items, most, w, forward, backward, weight):
     """Adds to weight[a, b] the weights of all worlds in which an item of kind a goes to a place of kind b.
 
@@ -119,7 +121,7 @@ def hand_out(items, most, w, forward, backward, weight):
                     weight[a, b] += forward[at] * way
 
 
-@nb.njit(nb.boolean(_IN, _IN, _F2), cache=True, nogil=True)
+@compiled(nb.boolean(_IN, _IN, _F2))
 def _balance(kinds, most, w):
     """Scales w by kinds of places, then by kinds of items to sum 1: no posterior changes, and nothing overflows or
     vanishes without need. False if some kind of item or place can have no share."""
@@ -142,7 +144,7 @@ def _balance(kinds, most, w):
     return True
 
 
-@nb.njit(nb.int64(_IN, _I), cache=True, nogil=True)
+@compiled(nb.int64(_IN, _I))
 def states(most, limit):
     """How many states `hand_out` would have; limit + 1 if more than limit."""
     size = 1
@@ -153,7 +155,7 @@ def states(most, limit):
     return size
 
 
-@nb.njit(nb.float64(_IN, _IN, _F2, _F1, _F1, _I, nb.boolean), cache=True, nogil=True)
+@compiled(nb.float64(_IN, _IN, _F2, _F1, _F1, _I, nb.boolean))
 def _inverse(kinds, most, w, forward, backward, asked, by_people):
     """One over the largest posterior of the first `asked` values; nan if no world has a weight worth its name."""
     if not _balance(kinds, most, w):
@@ -181,7 +183,7 @@ def _inverse(kinds, most, w, forward, backward, asked, by_people):
     return 1.0 / min(largest, 1.0) if largest > 0.0 else np.nan
 
 
-@nb.njit(nb.void(_I, _I, _I, _IN, _IN, _P, _P, nb.boolean, _F2), cache=True, nogil=True)
+@compiled(nb.void(_I, _I, _I, _IN, _IN, _P, _P, nb.boolean, _F2))
 def _fill(low, begin, entry, value, code, yes, no, by_people, w):
     """The priors of a group, one row for each kind of item."""
     for s in range(w.shape[0] if by_people else w.shape[1]):
@@ -196,11 +198,7 @@ def _fill(low, begin, entry, value, code, yes, no, by_people, w):
                 w[v, s] = p
 
 
-@nb.njit(
-    nb.void(_IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _P, _P, _I, _F1),
-    cache=True,
-    nogil=True,
-)
+@compiled(nb.void(_IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _P, _P, _I, _F1))
 def largest_posteriors(group, entry, n, start, value, count, sig_start, code, sig_count, yes, no, limit, inverse):
     """One over the largest posterior in each group (entry -1) or of the value of one entry; nan if there are more
     states than limit, or no worlds."""

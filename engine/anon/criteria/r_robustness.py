@@ -317,8 +317,8 @@ class RRobustness(GroupCriterion):
 
     def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
         known: Known = finding.about
-        least = "" if known.exact else "up to "
-        return f"posterior {least}{finding.figure:.6g} by prior {known.prior + 1}, asked for at most {finding.bound:.6g}"
+        figure = f"{'' if known.exact else 'up to '}{finding.figure:.6g}"
+        return f"posterior {figure} by prior {known.prior + 1}, asked for at most {finding.bound:.6g}"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         return [f"r = {at_most(1 / finding.figure)}"] if finding.figure < 1 else []

@@ -28,6 +28,8 @@ safe; not for sets and multisets, where merging may raise the breach probability
 >>> apart = [Counts(1, 0, (1, 1)), Counts(2, 1, (0, 0))]
 >>> 1 / (1 + apart[1].target(0, "set")), 1 / (1 + Counts(3, 1, (1, 1)).target(0, "set"))
 (Fraction(1, 2), Fraction(9, 17))
+>>> 1 / (1 + Counts(2, 1, (0,)).target(0, "multiset")), 1 / (1 + Counts(3, 1, (2,)).target(0, "multiset"))
+(Fraction(1, 2), Fraction(9, 17))
 
 Points with m = 0 judge each group alone; with m > 0 the target and its family may be in different groups.
 

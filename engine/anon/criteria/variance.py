@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from anon.criteria.arithmetic import at_most
+from anon.criteria.arithmetic import at_most, chosen, signs
 from anon.criteria.distances import absolute
 from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
 
@@ -36,7 +36,7 @@ class Variance(GroupCriterion):
         self.least_group = 2 if minimum > 0 else 1
         self.bounds = np.array([float(minimum)])
         self._units = absolute(numbers, where).units
-        self._numbers = self._units.floats()
+        self._numbers, self._exact = self._units.floats(), np.array(self._units.of, object)
 
     def measure(self, groups: Groups) -> Floats:
         """Deviations are taken from a member of the group first, so that a variance is relatively right even where it
@@ -50,16 +50,11 @@ class Variance(GroupCriterion):
         return variances[:, None]
 
     def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
-        return np.array([self._sign(groups, group) for group in which.tolist()], np.int64)
-
-    def _sign(self, groups: Groups, group: int) -> int:
-        held = slice(groups.start[group], groups.start[group + 1])
-        units = [self._units.of[code] for code in groups.value[held].tolist()]
-        counts, n = groups.count[held].tolist(), int(groups.n[group])
-        total = sum(count * unit for count, unit in zip(counts, units))
-        squares = sum(count * unit * unit for count, unit in zip(counts, units))
-        here, least = n * squares - total * total, self.minimum * (n * self._units.per_one) ** 2
-        return (here > least) - (here < least)
+        """In whole numbers of any size: the variance is (n * squares - total * total) / (n * per_one) ** 2."""
+        close = chosen(groups, which)
+        count, unit, n = close.count.astype(object), self._exact[close.value], close.n.astype(object)
+        total, squares = (np.add.reduceat(count * power, close.start[:-1]) for power in (unit, unit * unit))
+        return signs(n * squares - total * total, (n * self._units.per_one) ** 2, self.minimum)
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.minimum)

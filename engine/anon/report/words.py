@@ -20,14 +20,13 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     """Prints what holds, how close it is, what was lost and where things are."""
     _headline(console, facts, bool(places))
     _section(console, "What is promised" if places else "What was asked for", _criteria(facts))
-    failures = [(entry, failure) for entry in facts["criteria"] for failure in _untold(entry)]
-    if failures:
-        _section(console, "What fails beside these figures", _failures(failures))
+    if any("failed" in entry for entry in facts["criteria"]):
+        _section(console, "What fails", _failures(facts))
     if any("worst_labels" in entry for entry in facts["criteria"]):
         _section(console, "The labels of the worst groups", _labels(facts))
     points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
     if points:
-        _section(console, _points_title(points, facts["safe"]), _points(points))
+        _section(console, _points_title(points), _points(points))
     if "loss" in report:
         _section(console, "What was lost (0% is as in the source, 100% is nothing left)", _loss(report["loss"]))
     _section(console, "What is left to risk", _risk(facts))
@@ -87,16 +86,12 @@ def _called(entry: dict[str, Any]) -> str:
     return f"{entry['name']}{kind}{about}"
 
 
-def _untold(entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a criterion demands in vain beside its figure: a size, a value that must stay possible, another prior."""
-    figures = [entry["figure"]] if not isinstance(entry["figure"], dict) else list(entry["figure"].values())
-    return [failure for failure in entry.get("failed", []) if failure["figure"] not in figures]
-
-
-def _failures(failures: list[tuple[dict[str, Any], dict[str, Any]]]) -> Table:
+def _failures(facts: dict[str, Any]) -> Table:
+    """In words, because a criterion may demand more than its figure tells: a size, or a value that stays possible."""
     table = _table("criterion", "found", "group", text=2)
-    for entry, failure in failures:
-        table.add_row(Text(_called(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
+    for entry in facts["criteria"]:
+        for failure in entry.get("failed", []):
+            table.add_row(Text(_called(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
     return table
 
 
@@ -127,9 +122,9 @@ def _number(value: float | str | dict[str, float]) -> str:
     return value if isinstance(value, str) else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
 
 
-def _points_title(points: list[dict[str, Any]], safe: bool) -> str:
-    if not safe:
-        failed = sum(not point["safe"] for point in points)
+def _points_title(points: list[dict[str, Any]]) -> str:
+    failed = sum(not point["safe"] for point in points)
+    if failed:
         return f"Worst against the bound ({failed:,} of {len(points):,} fail)"
     more = f" ({len(points) - WORST:,} more are further from it)" if len(points) > WORST else ""
     return f"Closest to the bound{more}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.records import Codes, Records
@@ -24,7 +25,7 @@ from anon.search.candidates import (
     in_order,
     ranges,
 )
-from anon.search.decide import Decisions, Rules
+from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.tree import Fragment
 
 
@@ -38,6 +39,18 @@ class Found:
     people: Ints
     unique: int  # individuals who are alone with their codes
     state: list[State]
+
+
+    def arrays(self) -> Arrays:
+        """Everything as named arrays."""
+        own: Arrays = {"group": self.group, "codes": self.codes, "entries": self.people}
+        own["unique"] = np.array(self.unique)
+        return own | self.fragment.arrays() | state_arrays(self.state)
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Found:
+        own = arrays["group"], arrays["codes"], arrays["entries"], int(arrays["unique"])
+        return cls(Fragment.of(arrays), *own, states_of(arrays))
 
 
 class Block(Evaluator):
@@ -58,7 +71,7 @@ class Block(Evaluator):
 
     def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
-        order = np.empty(len(self.rows), np.int64)
+        order = np.empty(len(self.rows), np.int32)
         kernels.by_code(self.rows, start, stop, column, order)
         room = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
         cut, off = np.empty(room[-1], np.int64), np.empty(room[-1], np.int64)
@@ -176,7 +189,7 @@ def large_group(
 ) -> int:
     """Hands over the sensitive codes of one group whose records may not fit in memory, a piece at a time; the
     individuals in it who are alone with their codes. For these the records are gone through once per part of them."""
-    step = max(room // (4 * 2 * records.width), 1)
+    step = max(room // (2 * records.width), 1)
     parts = -(-(stop - start) // step)
     unique = 0
     for part in range(parts):

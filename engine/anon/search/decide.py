@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube
 from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits
@@ -71,6 +72,17 @@ def _demands(cube: Cube, readings: list[tuple[Criterion, int]], criteria: list[C
     pairs = sorted(set(by_column.get(column, [])))
     fewest, largest = (np.array([pair[i] for pair in pairs], np.int64) for i in (1, 0))
     return Demands(least, column, fewest, largest)
+
+
+def state_arrays(state: list[State]) -> Arrays:
+    """A state as named arrays."""
+    pairs = [(f"state.{i}.values", each.values) for i, each in enumerate(state)]
+    return dict(pairs + [(f"state.{i}.witness", each.witness) for i, each in enumerate(state)])
+
+
+def states_of(arrays: Arrays) -> list[State]:
+    count = sum(name.startswith("state.") for name in arrays) // 2
+    return [State(arrays[f"state.{i}.values"], arrays[f"state.{i}.witness"]) for i in range(count)]
 
 
 @dataclass(frozen=True)

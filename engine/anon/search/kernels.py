@@ -9,6 +9,8 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from anon.compiled import compiled
+
 _I = nb.int64
 _ROWS = nb.types.Array(nb.uint16, 2, "C", readonly=True)
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
@@ -18,12 +20,12 @@ _OUT2 = nb.int64[:, ::1]
 _CODES2 = nb.uint16[:, ::1]
 
 
-@nb.njit(_I(_ROWS, _I, _I), cache=True, nogil=True, inline="always")
+@compiled(_I(_ROWS, _I, _I))
 def _weight(rows, r, people):
     return _I(1) if people < 0 else _I(rows[r, people]) | (_I(rows[r, people + 1]) << 16)
 
 
-@nb.njit(_I(_IN, _I, _I, _I), cache=True, nogil=True)
+@compiled(_I(_IN, _I, _I, _I))
 def _part(cut, first, last, code):
     """The number of cuts in cut[first:last] (ascending) that are at or below the code."""
     if last - first == 1:
@@ -38,7 +40,7 @@ def _part(cut, first, last, code):
     return low - first
 
 
-@nb.njit(nb.void(_ROWS, _I, _IN, _IN, _CODES2, _CODES2, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _I, _IN, _IN, _CODES2, _CODES2, _OUT))
 def bounds(rows, people, start, stop, low, high, size):
     """Widens low..high of every column by every record of each node, and adds up its people."""
     columns = low.shape[1]
@@ -46,11 +48,12 @@ def bounds(rows, people, start, stop, low, high, size):
         for r in range(start[node], stop[node]):
             size[node] += _weight(rows, r, people)
             for j in range(columns):
-                low[node, j] = min(low[node, j], rows[r, j])
-                high[node, j] = max(high[node, j], rows[r, j])
+                code = rows[r, j]
+                low[node, j] = code if code < low[node, j] else low[node, j]
+                high[node, j] = code if code > high[node, j] else high[node, j]
 
 
-@nb.njit(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _OUT, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _OUT, _OUT))
 def nearest(rows, people, start, stop, column, low, high, cut, left):
     """Per node the cut of one column nearest to the median, ties to the lower one, and the people below it; of
     low..high, which occur, the highest code is above every cut. Codes are counted in up to 256 buckets, then those of
@@ -61,7 +64,9 @@ def nearest(rows, people, start, stop, column, low, high, cut, left):
         shift = 0
         while (reach - 1) >> shift > 255:
             shift += 1
-        coarse[:] = 0
+        for b in range(256):
+            coarse[b] = 0
+            fine[b] = 0
         total = 0
         for r in range(start[node], stop[node]):
             weight = _weight(rows, r, people)
@@ -74,13 +79,12 @@ def nearest(rows, people, start, stop, column, low, high, cut, left):
         # the codes around the bucket, and those inside it
         base = first + (bucket << shift)
         beyond, below, above = base + (1 << shift), -1, 1 << 17
-        fine[:] = 0
         for r in range(start[node], stop[node]):
             code = _I(rows[r, j])
             if code < base:
-                below = max(below, code)
+                below = code if code > below else below
             elif code >= beyond:
-                above = min(above, code)
+                above = code if code < above else above
             else:
                 fine[code - base] += _weight(rows, r, people)
         at = 0
@@ -102,7 +106,7 @@ def nearest(rows, people, start, stop, column, low, high, cut, left):
             cut[node], left[node] = (middle + above + 1) // 2, after
 
 
-@nb.njit(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT2), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT2))
 def part_counts(rows, people, start, stop, column, cut_start, cut, value, counts):
     """People by code of a value column in the parts of each node between its cuts, counts[first part + part, code]. A
     node with c cuts has c + 1 parts; the parts of all nodes lie one after the other."""
@@ -115,7 +119,7 @@ def part_counts(rows, people, start, stop, column, cut_start, cut, value, counts
         base += last - first + 1
 
 
-@nb.njit(nb.void(_ROWS, _IN, _IN, _IN, _IN, _IN, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _IN, _IN, _IN, _IN, _IN, _OUT))
 def part_sizes(rows, start, stop, column, cut_start, cut, sizes):
     """Records in the parts of each node between its cuts."""
     base = 0
@@ -126,7 +130,7 @@ def part_sizes(rows, start, stop, column, cut_start, cut, sizes):
         base += last - first + 1
 
 
-@nb.njit(nb.void(_OUT, _I), cache=True, nogil=True)
+@compiled(nb.void(_OUT, _I))
 def _sort(numbers, length):
     """Shell sort of the first `length` numbers."""
     gap = length // 2
@@ -141,9 +145,7 @@ def _sort(numbers, length):
         gap //= 2
 
 
-@nb.njit(
-    nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT, _OUT), cache=True, nogil=True
-)
+@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT, _OUT))
 def part_lists(rows, people, start, stop, column, cut_start, cut, value, counter, seen, n, length, code, count):
     """As part_counts for a column with many codes: the people n of each part, how many codes occur in it, and these
     with their people, ascending, one part after the other. counter and seen are scratch, counter all zero."""
@@ -169,17 +171,19 @@ def part_lists(rows, people, start, stop, column, cut_start, cut, value, counter
         base += last - first + 1
 
 
-@nb.njit(nb.void(_ROWS, _IN, _IN, _IN, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _IN, _IN, _IN, nb.int32[::1]))
 def by_code(rows, start, stop, column, order):
     """The records of each node in order of one column's codes: order[start:stop]. Two rounds of counting by byte."""
     longest = 0
     for node in range(start.size):
-        longest = max(longest, stop[node] - start[node])
+        length = stop[node] - start[node]
+        longest = length if length > longest else longest
     other, place = np.empty(longest, np.int64), np.empty(257, np.int64)
     for node in range(start.size):
         j, begin, length = column[node], start[node], stop[node] - start[node]
         for half in range(2):
-            place[:] = 0
+            for b in range(257):
+                place[b] = 0
             for i in range(length):
                 r = begin + i if half == 0 else other[i]
                 place[((_I(rows[r, j]) >> (8 * half)) & 255) + 1] += 1
@@ -195,7 +199,7 @@ def by_code(rows, start, stop, column, order):
                 place[b] += 1
 
 
-@nb.njit(nb.boolean(_OUT, _OUT, _I, _IN, _IN), cache=True, nogil=True)
+@compiled(nb.boolean(_OUT, _OUT, _I, _IN, _IN))
 def _hopeless(counts, top, n, fewest, largest):
     """Whether for some i the people outside the largest[i] most frequent values are fewer than fewest[i]."""
     for i in range(fewest.size):
@@ -218,21 +222,21 @@ def _hopeless(counts, top, n, fewest, largest):
     return False
 
 
-@nb.njit(
-    nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _I, _I, _I, _IN, _IN, _IN, _OUT, _OUT, _OUT), cache=True, nogil=True
-)
+@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, nb.int32[::1], _I, _I, _I, _IN, _IN, _IN, _OUT, _OUT, _OUT))
 def sweep(rows, people, start, stop, column, order, value, values, least, fewest, largest, room, cut, off, used):
     """The cuts of one column per node that leave at least `least` people on both sides, and of which neither side is
     hopeless, from room[node] on: the cut, and how far the people below it are from half. `order` is from by_code; with
     values = 0 the sides are judged by their people alone."""
-    low, high = np.zeros(max(values, 1), np.int64), np.zeros(max(values, 1), np.int64)
+    low, high = np.zeros(values, np.int64), np.zeros(values, np.int64)
     longest = 0
     for i in range(largest.size):
-        longest = max(longest, largest[i])
+        longest = largest[i] if largest[i] > longest else longest
     top = np.zeros(longest + 1, np.int64)
     for node in range(start.size):
         j, total = column[node], 0
-        low[:], high[:] = 0, 0
+        for v in range(values):
+            low[v] = 0
+            high[v] = 0
         for r in range(start[node], stop[node]):
             weight = _weight(rows, r, people)
             total += weight
@@ -254,14 +258,12 @@ def sweep(rows, people, start, stop, column, order, value, values, least, fewest
             ):
                 continue
             cut[room[node] + found] = (code + following + 1) // 2
-            off[room[node] + found] = abs(2 * below - total)
+            off[room[node] + found] = 2 * below - total if 2 * below > total else total - 2 * below
             found += 1
         used[node] = found
 
 
-@nb.njit(
-    nb.void(_ROWS, _IN, _IN, _IN, _IN, _IN, _OUT, _CODES2, _CODES2, _CODES2), cache=True, nogil=True
-)
+@compiled(nb.void(_ROWS, _IN, _IN, _IN, _IN, _IN, _OUT, _CODES2, _CODES2, _CODES2))
 def route(rows, start, stop, column, cut_start, cut, place, moved, low, high):
     """Moves the records of each node into its parts, in order; place[first part + part] is where each part begins.
     Widens low..high of every part to the codes in it."""
@@ -276,12 +278,13 @@ def route(rows, start, stop, column, cut_start, cut, place, moved, low, high):
             for i in range(width):
                 moved[to, i] = rows[r, i]
             for i in range(columns):
-                low[part, i] = min(low[part, i], rows[r, i])
-                high[part, i] = max(high[part, i], rows[r, i])
+                code = rows[r, i]
+                low[part, i] = code if code < low[part, i] else low[part, i]
+                high[part, i] = code if code > high[part, i] else high[part, i]
         base += last - first + 1
 
 
-@nb.njit(nb.void(_ROWS, _I, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _I, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT))
 def value_counts(rows, people, start, stop, value, counter, seen, length, code, count):
     """The codes of one column in each node, ascending, and their people, one node after the other; their number."""
     at = 0
@@ -301,7 +304,7 @@ def value_counts(rows, people, start, stop, value, counter, seen, length, code, 
         length[node] = found
 
 
-@nb.njit(nb.int64(_ROWS, _I, _IN, _IN, _I, _OUT, _OUT), cache=True, nogil=True)
+@compiled(nb.int64(_ROWS, _I, _IN, _IN, _I, _OUT, _OUT))
 def unique_people(rows, people, start, stop, columns, table, alone):
     """People who are alone with the codes of the first columns in their node. `table` is scratch, all -1, with more
     than twice the records of any node (a power of two); alone is scratch for each of its places."""
@@ -337,7 +340,7 @@ def unique_people(rows, people, start, stop, columns, table, alone):
     return total
 
 
-@nb.njit(nb.void(_ROWS, _IN, _IN, _IN, _IN, nb.uint32[::1]), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _IN, _IN, _IN, _IN, nb.uint32[::1]))
 def walk(rows, column, cut_start, cut, child, group):
     """The group of every row, from the root of a tree of cuts down: node i with c cuts has children child[i] .. + c;
     a leaf has column -1 and its group in child."""
@@ -348,7 +351,7 @@ def walk(rows, column, cut_start, cut, child, group):
         group[r] = child[node]
 
 
-@nb.njit(nb.void(_ROWS, _I, _NODES, _IN, _IN, _OUT), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _I, _NODES, _IN, _IN, _OUT))
 def top_codes(rows, people, node, column, room, counts):
     """People by code of one column per node, from room[node] on, where each record's node is given; column -1: none."""
     for r in range(rows.shape[0]):
@@ -357,9 +360,7 @@ def top_codes(rows, people, node, column, room, counts):
             counts[room[node[r]] + rows[r, j]] += _weight(rows, r, people)
 
 
-@nb.njit(
-    nb.void(_ROWS, _I, _NODES, _IN, _IN, _IN, _IN, _IN, _IN, _OUT2, _OUT, _CODES2, _CODES2), cache=True, nogil=True
-)
+@compiled(nb.void(_ROWS, _I, _NODES, _IN, _IN, _IN, _IN, _IN, _IN, _OUT2, _OUT, _CODES2, _CODES2))
 def top_parts(rows, people, node, column, base, first, last, cut, values, counts, sizes, low, high):
     """As part_counts for records whose node is given: a node's parts are those from base[node] on, its cuts
     cut[first[node]:last[node]]. `values` lists each value column and its number of codes, whose counts stand side by
@@ -376,11 +377,12 @@ def top_parts(rows, people, node, column, base, first, last, cut, values, counts
             at += values[v + 1]
         sizes[part] += 1
         for j in range(columns):
-            low[part, j] = min(low[part, j], rows[r, j])
-            high[part, j] = max(high[part, j], rows[r, j])
+            code = rows[r, j]
+            low[part, j] = code if code < low[part, j] else low[part, j]
+            high[part, j] = code if code > high[part, j] else high[part, j]
 
 
-@nb.njit(nb.void(_ROWS, _NODES, _OUT, _CODES2), cache=True, nogil=True)
+@compiled(nb.void(_ROWS, _NODES, _OUT, _CODES2))
 def scatter(rows, node, place, moved):
     """Puts the records where the next one of their node goes; place[node] is where that is, or -1 to leave it out."""
     for r in range(rows.shape[0]):

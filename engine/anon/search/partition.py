@@ -18,36 +18,55 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from anon.checkpoint import Arrays, Checkpoint
 from anon.criteria import Criterion, State
 from anon.cube import Cube
 from anon.errors import UnsafeError
+from anon.memory import Memory
 from anon.records import Records, make
 from anon.search import block, top
 from anon.search.block import Found
 from anon.search.candidates import Ints, Nodes
 from anon.search.decide import Rules
 from anon.search.outcome import GroupCounts, Outcome
+from anon.search.steps import Steps
 from anon.search.tree import Fragment, assemble
 
-BLOCK = 64 * 2**20  # bytes of records
+BLOCK = 24 * 2**20  # bytes of records
+IN_MEMORY = 4  # times its records: what a block takes while it is searched
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy
 
 Tell = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True)
-class Means:
-    """What a search may use: bytes for records and counters, threads, and a folder for what does not fit."""
+class Limit:
+    """The individuals of a block; one that was stopped is gone on with as it was begun."""
 
-    memory: int = 2**31
+    individuals: int
+
+    def arrays(self) -> Arrays:
+        return {"individuals": np.array(self.individuals)}
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Limit:
+        return cls(int(arrays["individuals"]))
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a search may use: memory, threads, a folder for what does not fit, and a checkpoint to go on from."""
+
+    memory: Memory = field(default_factory=lambda: Memory(2**32))
     threads: int = 1
     spill: Path | None = None
-    block: int = BLOCK
+    checkpoint: Checkpoint | None = None
+    block: int = field(default_factory=lambda: BLOCK)
 
 
 class Partition:
@@ -64,6 +83,8 @@ class Partition:
         """`prefer`: widest | balanced | information_gain (of cube.target); progress gets level, open nodes, people."""
         self.rules = Rules.of(cube, criteria, prefer)  # adds columns to the cube, so it comes first
         self.cube, self.means, self.progress = cube, means or Means(), progress
+        self.steps = Steps(self.means.checkpoint)
+        self.limit = self.steps.take("limit", Limit.of, self._limit).individuals
 
     def run(self) -> Outcome:
         """A safe release, given that the whole table as one group is safe. Takes the records of the cube with it."""
@@ -92,13 +113,13 @@ class Partition:
                 f"{names}, which may hold for other groupings of the same people"
             )
 
-    def _limit(self) -> int:
+    def _limit(self) -> Limit:
         """The individuals of a block: what its bytes hold if every one of them has a record of full width, whether the
         records have it or not."""
         limit = max(self.means.block // record_bytes(self.cube), 1)
         if self.rules.whole or self.means.threads == 1:
-            return limit
-        return max(min(limit, self.cube.individuals // (4 * self.means.threads)), min(limit, SMALLEST_BLOCK))
+            return Limit(limit)
+        return Limit(max(min(limit, self.cube.individuals // (4 * self.means.threads)), min(limit, SMALLEST_BLOCK)))
 
     def _top(
         self, state: list[State], counts: GroupCounts
@@ -107,32 +128,35 @@ class Partition:
         and these; individuals that are unique in groups of the top."""
         cube, means, rules = self.cube, self.means, self.rules
         upper = top.Top(cube, rules, cube.records, means.threads)
-        if cube.individuals <= self._limit():
+        if cube.individuals <= self.limit:
             root = upper.root()
             root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
             return [], cube.records, root, 0, state
-        ended = top.search(upper, rules, self._limit(), state, self.progress)
-        path = None if means.spill is None else means.spill / "sorted-records"
-        records = make(cube.records.count, cube.records.width, means.memory // 3, path)
+        ended = top.search(upper, rules, self.limit, state, self.progress, self.steps)
+        records = make(means.memory.records, means.spill, cube.records.count, cube.records.width, "sorted-records")
         top.sort(upper, ended, records)
         cube.records.close()
         unique = 0
         for number in range(len(ended.groups)):
             start, stop = int(ended.groups.start[number]), int(ended.groups.stop[number])
-            unique += block.large_group(cube, records, start, stop, number, counts.add, means.memory // 3)
+            unique += block.large_group(cube, records, start, stop, number, counts.add, means.block)
         return [upper.fragment], records, ended.roots, unique, ended.state
 
     def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[Found]:
         """Searches the blocks, some ahead, and gives what they found in order."""
-        runs = list(_runs(nodes.people, self._limit()))
-        in_memory = 3 * max((2 * records.width * int(nodes.stop[b - 1] - nodes.start[a]) for a, b in runs), default=1)
-        workers = max(min(self.means.threads, self.means.memory // in_memory), 1)
+        runs = list(_runs(nodes.people, self.limit))
+        largest = max((int(nodes.stop[b - 1] - nodes.start[a]) for a, b in runs), default=1)
+        fit = self.means.memory.search // (IN_MEMORY * 2 * records.width * largest)
+        workers = max(min(self.means.threads, fit), 1)
         ahead: deque[Future[Found]] = deque()
         todo = iter(runs)
         done = 0
         with ThreadPoolExecutor(workers) as pool:
 
-            def search(run: tuple[int, int], state: list[State]) -> Found:
+            def search(run: tuple[int, int], state: list[State], again: bool = False) -> Found:
+                finished = None if again else self.steps.finished(f"block-{run[0]}", Found.of)
+                if finished is not None:
+                    return finished
                 roots = nodes.take(slice(*run))
                 first, last = int(roots.start[0]), int(roots.stop[-1])
                 roots.start, roots.stop = roots.start - first, roots.stop - first
@@ -145,8 +169,9 @@ class Partition:
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]
                 if not self.rules.hold(merged):
-                    found = search(run, state)
+                    found = search(run, state, again=True)
                     merged = found.state
+                self.steps.finish(f"block-{run[0]}", found)
                 state = merged
                 done += 1
                 yield found

@@ -7,21 +7,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.records import Codes, Records
 from anon.search import kernels
 from anon.search.candidates import Boundaries, Evaluator, Ints, Nodes, Splits, children_cells, in_order
-from anon.search.decide import Decisions, Rules
+from anon.search.decide import Decisions, Rules, state_arrays, states_of
+from anon.search.steps import Steps
 from anon.search.tree import Fragment
 
 CHUNK = 131_072  # records that a thread takes at a time
-COUNTERS = 4_000_000  # counters that a pass fills, per thread
+SPLITS = ("node", "column", "part_start", "low", "high", "people")
+COUNTERS = 2_000_000  # counters that a pass fills, per thread
 
 
 @dataclass
@@ -218,7 +222,6 @@ class Top(Evaluator):
         number = self.nodes + np.arange(len(chosen.low))
         reach = low.astype(np.int64), high.astype(np.int64)
         cells = children_cells(nodes, chosen)
-        self.nodes += len(number)
         return Nodes(number, number, *cells, *reach, chosen.people, chosen.safe), records
 
 
@@ -233,8 +236,32 @@ class Ended:
     state: list[State]
 
 
-def search(top: Top, rules: Rules, limit: int, state: list[State], tell: Callable[[int, int, int], None]) -> Ended:
-    """Splits nodes of more than `limit` individuals."""
+@dataclass
+class Step:
+    """A finished level: the chosen splits, their children with the records in each, and the state."""
+
+    chosen: Splits
+    nodes: Nodes
+    records: Ints
+    state: list[State]
+
+    def arrays(self) -> Arrays:
+        splits = {f"split.{name}": getattr(self.chosen, name) for name in (*SPLITS, "safe")}
+        nodes = {f"node.{name}": getattr(self.nodes, name) for name in Nodes.__dataclass_fields__}
+        return splits | nodes | {"records": self.records} | state_arrays(self.state)
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Step:
+        chosen = Splits(**{name: arrays[f"split.{name}"] for name in SPLITS})  # type: ignore[arg-type]
+        chosen.safe = arrays["split.safe"]
+        nodes = Nodes(*(arrays[f"node.{name}"] for name in Nodes.__dataclass_fields__))
+        return cls(chosen, nodes, arrays["records"], states_of(arrays))
+
+
+def search(
+    top: Top, rules: Rules, limit: int, state: list[State], tell: Callable[[int, int, int], None], steps: Steps
+) -> Ended:
+    """Splits nodes of more than `limit` individuals; levels that are among the finished steps are taken from there."""
     decisions = Decisions(top.cube, rules, top, state)
     nodes, records = top.root(), np.array([top.records.count])
     nodes.safe[:] = rules.whole_table_safe(top.cube)
@@ -244,16 +271,25 @@ def search(top: Top, rules: Rules, limit: int, state: list[State], tell: Callabl
     while len(nodes):
         giant = nodes.people > limit
         tell(depth, int(giant.sum()), int(nodes.people[giant].sum()))
-        number = np.flatnonzero(giant)
-        chosen = decisions.decide(nodes.take(number)) if len(number) else Splits.concatenate([])
-        chosen.node = number[chosen.node]
-        following = top.children(nodes, chosen) if len(chosen) else (nodes.take(slice(0)), records[:0])
-        group = top.fragment.add_level(nodes, chosen, top.cube.domains, elsewhere=~giant)
+        step = steps.take(f"level-{depth}", Step.of, partial(_decided, top, decisions, nodes, limit))
+        decisions.state = step.state
+        group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, elsewhere=~giant)
         roots.append((nodes.take(np.flatnonzero(~giant)), records[~giant]))
         groups.append((nodes.take(np.flatnonzero(group)), records[group]))
-        nodes, records = following
+        nodes, records = step.nodes, step.records
+        top.nodes = sum(map(len, top.fragment.column)) + len(nodes)
         depth += 1
     return Ended(*_joined(roots), *_joined(groups), decisions.state)
+
+
+def _decided(top: Top, decisions: Decisions, nodes: Nodes, limit: int) -> Step:
+    """Decides the nodes of a level that are larger than the limit."""
+    number = np.flatnonzero(nodes.people > limit)
+    chosen = decisions.decide(nodes.take(number)) if len(number) else Splits.concatenate([])
+    chosen.node = number[chosen.node]
+    if not len(chosen):
+        return Step(chosen, nodes.take(slice(0)), np.empty(0, np.int64), decisions.state)
+    return Step(chosen, *top.children(nodes, chosen), decisions.state)
 
 
 def _joined(pieces: list[tuple[Nodes, Ints]]) -> tuple[Nodes, Ints]:

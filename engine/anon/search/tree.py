@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.checkpoint import Arrays
 from anon.cube import Domain
 from anon.recoding import Recoding, column_labels
 from anon.search.candidates import Ints, Nodes, Splits, ranges
 
+LISTS = ("column", "cuts", "cut", "own_low", "own_high", "low", "high", "people")
 GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node continues in another fragment
 
 
@@ -30,6 +32,19 @@ class Fragment:
     people: list[Ints] = field(default_factory=list)
     groups: int = 0
     broken: int = 0  # groups that a criterion which is not monotone does not hold for
+
+    def arrays(self) -> Arrays:
+        """Everything as named arrays."""
+        found = {f"{name}.{level}": array for name in LISTS for level, array in enumerate(getattr(self, name))}
+        return found | {"numbers": np.array([len(self.column), self.groups, self.broken])}
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Fragment:
+        levels, groups, broken = arrays["numbers"].tolist()
+        fragment = cls(groups=groups, broken=broken)
+        for name in LISTS:
+            setattr(fragment, name, [arrays[f"{name}.{level}"] for level in range(levels)])
+        return fragment
 
     def add_level(
         self, nodes: Nodes, splits: Splits, domains: list[Domain], elsewhere: NDArray[np.bool_] | None = None

@@ -14,10 +14,10 @@ import duckdb
 import pyarrow as pa
 
 from anon.config import Columns, Config
-from anon.database import interruptible, translated
+from anon.database import all_optimizers, interruptible, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
-from anon.source.tables import as_arrow, count_rows, describe, one, register, register_frame, resolve, stat
+from anon.source.tables import as_arrow, count_rows, describe, one, register, resolve, stat
 from anon.source.types import Unusable, canonical, published
 
 BATCH = 131_072  # rows of a batch of the source
@@ -66,12 +66,29 @@ class Source:
         rows = f"SELECT {names} FROM {self.VIEW}"
         if counted:
             rows = f"SELECT {names}, count(*) FROM {self.VIEW} GROUP BY {names}"
+        yield from self.stream(rows, {} if self.frame is None else {"raw_rows": self.frame})
+
+    def stream(self, sql: str, tables: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        """The result of a query in batches, on a connection of its own, which does not know what was registered with
+        another."""
         with closing(self.con.cursor()) as con:
-            if self.frame is not None:  # a cursor does not know what was registered with its connection
-                register_frame(con, "raw_rows", self.frame)
             with translated("reading the source"):
-                reader = con.sql(rows).to_arrow_reader(BATCH)
+                for name, table in tables.items():
+                    con.register(name, table)
+                reader = con.sql(sql).to_arrow_reader(BATCH)
             yield from interruptible(reader, "reading the source")
+
+    def ends(self, columns: list[Column]) -> dict[str, tuple[int, int]]:
+        """The lowest and highest value of columns of whole numbers or dates (as days) that have any. Unlike for other
+        numbers, what Parquet files say of them can be believed."""
+        listed = []
+        for column in columns:
+            number = f"({column.alias} - DATE '1970-01-01')" if column.kind == "date" else column.alias
+            listed += [f"min({number})::BIGINT", f"max({number})::BIGINT"]
+        with all_optimizers(self.con):
+            found = [column[0].as_py() for column in self.query(f"SELECT {', '.join(listed)} FROM {self.VIEW}")]
+        pairs = zip(columns, zip(found[0::2], found[1::2]))
+        return {column.alias: ends for column, ends in pairs if ends[0] is not None}
 
     def query(self, sql: str) -> pa.Table:
         with translated("reading the source"):

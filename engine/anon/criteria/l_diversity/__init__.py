@@ -18,6 +18,8 @@ every group, so that nobody learns that somebody does not have it.
 
 Monotone, all kinds: shares of a union lie between those of its parts, entropy is concave, and neither r_y grows nor
 tail shrinks in proportion (Theorem 5.3). A group of don't-care values alone only adds counts that may be lowered.
+With suppression only the distinct kind is: merging a group that would be dropped into one that passes may make both
+fail, as the last example shows.
 
 Figure 4 of the paper has three groups with counts 2, 1, 1: 3 values, exp(entropy) 2.828. Section 4.3 calls such a
 group recursive (2, 3)-diverse, but 2 < 2 * 1 is false; it takes c > 2.
@@ -44,6 +46,14 @@ The paper's run of Algorithm 1: don't-care counts 11, 10, 3, 2, others 3, 4.
 [1.263, 1.136, 1.127]
 >>> round(adjusted_entropy([3, 4], [11, 10, 3, 2]), 5)
 1.77297
+
+Counts 34, 33, 33 pass entropy 2.95; merged with 30 people of the first value, who fail alone and would be suppressed,
+they fail as well.
+
+>>> entropy = l_diversity("condition", "entropy", Fraction("2.95"))
+>>> diversities = entropy.diversity(Groups.dense(np.array([[34, 33, 33], [30, 0, 0], [64, 33, 33]])))
+>>> diversities.round(3).tolist()
+[3.0, 1.0, 2.843]
 """
 
 from anon.criteria.l_diversity.entropy import adjusted_entropy, log_entropic_mean, lower

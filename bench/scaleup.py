@@ -1,0 +1,377 @@
+"""Figure 8 of the skyline paper, and what the search promises at size: `python bench/scaleup.py [--figure8]`.
+
+The data are those of Agrawal, Ghosh, Imielinski and Swami (1993): nine attributes, zipcode sensitive, the other eight
+cut freely. For each size and each point (l, k, m) with c = 1, a whole `anon run` (read, search, release, verify) stands
+against DuckDB sorting the same table by salary and writing it as Parquet, a whole process too, under the same limits.
+Then: many groups, one thread against two, memory limits. Results are kept in bench/results/scaleup.md and .json.
+`--figure8` measures only the first of these, from 10M to 100M rows, and keeps figure8.md, .json and the chart .svg;
+`--quick` tries everything on a million rows and keeps nothing. Tables stay in bench/data (1.7 GB for 100M rows) until
+`--clean`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+import measure
+from chart import line_chart
+from measure import ANON, DATA, RESULTS, Failed, Target, markdown
+
+Point = tuple[int, int, int]
+
+POINTS: list[Point] = [(0, 1000, 0), (3, 1000, 10)]
+MANY_GROUPS: Point = (3, 5, 0)
+MEMORIES = ("512MB", "1GB", "4GB")
+SORTED_BY = "salary"
+SIZES = {"": 1, "K": 10**3, "M": 10**6}
+UNITS = {"MB": 10**6, "GB": 10**9}
+STAGES = ("source", "cube", "search", "release", "verify")
+FREE = ("salary", "commission", "age", "elevel", "car", "hvalue", "hyears", "loan")
+
+# Every number comes from a hash of the row number, so that any row can be made alone.
+MAKE = """
+import duckdb, sys
+rows, out = sys.argv[1:]
+def uniform(which, low, high):
+    return f"({low} + hash(i * 16 + {which}) % {high - low + 1})::INTEGER"
+con = duckdb.connect()
+con.execute("SET memory_limit = '2GB'").fetchall()
+con.execute(f'''COPY (
+  WITH drawn AS (
+    SELECT i, {uniform(0, 20000, 150000)} AS salary, {uniform(1, 20, 80)} AS age, {uniform(2, 0, 4)} AS elevel,
+      {uniform(3, 1, 20)} AS car, {uniform(4, 0, 8)} AS zipcode, {uniform(5, 1, 30)} AS hyears,
+      {uniform(6, 0, 500000)} AS loan
+    FROM range({rows}) AS t(i))
+  SELECT salary, CASE WHEN salary >= 75000 THEN 0 ELSE {uniform(7, 10000, 75000)} END AS commission, age, elevel, car,
+    zipcode, (zipcode + 1) * {uniform(8, 50000, 150000)} AS hvalue, hyears, loan FROM drawn
+) TO '{out}' (FORMAT parquet)''').fetchall()
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """An `anon run`, or without a point the sort."""
+
+    rows: int
+    point: Point | None
+    memory: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was measured; seconds is None where the process failed."""
+
+    seconds: float | None = None
+    cpu: float = 0.0
+    peak: int = 0
+    groups: int = 0
+    depth: int = 0  # of the tree of cuts
+    levels: float = 0.0  # that a row goes through, on average
+    stages: dict[str, float] = field(default_factory=dict)
+    wrong: str = ""
+
+
+@dataclass
+class Bench:
+    """Measures each job once, however many tables show it, and hands all to `after` whenever one is done."""
+
+    runs: int
+    after: Callable[[dict[Job, Done]], None]
+    done: dict[Job, Done] = field(default_factory=dict)
+
+    def __call__(self, job: Job) -> Done:
+        if job not in self.done:
+            print(f"... {named(job)}", file=sys.stderr, flush=True)
+            self.done[job] = self._measured(job)
+            self.after(self.done)
+        return self.done[job]
+
+    def _measured(self, job: Job) -> Done:
+        data = table(job.rows)
+        with tempfile.TemporaryDirectory(dir=DATA) as temp:
+            folder = Path(temp)
+            command = measure.sort_command(data, SORTED_BY, job.memory, job.threads, folder)
+            if job.point is not None:
+                command = anon_command(job, data, folder)
+            try:
+                best = measure.best(self.runs, partial(measure.finished, command))
+            except Failed as failed:
+                print(failed, file=sys.stderr)
+                return Done(wrong=str(failed).splitlines()[-1])
+            told = {} if job.point is None else tree_facts(folder / "release-run")
+            return Done(best.seconds, best.cpu, best.peak, **told)
+
+
+def named(job: Job) -> str:
+    what = "DuckDB sort" if job.point is None else f"anon run {job.point}"
+    return f"{what}, {size_text(job.rows)} rows, {job.memory}, {job.threads} threads"
+
+
+def table(rows: int) -> Path:
+    """The table of so many rows, made the first time; it appears in one step."""
+    path = DATA / f"scaleup-{size_text(rows)}.parquet"
+    if not path.exists():
+        DATA.mkdir(exist_ok=True)
+        print(f"... making {path.name}", file=sys.stderr, flush=True)
+        part = path.with_suffix(".part")
+        subprocess.run([sys.executable, "-c", MAKE, str(rows), str(part)], check=True)
+        part.rename(path)
+    return path
+
+
+def anon_command(job: Job, data: Path, folder: Path) -> list[str]:
+    assert job.point is not None
+    l, k, m = job.point
+    config = {
+        "source": {"path": str(data)},
+        "columns": {"individual": "row", "quasi_identifiers": {name: {} for name in FREE}, "sensitive": ["zipcode"]},
+        "privacy": [{"skyline": {"points": [{"l": l, "k": k, "m": m, "c": 1}]}}],
+        "release": {"path": "release"},
+        "limits": {"temp": "spill"},
+    }
+    (folder / "config.yaml").write_text(json.dumps(config))
+    command = [ANON, "run", str(folder / "config.yaml"), "--overwrite", "--memory", job.memory]
+    return [*command, "--threads", str(job.threads)]
+
+
+def tree_facts(run: Path) -> dict[str, Any]:
+    """What the run folder says of stages and of the tree of cuts, whose nodes come after their parents."""
+    nodes = json.loads((run / "recoding.json").read_text())["nodes"]
+    depth = [0] * len(nodes)
+    for number, node in enumerate(nodes):
+        for child in node.get("children", ()):
+            depth[child] = depth[number] + 1
+    people = [node.get("people", 0) if "group" in node else 0 for node in nodes]
+    report = json.loads((run / "report.json").read_text())
+    levels = sum(d * n for d, n in zip(depth, people)) / sum(people)
+    return {
+        "groups": report["summary"]["groups"], "depth": max(depth), "levels": levels, "stages": report["seconds"],
+    }  # fmt: skip
+
+
+def size_of(text: str) -> int:
+    """Rows as 500K, 10M or 1000000."""
+    unit = text[-1:] if text[-1:] in ("K", "M") else ""
+    return int(text.removesuffix(unit)) * SIZES[unit]
+
+
+def size_text(rows: int) -> str:
+    unit = next(unit for unit in ("M", "K", "") if rows % SIZES[unit] == 0)
+    return f"{rows // SIZES[unit]}{unit}"
+
+
+def memory_bytes(text: str) -> int:
+    return int(text[:-2]) * UNITS[text[-2:]]
+
+
+def ratio(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one / other
+
+
+def shown(number: float | None, form: str = "{:.1f}") -> str:
+    return "failed" if number is None else form.format(number)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a start of the bench measures."""
+
+    rows: list[int]
+    points: list[Point]
+    memory: str
+    threads: int
+
+    def job(self, rows: int, point: Point | None, **other: Any) -> Job:
+        return Job(**({"rows": rows, "point": point, "memory": self.memory, "threads": self.threads} | other))
+
+    @property
+    def first(self) -> int:
+        return min(self.rows)
+
+    @property
+    def ends(self) -> list[int]:
+        return sorted({min(self.rows), max(self.rows)})
+
+
+def against_sort(bench: Bench, wanted: Wanted) -> str:
+    rows = []
+    for size in wanted.rows:
+        sort = bench(wanted.job(size, None))
+        many = [MANY_GROUPS] if size == wanted.first else []
+        for point in wanted.points + many:
+            run = bench(wanted.job(size, point))
+            each = ratio(run.stages.get("search"), size * run.levels / 1e9 if run.levels else None)
+            rows.append((
+                size_text(size), point, f"{run.groups:,}", run.depth, f"{run.levels:.1f}", shown(run.seconds),
+                shown(sort.seconds), shown(ratio(run.seconds, sort.seconds), "{:.2f}x"), shown(each),
+                f"{run.peak / 1e6:,.0f}", f"{sort.peak / 1e6:,.0f}",
+                *(shown(run.stages.get(name), "{:.2f}") for name in STAGES),
+            ))  # fmt: skip
+    head = ("rows", "(l,k,m)", "groups", "depth", "levels per row", "anon run (s)", "sort (s)", "ratio")
+    return markdown((*head, "search, ns per row and level", "peak MB", "sort's peak MB", *STAGES), rows)
+
+
+def by_threads(bench: Bench, wanted: Wanted) -> str:
+    rows = []
+    for point in [*wanted.points, MANY_GROUPS]:
+        one, two = (bench(wanted.job(wanted.first, point, threads=threads)) for threads in (1, 2))
+        stages = (one.stages.get("search"), two.stages.get("search"))
+        rows.append((
+            size_text(wanted.first), point, *(shown(s, "{:.2f}") for s in stages), shown(ratio(*stages), "{:.2f}x"),
+            shown(one.seconds), shown(two.seconds), shown(ratio(one.seconds, two.seconds), "{:.2f}x"),
+        ))  # fmt: skip
+    head = ("rows", "(l,k,m)", "search, 1 thread (s)", "2 threads (s)", "faster", "whole run, 1 thread (s)")
+    return markdown((*head, "2 threads (s)", "faster"), rows)
+
+
+def by_memory(bench: Bench, wanted: Wanted) -> str:
+    rows = []
+    for size in wanted.ends:
+        for memory in MEMORIES:
+            for point in wanted.points:
+                run = bench(wanted.job(size, point, memory=memory))
+                within = "yes" if run.seconds is not None and run.peak <= memory_bytes(memory) else "**no**"
+                rows.append((
+                    size_text(size), memory, point, shown(run.seconds), f"{run.peak / 1e6:,.0f}", within, run.wrong,
+                ))  # fmt: skip
+    return markdown(("rows", "limit", "(l,k,m)", "anon run (s)", "peak MB", "within the limit", ""), rows)
+
+
+Sections = dict[str, Callable[[Bench, Wanted], str]]
+SECTIONS: Sections = {"Against a sort": against_sort, "One thread against two": by_threads, "Peak memory": by_memory}
+
+
+def targets(done: dict[Job, Done], wanted: Wanted) -> list[Target]:
+    """The targets speak of 10M and 100M rows; here of the smallest and the largest size, whatever they are."""
+    small, large = min(wanted.rows), max(wanted.rows)
+
+    def seconds(rows: int, point: Point | None) -> float | None:
+        found = done.get(wanted.job(rows, point))
+        return found.seconds if found else None
+
+    def worst(figures: list[float | None]) -> float | None:
+        return None if None in figures else max((f for f in figures if f is not None), default=None)
+
+    def times_sort(rows: int, points: list[Point]) -> float | None:
+        return worst([ratio(seconds(rows, point), seconds(rows, None)) for point in points])
+
+    points, sizes = wanted.points, (size_text(small), size_text(large))
+    grown = worst([ratio(seconds(large, point), seconds(small, point)) for point in points if large == 10 * small])
+    return [
+        Target(f"anon run against the sort, {sizes[1]} rows", times_sort(large, points), "<=", 2.0),
+        Target(f"anon run against the sort, {sizes[0]} rows", times_sort(small, points), "<=", 4.0),
+        Target(f"time({sizes[1]}) / time({sizes[0]})", grown, "<=", 14),
+        Target(f"{MANY_GROUPS} against the sort, {sizes[0]} rows", times_sort(small, [MANY_GROUPS]), "<=", 6.0),
+        Target("second core, search stage, the worse point", second_core(done, wanted), ">=", 1.5),
+        Target("peak over the limit, the worst", worst_peak(done, wanted), "<=", 1.0),
+    ]
+
+
+def second_core(done: dict[Job, Done], wanted: Wanted) -> float | None:
+    pairs = [[done.get(wanted.job(wanted.first, point, threads=t)) for t in (1, 2)] for point in wanted.points]
+    found = [ratio(*(run.stages.get("search") if run else None for run in pair)) for pair in pairs]
+    return None if None in found else min(f for f in found if f is not None)
+
+
+def worst_peak(done: dict[Job, Done], wanted: Wanted) -> float | None:
+    """The largest share of its limit that a run took; infinite if one failed."""
+    jobs = [
+        wanted.job(size, point, memory=memory)
+        for size in wanted.ends
+        for memory in MEMORIES
+        for point in wanted.points
+    ]
+    if any(job not in done for job in jobs):
+        return None
+    failed = any(done[job].seconds is None for job in jobs)
+    return float("inf") if failed else max(done[job].peak / memory_bytes(job.memory) for job in jobs)
+
+
+def chart(done: dict[Job, Done], wanted: Wanted) -> str:
+    lines = {
+        ("DuckDB sort and write" if point is None else f"anon run, (l, k, m) = {point}"): [
+            (size / 1e6, run.seconds)
+            for size in wanted.rows
+            if (run := done[wanted.job(size, point)]).seconds is not None
+        ]
+        for point in (*wanted.points, None)
+    }
+    title = f"Whole processes, memory {wanted.memory}, {wanted.threads} threads"
+    return line_chart(title, "million rows", "seconds", {name: line for name, line in lines.items() if line})
+
+
+def figures(facts: dict[str, Any], runs: int, done: dict[Job, Done]) -> dict[str, Any]:
+    return {"machine": facts, "runs": runs, "measured": [asdict(job) | asdict(one) for job, one in done.items()]}
+
+
+def report(bench: Bench, wanted: Wanted, facts: dict[str, Any], sections: Sections) -> str:
+    head = (
+        f"{measure.described(facts)}\n\nMemory {wanted.memory}, {wanted.threads} threads, c = 1; whole processes, the "
+        f"best of {bench.runs}, the highest peak of all. The sort is by {SORTED_BY}, under the same limits, which "
+        "DuckDB takes for its buffers only. Levels per row: how deep the groups lie, weighted by people."
+    )
+    body = [f"## {title}\n\n{write(bench, wanted)}" for title, write in sections.items()]
+    return "\n\n".join([head, *body, "## Targets\n\n" + measure.targets_table(targets(bench.done, wanted))]) + "\n"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def sizes(text: str) -> list[int]:
+        return sorted({size_of(part) for part in text.split(",")})
+
+    def points(text: str) -> list[Point]:
+        return [tuple(int(n) for n in part.split(",")) for part in text.split(";")]  # type: ignore[misc]
+
+    parser.add_argument("--rows", type=sizes, help="sizes, e.g. 10M,20M (default 10M,100M)")
+    parser.add_argument("--figure8", action="store_true", help="10M to 100M rows in steps of 10M, and the chart")
+    parser.add_argument("--points", type=points, default=POINTS, help="(l,k,m), e.g. '0,1000,0;3,1000,10' (default)")
+    parser.add_argument("--memory", default="1GB", help="a limit such as 512MB or 1GB (default)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=2, help="of each process; the best counts (default 2)")
+    parser.add_argument("--quick", action="store_true", help="100K and 1M rows, nothing kept")
+    parser.add_argument("--clean", action="store_true", help="remove the tables and do nothing else")
+    return parser.parse_args()
+
+
+def rows_of(given: argparse.Namespace) -> list[int]:
+    if given.rows:
+        return list(given.rows)
+    if given.quick:
+        return [100_000, 1_000_000]
+    return [tens * 10_000_000 for tens in (range(1, 11) if given.figure8 else (1, 10))]
+
+
+def main() -> None:
+    given = arguments()
+    if given.clean:
+        shutil.rmtree(DATA, ignore_errors=True)
+        return
+    facts, name = measure.machine(), "figure8" if given.figure8 else "scaleup"
+
+    def save(done: dict[Job, Done], text: str = "Not finished.\n") -> None:
+        if not given.quick:
+            measure.keep(name, text, figures(facts, given.runs, done))
+
+    bench, wanted = Bench(given.runs, save), Wanted(rows_of(given), given.points, given.memory, given.threads)
+    text = report(bench, wanted, facts, {"Figure 8": against_sort} if given.figure8 else SECTIONS)
+    save(bench.done, text)
+    if given.figure8 and not given.quick:
+        (RESULTS / f"{name}.svg").write_text(chart(bench.done, wanted))
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

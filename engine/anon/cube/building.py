@@ -1,0 +1,329 @@
+"""From the source's rows to records of small integers: the domains of all columns, and every row as the codes of its
+quasi-identifiers, its sensitive values and what else the search looks at. Equal rows are counted where that shrinks the
+table."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anon import hierarchy
+from anon.config import Builder
+from anon.criteria import Criterion, Groups, Ints
+from anon.cube.counted import Counted, count, counted_values
+from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
+from anon.errors import ConfigError, SourceError
+from anon.hierarchy import HierarchyGap, Tree
+from anon.records import Codes, Records, in_memory
+from anon.source import Column, Source, why_text
+from anon.values import text
+
+BATCH = 131_072  # records
+
+
+def quasi_identifier(source: Source, column: Column, builder: Builder, counted: Counted) -> Domain:
+    """The domain of a quasi-identifier: its distinct values, or bins of them when there are too many, and its tree."""
+    path, distinct = f"columns.quasi_identifiers.{column.name}", counted.distinct
+    free = builder.kind == "free"
+    if free and column.kind == "text" and distinct > TEXT_VALUES:
+        expected = f"at most {TEXT_VALUES} values, or a hierarchy (suppress, digits, hierarchy)"
+        hint = why_text(source.con, source.VIEW, column.alias)
+        raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected, hint)
+    if counted.bins is not None:
+        if not free or column.kind not in CUTTABLE:
+            raise ConfigError.at(path, f"{distinct:,} distinct values", f"at most {CODES:,}, or numbers cut freely")
+        return Domain(column.name, column.kind, counted.bins, False, counted.values.null_count > 0)
+    domain = _distinct(column, counted)
+    return domain if free else _with_tree(source, column, domain, builder)
+
+
+def sensitive(column: Column, counted: Counted) -> Domain:
+    """The domain of a sensitive column."""
+    if counted.bins is not None:
+        found = f"{counted.distinct:,} values"
+        raise ConfigError.at(f"columns.sensitive.{column.name}", found, f"at most {CODES:,}: round it")
+    return _distinct(column, counted)
+
+
+def _distinct(column: Column, counted: Counted) -> Domain:
+    values = counted.values
+    return Domain(column.name, column.kind, values.drop_null(), True, values.null_count > 0)
+
+
+def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder) -> Domain:
+    objects = domain.values.to_pylist()
+    try:
+        paths = hierarchy.paths(builder, objects, column.name)
+    except HierarchyGap as gap:
+        missing = pa.array([value for value in objects if text(value) in set(gap.missing)], domain.values.type)
+        source.con.register("missing_values", pa.table({"v": missing}))
+        rows = source.query(
+            f"SELECT count(*) FROM {source.VIEW} WHERE {column.alias} IN (SELECT v FROM missing_values)"
+        )
+        first, *rest = gap.problems
+        counted = replace(first, found=f"{first.found} ({rows[0][0].as_py():,} rows)")
+        raise HierarchyGap([counted, *rest], gap.missing) from None
+    tree, order = Tree.build(paths, [text(value) for value in objects], domain.null)
+    return Domain(column.name, column.kind, domain.values.take(pa.array(order)), True, domain.null, tree)
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """The combinations of a context and a sensitive value that occur, in order of both: a record column of its own."""
+
+    context: Ints
+    value: Ints
+
+    @property
+    def size(self) -> int:
+        return len(self.value)
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """The tuples of several sensitive columns that occur, as codes, in order: a record column of its own."""
+
+    codes: Ints  # [tuples, columns]
+
+    @property
+    def size(self) -> int:
+        return len(self.codes)
+
+
+Other = Domain | Combinations | Tuples
+Combined = tuple[type, tuple[str, ...]]  # Combinations or Tuples, of sensitive columns
+
+
+@dataclass
+class Cube:
+    """The table as the search sees it: records of quasi-identifier codes, then of the codes of `others`, which are the
+    sensitive columns, where the search asks for one the column that it should predict well, and combinations of
+    sensitive columns that a criterion looks at together. Where equal rows were counted, the people of a record follow
+    in two halves."""
+
+    domains: list[Domain]
+    others: list[Other]
+    totals: list[Ints]  # per other the people of the table by code
+    records: Records
+    counted: bool = False  # equal rows are one record
+    target: int | None = None  # index in others
+    sensitive: int = 1  # how many of the others are sensitive columns; they come first
+    combined: dict[Combined, int] = field(default_factory=dict)  # where combinations stand in others
+
+    @property
+    def individuals(self) -> int:
+        return int(self.totals[0].sum())
+
+    @property
+    def people_at(self) -> int:
+        """The column of the records that the people begin in; -1 if every record is one person."""
+        return len(self.domains) + len(self.others) if self.counted else -1
+
+    def value_column(self, name: str | None) -> int:
+        """Where a sensitive column stands in others; any will do for a criterion that is about none."""
+        return 0 if name is None else [d.column for d in self.others if isinstance(d, Domain)].index(name)
+
+    def domain(self, name: str) -> Domain:
+        """The domain of a sensitive column."""
+        return next(d for d in self.others if isinstance(d, Domain) and d.column == name)
+
+    def reading(self, criterion: Criterion) -> int:
+        """Where what a criterion looks at stands in others."""
+        if criterion.columns:
+            return self.combined[Tuples, criterion.columns]
+        if criterion.context:
+            return self.combined[Combinations, (*criterion.context, str(criterion.column))]
+        return self.value_column(criterion.column)
+
+    def tuples(self, columns: tuple[str, ...]) -> Ints:
+        """The tuples of some sensitive columns that occur, as codes [tuples, columns]."""
+        tuples = self.others[self.combined[Tuples, columns]]
+        assert isinstance(tuples, Tuples)
+        return tuples.codes
+
+    def seen_by(self, groups: Groups, column: int) -> Groups:
+        """Groups of codes of one of the others as those see them who look at it."""
+        other = self.others[column]
+        return groups.apart(other.context, other.value) if isinstance(other, Combinations) else groups
+
+    def whole_table(self, column: int) -> Groups:
+        """The table as one group."""
+        return self.seen_by(Groups.dense(self.totals[column][None, :]), column)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """From rows of the source to records: the columns it reads, their domains, and the combinations that follow them,
+    each with the places of its columns among those and its tuples of codes in order."""
+
+    columns: list[Column]
+    domains: list[Domain]
+    combinations: list[tuple[list[int], Ints]] = field(default_factory=list)
+
+    def codes(self, batch: pa.RecordBatch, more: int = 0) -> Codes:
+        """The codes of the first columns of a batch; `more`: columns to leave room for."""
+        codes = np.empty((batch.num_rows, len(self.domains) + len(self.combinations) + more), np.uint16)
+        for index, domain in enumerate(self.domains):
+            domain.encode_into(batch.column(index), codes, index)
+        for index, (places, known) in enumerate(self.combinations, len(self.domains)):
+            codes[:, index] = self._combined(codes[:, places], known)
+        return codes
+
+    def _combined(self, codes: Codes, known: Ints) -> Ints:
+        key, of = np.zeros(len(codes), np.int64), np.zeros(len(known), np.int64)
+        for place in range(codes.shape[1]):  # keys stay small: after each column they are places among those known
+            steps, of = np.unique(of * CODES + known[:, place], return_inverse=True)
+            wanted = key * CODES + codes[:, place]
+            key = np.searchsorted(steps, wanted)
+            if (steps[np.minimum(key, len(steps) - 1)] != wanted).any():
+                raise SourceError("new combinations of values appeared while the source was being read")
+        return key
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where records may go: gives a place for so many of a width, by name; and threads to fill it with."""
+
+    place: Callable[[int, int, str], Records] = lambda count, width, name: in_memory(count, width)
+    threads: int = 1
+
+
+def build(
+    source: Source,
+    builders: list[Builder],
+    target: str | None = None,
+    combined: Collection[Combined] = (),
+    room: Room | None = None,
+) -> Cube:
+    """Reads the source for the domains, and once more for the records."""
+    room = room or Room()
+    read = [*source.sensitive]
+    if target is not None:
+        read.append(next(c for c in [*source.quasi_identifiers, *source.sensitive, *source.keep] if c.name == target))
+    counts = list(count(source, [*source.quasi_identifiers, *read], room.threads))
+    own, rest = counts[: len(builders)], counts[len(builders) :]
+    domains = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, own)]
+    own_domains = [sensitive(column, each) for column, each in zip(read, rest)]
+    others: list[Other] = [*own_domains]
+    totals = [each.rows for each in rest]
+    if not others:
+        others, totals = [Domain("", "integer", pa.array([0]), True, False)], [np.array([source.rows])]
+    at = None if target is None else len(read) - 1
+    cube = Cube(domains, others, totals, in_memory(0, 0), False, at, len(source.sensitive))
+    known = [_combine(source, cube, *both) for both in combined]
+    encoder = Encoder([*source.quasi_identifiers, *read], [*domains, *own_domains], known)
+    _fill(cube, source, encoder, room)
+    return cube
+
+
+def _fill(cube: Cube, source: Source, encoder: Encoder, room: Room) -> None:
+    """Makes the records of a cube. Equal rows are counted if there must be so many that this at least halves the table,
+    or if there turn out to be."""
+    width = len(cube.domains) + len(cube.others)
+    cube.counted = 2 * prod(domain.size for domain in encoder.domains) <= source.rows
+    keys: list[NDArray[np.uint64]] = []
+    place = room.place(source.rows, width + 2 * cube.counted, "records")
+    cube.records = _records(source, encoder, cube.counted, place, room.threads, keys)
+    if not cube.counted and _share(keys) <= 0.5:
+        cube.records, cube.counted = _counted(source, cube.records, room), True
+
+
+def _share(keys: list[NDArray[np.uint64]]) -> float:
+    """Different rows over rows, among the sampled ones: the same for any order of rows."""
+    sampled = np.concatenate([np.empty(0, np.uint64), *keys])
+    return len(np.unique(sampled)) / len(sampled) if len(sampled) else 1.0
+
+
+def _combine(source: Source, cube: Cube, kind: type, names: tuple[str, ...]) -> tuple[list[int], Ints]:
+    """Adds a combination of sensitive columns to the cube; where its columns stand in records, and its tuples."""
+    columns = [next(c for c in source.sensitive if c.name == name) for name in names]
+    with counted_values(source, columns) as distinct:
+        if distinct > CODES:
+            hint = " or say `joint: false`" if kind is Combinations else ""
+            found = f"{distinct:,} combinations of sensitive values"
+            raise ConfigError.at("privacy", found, f"at most {CODES:,}; coarsen them{hint}")
+        table = source.query("SELECT * FROM counted").combine_chunks()
+    codes = [cube.domain(c.name).encode(table[c.alias].combine_chunks()).astype(np.int64) for c in columns]
+    order = np.lexsort(codes[::-1])
+    known = np.stack(codes, axis=1)[order]
+    cube.combined[kind, names] = len(cube.others)
+    if kind is Tuples:
+        cube.others.append(Tuples(known))
+    else:
+        context = np.unique(known[:, :-1], axis=0, return_inverse=True)[1].reshape(-1)
+        cube.others.append(Combinations(context, known[:, -1]))
+    cube.totals.append(table["n"].to_numpy().astype(np.int64)[order])
+    return [len(cube.domains) + cube.value_column(name) for name in names], known
+
+
+def _records(
+    source: Source, encoder: Encoder, counted: bool, records: Records, threads: int, keys: list[NDArray[np.uint64]]
+) -> Records:
+    """Encodes the rows of the source, all of which must still be there; adds to the keys of sampled rows."""
+    from anon.cube import kernels
+
+    width = len(encoder.domains) + len(encoder.combinations)
+
+    def put(batch: pa.RecordBatch, at: int) -> None:
+        codes = encoder.codes(batch, records.width - width)
+        codes[:, width:] = 0  # the people, and the one value that everybody has without a sensitive column
+        if counted:
+            people = batch.column(batch.num_columns - 1).to_numpy()
+            codes[:, -2], codes[:, -1] = people & 0xFFFF, people >> 16
+        else:
+            sampled = np.empty(len(codes), np.uint64)
+            keys.append(sampled[: kernels.sample(codes, records.width, sampled)].copy())
+        records.write(at, codes)
+
+    at, rows = 0, 0
+    under_way: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in source.batches(encoder.columns, counted):
+            rows += int(batch.column(batch.num_columns - 1).to_numpy().sum()) if counted else batch.num_rows
+            if rows > source.rows:
+                raise SourceError("rows appeared while the source was being read")
+            under_way.append(pool.submit(put, batch, at))
+            at += batch.num_rows
+            if len(under_way) > threads:
+                under_way.popleft().result()
+        for future in under_way:
+            future.result()
+    if rows != source.rows:
+        raise SourceError("rows disappeared while the source was being read")
+    records.count = at
+    return records
+
+
+def _counted(source: Source, records: Records, room: Room) -> Records:
+    """The records with equal ones counted."""
+    names = [f"c{index}" for index in range(records.width)]
+    schema = pa.schema([(name, pa.uint16()) for name in names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, records.count, BATCH):
+            rows = records.read(start, min(start + BATCH, records.count))
+            yield pa.record_batch([pa.array(rows[:, i].copy()) for i in range(len(names))], schema=schema)
+
+    listed = ", ".join(names)
+    place, at = room.place(records.count, records.width + 2, "counted-records"), 0
+    for batch in source.stream(
+        f"SELECT {listed}, count(*) FROM uncounted GROUP BY {listed}",
+        {"uncounted": pa.RecordBatchReader.from_batches(schema, batches())},
+    ):
+        rows = np.empty((batch.num_rows, place.width), np.uint16)
+        for index in range(len(names)):
+            rows[:, index] = batch.column(index).to_numpy()
+        people = batch.column(len(names)).to_numpy()
+        rows[:, -2], rows[:, -1] = people & 0xFFFF, people >> 16
+        place.write(at, rows)
+        at += len(rows)
+    place.count = at
+    records.close()
+    return place

@@ -1,0 +1,131 @@
+"""How often each value of a column occurs in the source, from which its domain is made. Whole numbers and dates that
+lie close together are counted in tables, all columns in one stream over the source; others by a GROUP BY each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anon.cube.domain import CODES, LOOKUP, as_numbers
+from anon.errors import SourceError
+from anon.source import Column, Source
+
+Ints = NDArray[np.int64]
+TABLES = 2**23  # counters in all tables together
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The values of a column in order, null first where it occurs, and the rows with each; or too many to be loaded,
+    and then the smallest values of bins with about as many rows each."""
+
+    distinct: int
+    values: pa.Array
+    rows: Ints
+    bins: pa.Array | None = None
+
+    @classmethod
+    def of(cls, values: pa.Array, rows: Ints) -> Counted:
+        return cls(len(values), values, rows, None if len(values) <= CODES else _bins(values, rows))
+
+
+def _bins(values: pa.Array, rows: Ints) -> pa.Array:
+    """Exact weighted quantiles: each bin begins where another share of the rows that have a value is complete."""
+    first = values.null_count  # null is a value by itself, and comes first
+    rows = rows[first:]
+    share = (np.cumsum(rows) - rows) * (CODES - 1) // rows.sum()
+    begins = np.flatnonzero(np.append(True, share[1:] != share[:-1]))
+    return values.take(pa.array(begins + first))
+
+
+def count(source: Source, columns: list[Column], threads: int) -> Iterator[Counted]:
+    """The counted values of the columns, in order."""
+    in_tables = _in_tables(source, columns, threads)
+    for column in columns:
+        yield in_tables[column.alias] if column.alias in in_tables else _grouped(source, column)
+
+
+def _grouped(source: Source, column: Column) -> Counted:
+    with counted_values(source, [column]) as distinct:
+        if distinct <= CODES:
+            table = source.query(f"SELECT {column.alias} AS v, n FROM counted ORDER BY v NULLS FIRST")
+            return Counted(distinct, _array(table["v"]), table["n"].to_numpy().astype(np.int64))
+        name = column.alias
+        nulls = source.query(f"SELECT count(*) FROM counted WHERE {name} IS NULL")[0][0].as_py()
+        table = source.query(
+            f"WITH binned AS (SELECT {name} AS v, (sum(n) OVER (ORDER BY {name}) - n) * {CODES - 1} // sum(n) OVER () "
+            f"AS bin FROM counted WHERE {name} IS NOT NULL) SELECT min(v) AS v FROM binned GROUP BY bin ORDER BY v"
+        )
+        bins = _array(table["v"])
+        return Counted(distinct, pa.nulls(nulls, bins.type), np.empty(0, np.int64), bins)
+
+
+def _array(values: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+
+
+@contextmanager
+def counted_values(source: Source, columns: list[Column]) -> Iterator[int]:
+    """A table `counted` of the values of some columns, null included, and the rows n with each; how many there are."""
+    listed = ", ".join(column.alias for column in columns)
+    source.run(f"CREATE TEMP TABLE counted AS SELECT {listed}, count(*) AS n FROM {source.VIEW} GROUP BY {listed}")
+    try:
+        yield int(source.query("SELECT count(*) FROM counted")[0][0].as_py())
+    finally:
+        source.run("DROP TABLE counted")
+
+
+def _in_tables(source: Source, columns: list[Column], threads: int) -> dict[str, Counted]:
+    """Counts the columns whose numbers lie close enough together, in one stream over the source."""
+    types = source.types
+    whole = [c for c in columns if c.kind in ("integer", "date") and types[c.alias] in (pa.int64(), pa.date32())]
+    whole = list({column.alias: column for column in whole}.values())
+    if not whole:
+        return {}
+    ends = source.ends(whole)
+    spans = {alias: high - low + 1 for alias, (low, high) in ends.items()}
+    room, chosen = TABLES, []
+    for column in sorted((c for c in whole if c.alias in spans), key=lambda c: spans[c.alias]):
+        if spans[column.alias] <= min(room, LOOKUP):
+            chosen.append(column)
+            room -= spans[column.alias]
+    tables = {c.alias: np.zeros(spans[c.alias], np.uint32) for c in chosen}
+    lows = {c.alias: ends[c.alias][0] for c in chosen}
+    nulls = _fill(source, chosen, tables, lows, threads) if chosen else {}
+    return {c.alias: _from_table(tables[c.alias], lows[c.alias], nulls[c.alias], types[c.alias]) for c in chosen}
+
+
+def _fill(
+    source: Source, columns: list[Column], tables: dict[str, NDArray[np.uint32]], lows: dict[str, int], threads: int
+) -> dict[str, int]:
+    """Counts into the tables, a column per thread at a time; the rows with null."""
+    from anon.cube import kernels
+
+    nulls = dict.fromkeys(tables, 0)
+
+    def add(column: Column, values: pa.Array) -> None:
+        nulls[column.alias] += values.null_count
+        numbers = as_numbers(values.drop_null() if values.null_count else values).astype(np.int64, copy=False)
+        if not kernels.count_values(numbers, lows[column.alias], tables[column.alias]):
+            raise SourceError(f"column {column.name!r}: new values appeared while the source was being read")
+
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in source.batches(columns):
+            list(pool.map(add, columns, batch.columns))
+    return nulls
+
+
+def _from_table(table: NDArray[np.uint32], low: int, nulls: int, kind: pa.DataType) -> Counted:
+    at = np.flatnonzero(table)
+    numbers = pa.array(at + low, pa.int64())
+    values = numbers if kind == pa.int64() else numbers.cast(pa.int32()).cast(kind)
+    rows = table[at].astype(np.int64)
+    if nulls:
+        values, rows = pa.concat_arrays([pa.nulls(1, kind), values]), np.append(nulls, rows)
+    return Counted.of(values, rows)

@@ -1,0 +1,55 @@
+"""The compiled loops between the source's rows and records: plain loops with explicit types, compiled once per
+installation."""
+
+# mypy: disable-error-code="no-untyped-def,misc"
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from anon.compiled import compiled
+
+_NUMBERS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+_TABLE = nb.types.Array(nb.int32, 1, "C", readonly=True)
+_ROWS = nb.types.Array(nb.uint16, 2, "C", readonly=True)
+
+
+@compiled(nb.boolean(_NUMBERS, nb.int64, nb.uint32[::1]))
+def count_values(numbers, low, counts):
+    """Adds every number to its counter, counts[number - low]; False if one has none."""
+    for i in range(numbers.size):
+        at = numbers[i] - low
+        if at < 0 or at >= counts.size:
+            return False
+        counts[at] += np.uint32(1)
+    return True
+
+
+@compiled(nb.boolean(_NUMBERS, nb.int64, _TABLE, nb.boolean, nb.uint16[:, ::1], nb.int64))
+def look_up(numbers, low, table, open_ended, rows, column):
+    """Writes table[number - low] into a column of the records; False if there is none. Numbers beyond an open end have
+    the last code."""
+    last = table.size - 1
+    for i in range(numbers.size):
+        at = numbers[i] - low
+        if at > last and open_ended:
+            at = last
+        if at < 0 or at > last or table[at] < 0:
+            return False
+        rows[i, column] = table[at]
+    return True
+
+
+@compiled(nb.int64(_ROWS, nb.int64, nb.uint64[::1]))
+def sample(rows, columns, keys):
+    """Keys of the rows whose hash of the first columns falls in one of 64 parts; how many they are."""
+    found = 0
+    for r in range(rows.shape[0]):
+        key = np.uint64(0)
+        for j in range(columns):
+            key = (key ^ np.uint64(rows[r, j])) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(29)
+        if key >> np.uint64(58) == np.uint64(0):
+            keys[found] = key
+            found += 1
+    return found

@@ -1,0 +1,47 @@
+"""How the memory that a user states for the whole process is shared out among the stages (config -> source -> cube ->
+search -> release -> verify -> report), and the check that it is enough to work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anon.errors import ResourceError
+
+LIBRARIES = 260_000_000  # bytes of the interpreter, the libraries and the compiled loops before any data
+BATCHES = 40_000_000  # batches under way between DuckDB and us
+LEAST = 400_000_000  # of the whole process: less than this is not enough for one block of the search
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes for the whole process."""
+
+    total: int
+
+    @property
+    def free(self) -> int:
+        """For data."""
+        return max(self.total - LIBRARIES, 0)
+
+    @property
+    def records(self) -> int:
+        """For records of the search that stay in memory; larger tables go to the disk."""
+        return self.free // 5
+
+    @property
+    def database(self) -> int:
+        """For DuckDB, beside records and batches."""
+        return max(self.free - self.records - BATCHES, LIBRARIES // 4)
+
+    @property
+    def search(self) -> int:
+        """For the blocks under way, beside the records as they are read and as they are sorted."""
+        return self.free - 2 * self.records
+
+    def check(self) -> None:
+        """ResourceError, with the least that would do, if this is too little."""
+        if self.total < LEAST:
+            raise ResourceError(
+                f"limits.memory: {self.total // 1_000_000} MB is too little for the whole process; "
+                f"the least that would do is {LEAST // 1_000_000}MB"
+            )
