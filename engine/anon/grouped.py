@@ -130,7 +130,7 @@ class Grouped:
         self.con.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})").fetchall()
         return listed(
             [
-                f"CAST(count_if({value} IS NOT DISTINCT FROM getvariable('{table}')[{code + 1}]) AS BIGINT) AS {alias}"
+                f"count(*) FILTER ({value} IS NOT DISTINCT FROM getvariable('{table}')[{code + 1}]) AS {alias}"
                 for code, alias in enumerate(self.counted_as(column))
             ]
         )

@@ -24,6 +24,7 @@ from anon.search.candidates import (
     children_cells,
     in_order,
     ranges,
+    unreached,
 )
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.tree import Fragment
@@ -116,13 +117,12 @@ class Block(Evaluator):
             sizes = np.zeros(len(chosen.low), np.int64)
             kernels.part_sizes(self.rows, start, stop, chosen.column, cut_start, cut, sizes)
         begin = np.cumsum(sizes) - sizes
-        low = np.full((len(sizes), self.columns), 65_535, np.uint16)
-        high = np.zeros((len(sizes), self.columns), np.uint16)
+        low, high = unreached(len(sizes), self.columns)
         kernels.route(self.rows, start, stop, chosen.column, cut_start, cut, begin.copy(), self.spare, low, high)
         self.rows, self.spare = self.spare, self.rows
         cells = children_cells(nodes, chosen)
         reach = low.astype(np.int64), high.astype(np.int64)
-        return Nodes(begin, begin + sizes, *cells, *reach, chosen.people, chosen.safe)
+        return Nodes(begin, begin + sizes, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
 
     def groups_of(self, nodes: Nodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
         """The different sensitive codes of some nodes, in order: which of the nodes, the codes, their people."""
@@ -209,4 +209,5 @@ def large_group(
 def _range(start: int, stop: int) -> Nodes:
     """A node of which only the records matter."""
     empty = np.empty((1, 0), np.int64)
-    return Nodes(np.array([start]), np.array([stop]), empty, empty, empty, empty, np.array([0]), np.ones(1, bool))
+    one = np.ones(1, bool)
+    return Nodes(np.array([start]), np.array([stop]), empty, empty, empty, empty, np.array([0]), one, one)

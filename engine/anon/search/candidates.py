@@ -29,6 +29,7 @@ class Nodes:
     high: Ints
     people: Ints
     safe: NDArray[np.bool_]  # by every criterion that is not monotone
+    barren: NDArray[np.bool_]  # no split of it can be safe
 
     def __len__(self) -> int:
         return len(self.start)
@@ -49,9 +50,10 @@ class Splits:
     people: Ints  # [parts]
     groups: dict[int, Groups] = field(default_factory=dict)  # per column of the cube's others: the parts as groups
     safe: NDArray[np.bool_] = field(init=False)  # [parts] by every criterion that is not monotone
+    barren: NDArray[np.bool_] = field(init=False)  # [parts] no split of it can be safe
 
     def __post_init__(self) -> None:
-        self.safe = np.ones(len(self.low), bool)
+        self.safe, self.barren = np.ones(len(self.low), bool), np.zeros(len(self.low), bool)
 
     def __len__(self) -> int:
         return len(self.node)
@@ -72,7 +74,7 @@ class Splits:
         rows = ranges(self.part_start[index], parts)
         start = np.append(0, np.cumsum(parts))
         taken = Splits(self.node[index], self.column[index], start, self.low[rows], self.high[rows], self.people[rows])
-        taken.safe = self.safe[rows]
+        taken.safe, taken.barren = self.safe[rows], self.barren[rows]
         return taken
 
     @staticmethod
@@ -87,7 +89,8 @@ class Splits:
         taken = Splits(
             together("node"), together("column"), start, together("low"), together("high"), together("people")
         )
-        taken.safe = np.concatenate([np.empty(0, bool), *(batch.safe for batch in batches)])
+        for name in ("safe", "barren"):
+            setattr(taken, name, np.concatenate([np.empty(0, bool), *(getattr(batch, name) for batch in batches)]))
         return taken
 
     def children(self, index: int, column: int) -> Groups:
@@ -116,6 +119,20 @@ class Demands:
     value: int = 0
     fewest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     largest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def barren(self, groups: Groups) -> NDArray[np.bool_]:
+        """Groups of which no split can satisfy these. There are at least as many people outside the largest counts of
+        a group as of its parts together: the largest counts of the parts add up to no less."""
+        found = groups.n < 2 * self.least
+        if len(self.fewest):
+            from anon.criteria.kernels_ck import fill_largest
+
+            top = np.zeros((len(groups), max(int(self.largest.max()), 1)), np.int64)
+            fill_largest(groups.start, groups.count, top)
+            named = np.hstack([np.zeros((len(groups), 1), np.int64), top.cumsum(axis=1)])
+            for largest, fewest in zip(self.largest.tolist(), self.fewest.tolist()):
+                found |= groups.n - named[:, largest] < 2 * fewest
+        return found
 
 
 class Evaluator(ABC):
@@ -224,6 +241,12 @@ def children_cells(nodes: Nodes, chosen: Splits) -> tuple[Ints, Ints]:
     at = np.arange(len(parent))
     low[at, column], high[at, column] = chosen.low, chosen.high
     return low, high
+
+
+def unreached(parts: int, columns: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """The codes [parts, columns] from and to which parts reach that no record was seen of yet."""
+    low = np.full((parts, columns), 65_535, np.uint16)
+    return low, np.zeros_like(low)
 
 
 def in_order(node: Ints, cut: Ints, off: Ints) -> Boundaries:

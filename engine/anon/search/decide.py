@@ -85,14 +85,16 @@ def states_of(arrays: Arrays) -> list[State]:
     return [State(arrays[f"state.{i}.values"], arrays[f"state.{i}.witness"]) for i in range(count)]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A split that every criterion about single groups accepts, with its minima for those about the whole release."""
+@dataclass
+class Queue:
+    """Splits of one node, in order, that every criterion about single groups accepts, with the minima of all splits of
+    their batch for those about the whole release. `free` ones lower no minimum of the state: they are accepted
+    whenever their turn comes."""
 
     splits: Splits
-    index: int
+    index: deque[int]
     minima: list[NDArray[np.float64]]
-    free: bool  # lowers no minimum of the state: accepted whenever its turn comes
+    free: NDArray[np.bool_]
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Level:
     place: Ints  # the column being offered
     offered: Ints  # candidates of it that were offered
     open: NDArray[np.bool_]  # nodes that are not decided
-    waiting: dict[int, deque[Candidate]] = field(default_factory=dict)
+    waiting: dict[int, Queue] = field(default_factory=dict)
     chosen: list[Splits] = field(default_factory=list)
 
     def starving(self) -> Ints:
@@ -129,10 +131,9 @@ class Decisions:
 
     def decide(self, nodes: Nodes) -> Splits:
         """The chosen splits in node order, without their histograms; nodes without one are groups."""
-        least = self.rules.demands.least
         columns, count = self._preferences(nodes)
         zero = np.zeros(len(nodes), np.int64)
-        level = Level(nodes, columns, count, zero, zero.copy(), (nodes.people >= 2 * least) & (count > 0))
+        level = Level(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0))
         while level.open.any():
             if len(starving := level.starving()):
                 for splits in self._offer(level, starving):
@@ -222,6 +223,7 @@ class Decisions:
     def _admit(self, level: Level, splits: Splits) -> None:
         """Takes the splits that are accepted whatever comes, and lets those wait that may be when their turn comes."""
         fine = np.ones(len(splits), bool)
+        splits.barren = self.rules.demands.barren(splits.groups[self.rules.demands.value])
         for criterion, column in self.rules.alone:
             fine &= _safe(criterion, splits.groups[column], splits.part_start, fine)
         if self.rules.erratic:
@@ -237,9 +239,10 @@ class Decisions:
         index = np.flatnonzero(fine)
         first = index[np.unique(splits.node[index], return_index=True)[1]]
         level.choose(splits, first[free[first]])
-        for at in index[level.open[splits.node[index]]].tolist():
-            candidate = Candidate(splits, at, [lowest[at] for lowest in minima], bool(free[at]))
-            level.waiting.setdefault(int(splits.node[at]), deque()).append(candidate)
+        index = index[level.open[splits.node[index]]]
+        nodes, first = np.unique(splits.node[index], return_index=True)
+        for node, own in zip(nodes.tolist(), np.split(index, first[1:])):
+            level.waiting[node] = Queue(splits, deque(own.tolist()), minima, free)
 
     def _settle(self, level: Level) -> None:
         """Decides waiting nodes in their order for as long as no node before them needs more candidates; after such a
@@ -249,36 +252,37 @@ class Decisions:
         for node in sorted(level.waiting):
             blocked = len(starving) > 0 and starving[0] < node
             queue = level.waiting[node]
-            while queue:
-                if blocked and not queue[0].free and not self._refused(queue[0]):
+            while queue.index:
+                at = queue.index[0]
+                if blocked and not queue.free[at] and not self._refused(queue, at):
                     break
-                candidate = queue.popleft()
-                if candidate.free or (not blocked and self._accept(candidate)):
-                    level.choose(candidate.splits, np.array([candidate.index]))
+                queue.index.popleft()
+                if queue.free[at] or (not blocked and self._accept(queue, at)):
+                    level.choose(queue.splits, np.array([at]))
                     break
-            if not level.open[node] or not queue:
+            if not level.open[node] or not queue.index:
                 del level.waiting[node]
-            if level.open[node] and (queue or not exhausted[node]):
+            if level.open[node] and (queue.index or not exhausted[node]):
                 starving = np.minimum(starving, node) if len(starving) else np.array([node])
         stuck = level.open & exhausted
         stuck[list(level.waiting)] = False
         level.open[stuck] = False
 
-    def _refused(self, candidate: Candidate) -> bool:
+    def _refused(self, queue: Queue, at: int) -> bool:
         """Whether the state at hand refuses a candidate, as every later one will."""
         return any(
-            criterion.judge(np.minimum(lowest, state.values)[None, :])[0] == UNSAFE
-            for (criterion, _), state, lowest in zip(self.rules.whole, self.state, candidate.minima)
+            criterion.judge(np.minimum(minima[at], state.values)[None, :])[0] == UNSAFE
+            for (criterion, _), state, minima in zip(self.rules.whole, self.state, queue.minima)
         )
 
-    def _accept(self, candidate: Candidate) -> bool:
+    def _accept(self, queue: Queue, at: int) -> bool:
         """Whether a candidate keeps the whole release safe now that its turn has come; if so the state follows."""
         merged = []
-        for (criterion, column), state, lowest in zip(self.rules.whole, self.state, candidate.minima):
-            verdict = criterion.judge(np.minimum(lowest, state.values)[None, :])[0]
+        for (criterion, column), state, minima in zip(self.rules.whole, self.state, queue.minima):
+            verdict = criterion.judge(np.minimum(minima[at], state.values)[None, :])[0]
             if verdict == UNSAFE:
                 return False
-            merged.append(state.merge(criterion.state(candidate.splits.children(candidate.index, column))))
+            merged.append(state.merge(criterion.state(queue.splits.children(at, column))))
             if verdict != SAFE and not criterion.holds(merged[-1]):
                 return False
         self.state = merged

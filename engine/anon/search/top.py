@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.records import Codes, Records
 from anon.search import kernels
-from anon.search.candidates import Boundaries, Evaluator, Ints, Nodes, Splits, children_cells, in_order
+from anon.search.candidates import Boundaries, Evaluator, Ints, Nodes, Splits, children_cells, in_order, unreached
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.steps import Steps
 from anon.search.tree import Fragment
@@ -49,8 +50,7 @@ class Top(Evaluator):
         self.nodes = 1
 
     def root(self) -> Nodes:
-        low = np.full((1, self.columns), 65_535, np.uint16)
-        high, people = np.zeros((1, self.columns), np.uint16), np.zeros(1, np.int64)
+        (low, high), people = unreached(1, self.columns), np.zeros(1, np.int64)
         lock = Lock()
 
         def work(rows: Codes, node: NDArray[np.uint32]) -> None:
@@ -65,7 +65,8 @@ class Top(Evaluator):
         last = np.array([[domain.size - 1 for domain in self.cube.domains]], np.int64)
         zero = np.zeros(1, np.int64)
         reach = low.astype(np.int64), high.astype(np.int64)
-        return Nodes(zero, zero, np.zeros_like(last), last, *reach, people, np.ones(1, bool))
+        barren = people < 2 * self.demands.least
+        return Nodes(zero, zero, np.zeros_like(last), last, *reach, people, np.ones(1, bool), barren)
 
     def over_records(self, work: Callable[[Codes, NDArray[np.uint32]], None]) -> None:
         """Calls work(records, the node of each) for all records, in chunks, from several threads."""
@@ -177,14 +178,14 @@ class Top(Evaluator):
         # the kernel reads the cuts of node i from starts[i] to ends[i]
         starts, ends = (self._per_node(nodes, which, edge, 0) for edge in (cut_start[:-1], cut_start[1:]))
         values = np.array([n for v, size in self.sizes.items() for n in (self.columns + v, size)], np.int64)
-        spares: list[tuple[Ints, Ints, NDArray[np.uint16], NDArray[np.uint16]]] = []
+        spares: list[tuple[NDArray[Any], ...]] = []
 
         def work(rows: Codes, node: NDArray[np.uint32]) -> None:
             try:
                 own = spares.pop()
             except IndexError:
-                low = np.full((parts, self.columns), 65_535, np.uint16)
-                own = np.zeros((parts, width), np.int64), np.zeros(parts, np.int64), low, np.zeros_like(low)
+                counters = np.zeros((parts, width), np.int64), np.zeros(parts, np.int64)
+                own = (*counters, *unreached(parts, self.columns))
             kernels.top_parts(rows, self.people_at, node, columns, bases, starts, ends, cut, values, *own)
             spares.append(own)
 
@@ -222,7 +223,7 @@ class Top(Evaluator):
         number = self.nodes + np.arange(len(chosen.low))
         reach = low.astype(np.int64), high.astype(np.int64)
         cells = children_cells(nodes, chosen)
-        return Nodes(number, number, *cells, *reach, chosen.people, chosen.safe), records
+        return Nodes(number, number, *cells, *reach, chosen.people, chosen.safe, chosen.barren), records
 
 
 @dataclass
@@ -246,14 +247,14 @@ class Step:
     state: list[State]
 
     def arrays(self) -> Arrays:
-        splits = {f"split.{name}": getattr(self.chosen, name) for name in (*SPLITS, "safe")}
+        splits = {f"split.{name}": getattr(self.chosen, name) for name in (*SPLITS, "safe", "barren")}
         nodes = {f"node.{name}": getattr(self.nodes, name) for name in Nodes.__dataclass_fields__}
         return splits | nodes | {"records": self.records} | state_arrays(self.state)
 
     @classmethod
     def of(cls, arrays: Arrays) -> Step:
         chosen = Splits(**{name: arrays[f"split.{name}"] for name in SPLITS})  # type: ignore[arg-type]
-        chosen.safe = arrays["split.safe"]
+        chosen.safe, chosen.barren = arrays["split.safe"], arrays["split.barren"]
         nodes = Nodes(*(arrays[f"node.{name}"] for name in Nodes.__dataclass_fields__))
         return cls(chosen, nodes, arrays["records"], states_of(arrays))
 
