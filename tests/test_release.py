@@ -360,12 +360,12 @@ def test_a_failure_of_the_second_pass_is_told_as_what_it_is(
 
 
 def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches, passes = Source.batches, []
+    batches = Source.batches
 
     def fewer(self: Source, columns: list[Any], counted: bool = False) -> Any:
-        passes.append(columns)
+        last = any(column in self.keep for column in columns)  # the pass that the release is written from
         for batch in batches(self, columns, counted):
-            yield batch.slice(1 if len(passes) == 2 else 0)
+            yield batch.slice(int(last))
 
     monkeypatch.setattr(Source, "batches", fewer)
     with pytest.raises(SourceError, match="changed between two passes"):

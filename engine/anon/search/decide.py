@@ -46,7 +46,7 @@ class Rules:
         alone = [(c, cube.reading(c)) for c in criteria if c.alone and c.monotone]
         erratic = [(c, cube.reading(c)) for c in criteria if not c.monotone]
         whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
-        return cls(alone, erratic, whole, prefer, _demands(cube, [*alone, *whole], criteria))
+        return cls(alone, erratic, whole, prefer, _demands([*alone, *whole], [*alone, *erratic, *whole]))
 
     @property
     def value_columns(self) -> list[int]:
@@ -61,14 +61,14 @@ class Rules:
         return all(criterion.holds(each) for (criterion, _), each in zip(self.whole, state))
 
 
-def _demands(cube: Cube, readings: list[tuple[Criterion, int]], criteria: list[Criterion]) -> Demands:
+def _demands(readings: list[tuple[Criterion, int]], every: list[tuple[Criterion, int]]) -> Demands:
     """The demands of the monotone criteria that look at whole groups of one column, the one with most of them."""
-    least = max((criterion.least_group for criterion in criteria), default=1)
+    least = max((criterion.least_group for criterion, _ in every), default=1)
     by_column: dict[int, list[tuple[int, int]]] = {}
     for criterion, column in readings:
         if not criterion.context:
             by_column.setdefault(column, []).extend(criterion.demands)
-    column = max(by_column, key=lambda each: len(by_column[each]), default=0)
+    column = max(by_column, key=lambda each: len(by_column[each]), default=every[0][1])
     pairs = sorted(set(by_column.get(column, [])))
     fewest, largest = (np.array([pair[i] for pair in pairs], np.int64) for i in (1, 0))
     return Demands(least, column, fewest, largest)
