@@ -29,7 +29,7 @@ app.add_typer(hierarchy_app, name="hierarchy")
 
 Memory = Annotated[
     str | None,
-    typer.Option(help="Memory, e.g. 1GB; overrides limits.memory. Bounds what DuckDB takes; the search is in memory."),
+    typer.Option(help="Memory of the whole process, e.g. 1GB; overrides limits.memory. At least 400MB."),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; overrides limits.threads.")]
 ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `anon schema`).", metavar="CONFIG")]

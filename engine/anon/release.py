@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,11 +109,18 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
         translated("writing the release"),
         _causes(failures),
         closing(source.con.cursor()) as con,
-        _writer(path, layout.schema) as writer,
+        _writer(path, layout) as writer,
+        ThreadPoolExecutor(1) as beside,  # one row group is written while the next is made
     ):
+        under_way = None
         for rows in _row_groups(_ordered(con, source, found, sensitive, failures)):
             seen += np.bincount(rows.column(0).to_numpy(), minlength=recoding.groups)
-            writer.write_table(layout.table(rows))
+            table = layout.table(rows)
+            if under_way is not None:
+                under_way.result()
+            under_way = beside.submit(writer.write_table, table)
+        if under_way is not None:
+            under_way.result()
     if not np.array_equal(seen, recoding.people):
         raise SourceError("the source changed between two passes over it; run again when it is complete")
     _write_datapackage(source, recoding, config, path, suppressed=0)
@@ -231,11 +239,15 @@ def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held).combine_chunks()
 
 
-def _writer(path: Path, schema: pa.Schema) -> Any:
-    """A writer of whole row groups for the path's format."""
+def _writer(path: Path, layout: Layout) -> Any:
+    """A writer of whole row groups for the path's format. Smallest and largest labels, as texts, would tell readers
+    little, and take as long to find as everything else."""
     if path.suffix == ".csv":
-        return pyarrow.csv.CSVWriter(path, schema)
-    return pq.ParquetWriter(path, schema, compression=COMPRESSION, version="2.6", store_schema=False)
+        return pyarrow.csv.CSVWriter(path, layout.schema)
+    values = layout.schema.names[len(layout.labels) :]
+    return pq.ParquetWriter(
+        path, layout.schema, compression=COMPRESSION, version="2.6", store_schema=False, write_statistics=values
+    )
 
 
 FRICTIONLESS = {

@@ -1,0 +1,114 @@
+"""Tables larger than a block of the search: the same bytes whatever the means, and within the stated memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from anon import pipeline
+from anon.errors import ResourceError
+from anon.memory import Memory
+from anon.pipeline import Options
+from anon.records import OnDisk
+from anon.search import decide, partition, top
+
+ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them
+ALONE = [{"skyline": {"points": [{"l": 1, "k": 20, "m": 0, "c": 0.9}]}}]
+TOGETHER = [{"skyline": {"points": [{"l": 1, "k": 20, "m": 3, "c": 0.9}]}}]
+
+
+def settings(folder: Path, privacy: list[Any], rows: int = ROWS, **limits: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(5)
+    table = {f"q{i}": rng.integers(0, 5000, rows) for i in range(3)} | {"s": rng.integers(0, 6, rows)}
+    pq.write_table(pa.table(table), folder / "source.parquet")
+    return {
+        "source": {"path": str(folder / "source.parquet")},
+        "columns": {"individual": "row", "quasi_identifiers": {f"q{i}": {} for i in range(3)}, "sensitive": ["s"]},
+        "privacy": privacy,
+        "release": {"path": str(folder / "out"), "run": str(folder / "out-run")},
+        "limits": {"memory": "1GB", "threads": 2} | limits,
+    }
+
+
+def published(folder: Path, config: dict[str, Any], **limits: Any) -> dict[str, bytes]:
+    pipeline.run(config | {"limits": config["limits"] | limits}, None, Options(overwrite=True))
+    files = [*(folder / "out").iterdir(), folder / "out-run" / "recoding.json"]
+    return {file.name: file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("privacy", [ALONE, TOGETHER], ids=["alone", "together"])
+def test_memory_threads_and_chunks_change_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: list[Any]
+) -> None:
+    monkeypatch.setattr(partition, "BLOCK", BLOCK)
+    monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
+    config = settings(tmp_path, privacy)
+    first = published(tmp_path, config)
+    assert published(tmp_path, config, threads=1) == first
+    assert published(tmp_path, config, memory="400MB") == first
+    on_disk: list[int] = []
+    write = OnDisk.write
+    monkeypatch.setattr(OnDisk, "write", lambda self, at, rows: (on_disk.append(len(rows)), write(self, at, rows))[1])
+    monkeypatch.setattr(Memory, "records", 0)
+    assert published(tmp_path, config) == first
+    assert sum(on_disk) == 2 * ROWS  # as they were read, and in the order of the blocks
+    monkeypatch.setattr(top, "CHUNK", 777)
+    monkeypatch.setattr(top, "COUNTERS", 10)
+    monkeypatch.setattr(decide, "CELLS", 50)
+    assert published(tmp_path, config, threads=1) == first
+
+
+def test_a_block_searched_ahead_in_vain_is_searched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where blocks depend on each other, one that was searched from an earlier state may not stand."""
+    monkeypatch.setattr(partition, "BLOCK", BLOCK)
+    config = settings(tmp_path, TOGETHER)
+    first = published(tmp_path, config, threads=1)
+    again: list[bool] = []
+    hold = decide.Rules.hold
+
+    def refusing(self: decide.Rules, state: list[Any]) -> bool:
+        again.append(True)
+        return hold(self, state) and len(again) % 2 == 0
+
+    monkeypatch.setattr(decide.Rules, "hold", refusing)
+    assert published(tmp_path, config) == first
+    assert len(again) > 4
+
+
+def test_a_full_disk_is_a_matter_of_resources_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: OnDisk, at: int, rows: Any) -> None:
+        from anon.database import translated
+
+        with translated("writing the spill"):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Memory, "records", 0)
+    monkeypatch.setattr(OnDisk, "write", full)
+    with pytest.raises(ResourceError, match="no space left"):
+        pipeline.run(settings(tmp_path, ALONE))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source.parquet"]
+
+
+@pytest.mark.parametrize("limit", [450, 512])
+def test_the_whole_process_keeps_to_the_stated_memory(tmp_path: Path, limit: int) -> None:
+    config = settings(tmp_path, ALONE, rows=1_500_000, memory=f"{limit}MB")
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "anon", "run", str(tmp_path / "config.yaml")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(child.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert usage.ru_maxrss * 1024 <= limit * 1_000_000
