@@ -26,7 +26,12 @@ class Records:
         return 2 * self.count * self.width
 
     def read(self, start: int, stop: int) -> Codes:
+        """Some records, which must not be changed."""
         raise NotImplementedError
+
+    def copy(self, start: int, stop: int) -> Codes:
+        """Some records for whoever wants to change them."""
+        return self.read(start, stop)
 
     def write(self, at: int, rows: Codes) -> None:
         raise NotImplementedError
@@ -42,6 +47,9 @@ class InMemory(Records):
 
     def read(self, start: int, stop: int) -> Codes:
         return self.rows[start:stop]
+
+    def copy(self, start: int, stop: int) -> Codes:
+        return self.rows[start:stop].copy()
 
     def write(self, at: int, rows: Codes) -> None:
         self.rows[at : at + len(rows)] = rows

@@ -59,7 +59,7 @@ class Block(Evaluator):
 
     def __init__(self, cube: Cube, value_columns: list[int], demands: Demands, rows: Codes) -> None:
         super().__init__(cube, value_columns, demands)
-        self.rows = np.ascontiguousarray(rows)
+        self.rows = rows
         self.spare = np.empty_like(rows)  # takes memory when records are moved into it
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:

@@ -249,31 +249,44 @@ class Decisions:
         node only what does not depend on it. A node with nothing to wait for or to offer is a group."""
         exhausted = level.place >= level.count
         starving = level.starving()
-        for node in sorted(level.waiting):
-            blocked = len(starving) > 0 and starving[0] < node
+        first = int(starving[0]) if len(starving) else len(level.nodes)  # the first node that needs more candidates
+        waiting = sorted(level.waiting)
+        for place, node in enumerate(waiting):
+            if node > first:
+                self._settle_free(level, waiting[place:])
+                break
             queue = level.waiting[node]
-            while queue.index:
-                at = queue.index[0]
-                if blocked and not queue.free[at] and not self._refused(queue, at):
-                    break
-                queue.index.popleft()
-                if queue.free[at] or (not blocked and self._accept(queue, at)):
+            while queue.index and level.open[node]:
+                at = queue.index.popleft()
+                if queue.free[at] or self._accept(queue, at):
                     level.choose(queue.splits, np.array([at]))
-                    break
-            if not level.open[node] or not queue.index:
-                del level.waiting[node]
-            if level.open[node] and (queue.index or not exhausted[node]):
-                starving = np.minimum(starving, node) if len(starving) else np.array([node])
+            del level.waiting[node]
+            if level.open[node] and not exhausted[node]:
+                first = node
         stuck = level.open & exhausted
         stuck[list(level.waiting)] = False
         level.open[stuck] = False
 
-    def _refused(self, queue: Queue, at: int) -> bool:
-        """Whether the state at hand refuses a candidate, as every later one will."""
-        return any(
-            criterion.judge(np.minimum(minima[at], state.values)[None, :])[0] == UNSAFE
-            for (criterion, _), state, minima in zip(self.rules.whole, self.state, queue.minima)
-        )
+    def _settle_free(self, level: Level, nodes: list[int]) -> None:
+        """Of nodes whose turn has not come: drops the candidates that the state at hand refuses, as every later one
+        will, and takes those that come first then and lower no minimum."""
+        batches: dict[int, list[Queue]] = {}
+        for node in nodes:
+            batches.setdefault(id(level.waiting[node].splits), []).append(level.waiting[node])
+        for queues in batches.values():
+            index = np.concatenate([np.array(queue.index, np.int64) for queue in queues])
+            fine = np.ones(len(index), bool)
+            for (criterion, _), state, minima in zip(self.rules.whole, self.state, queues[0].minima):
+                fine &= criterion.judge(np.minimum(minima[index], state.values)) != UNSAFE
+            ends = np.cumsum([len(queue.index) for queue in queues])
+            for queue, own, kept in zip(queues, np.split(index, ends[:-1]), np.split(fine, ends[:-1])):
+                queue.index = deque(own[kept].tolist())
+        for node in nodes:
+            queue = level.waiting[node]
+            if queue.index and queue.free[queue.index[0]]:
+                level.choose(queue.splits, np.array([queue.index[0]]))
+            if not queue.index or not level.open[node]:
+                del level.waiting[node]
 
     def _accept(self, queue: Queue, at: int) -> bool:
         """Whether a candidate keeps the whole release safe now that its turn has come; if so the state follows."""

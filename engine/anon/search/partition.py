@@ -150,7 +150,7 @@ class Partition:
         workers = max(min(self.means.threads, fit), 1)
         ahead: deque[Future[Found]] = deque()
         todo = iter(runs)
-        done = 0
+        done, moving = 0, bool(self.rules.whole)  # while blocks still lower the state, searching ahead is in vain
         with ThreadPoolExecutor(workers) as pool:
 
             def search(run: tuple[int, int], state: list[State], again: bool = False) -> Found:
@@ -160,10 +160,10 @@ class Partition:
                 roots = nodes.take(slice(*run))
                 first, last = int(roots.start[0]), int(roots.stop[-1])
                 roots.start, roots.stop = roots.start - first, roots.stop - first
-                return block.search(self.cube, self.rules, records.read(first, last), roots, state)
+                return block.search(self.cube, self.rules, records.copy(first, last), roots, state)
 
             for run in runs:
-                while len(ahead) < workers and (following := next(todo, None)):
+                while len(ahead) < (1 if moving else workers) and (following := next(todo, None)):
                     ahead.append(pool.submit(search, following, state))
                 self.progress(-1, len(runs) - done, int(nodes.people[run[0] :].sum()))
                 found = ahead.popleft().result()
@@ -172,6 +172,7 @@ class Partition:
                     found = search(run, state, again=True)
                     merged = found.state
                 self.steps.finish(f"block-{run[0]}", found)
+                moving = any((now.values < then.values).any() for now, then in zip(merged, state))
                 state = merged
                 done += 1
                 yield found
