@@ -17,7 +17,6 @@ parts that fail it too, a node that satisfies it only into parts that do; a grou
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -92,9 +91,13 @@ class Queue:
     whenever their turn comes."""
 
     splits: Splits
-    index: deque[int]
+    index: Ints
     minima: list[NDArray[np.float64]]
     free: NDArray[np.bool_]
+
+    def pop(self) -> int:
+        first, self.index = int(self.index[0]), self.index[1:]
+        return first
 
 
 @dataclass
@@ -242,7 +245,7 @@ class Decisions:
         index = index[level.open[splits.node[index]]]
         nodes, first = np.unique(splits.node[index], return_index=True)
         for node, own in zip(nodes.tolist(), np.split(index, first[1:])):
-            level.waiting[node] = Queue(splits, deque(own.tolist()), minima, free)
+            level.waiting[node] = Queue(splits, own, minima, free)
 
     def _settle(self, level: Level) -> None:
         """Decides waiting nodes in their order for as long as no node before them needs more candidates; after such a
@@ -256,8 +259,8 @@ class Decisions:
                 self._settle_free(level, waiting[place:])
                 break
             queue = level.waiting[node]
-            while queue.index and level.open[node]:
-                at = queue.index.popleft()
+            while len(queue.index) and level.open[node]:
+                at = queue.pop()
                 if queue.free[at] or self._accept(queue, at):
                     level.choose(queue.splits, np.array([at]))
             del level.waiting[node]
@@ -274,18 +277,21 @@ class Decisions:
         for node in nodes:
             batches.setdefault(id(level.waiting[node].splits), []).append(level.waiting[node])
         for queues in batches.values():
-            index = np.concatenate([np.array(queue.index, np.int64) for queue in queues])
+            index = np.concatenate([queue.index for queue in queues])
             fine = np.ones(len(index), bool)
             for (criterion, _), state, minima in zip(self.rules.whole, self.state, queues[0].minima):
                 fine &= criterion.judge(np.minimum(minima[index], state.values)) != UNSAFE
-            ends = np.cumsum([len(queue.index) for queue in queues])
-            for queue, own, kept in zip(queues, np.split(index, ends[:-1]), np.split(fine, ends[:-1])):
-                queue.index = deque(own[kept].tolist())
+            if fine.all():
+                continue
+            end = 0
+            for queue in queues:
+                begin, end = end, end + len(queue.index)
+                queue.index = index[begin:end][fine[begin:end]]
         for node in nodes:
             queue = level.waiting[node]
-            if queue.index and queue.free[queue.index[0]]:
-                level.choose(queue.splits, np.array([queue.index[0]]))
-            if not queue.index or not level.open[node]:
+            if len(queue.index) and queue.free[queue.index[0]]:
+                level.choose(queue.splits, queue.index[:1])
+            if not len(queue.index) or not level.open[node]:
                 del level.waiting[node]
 
     def _accept(self, queue: Queue, at: int) -> bool:
