@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anon import cube as cubes
-from anon import records, release, verify
+from anon import interrupt, records, release, verify
 from anon.checkpoint import Checkpoint
 from anon.config import (
     Config,
@@ -123,6 +123,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             source = open_source(con, config, table, work.spill)
             checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
         with progress.stage("cube"):
+            _load_loops()
             place = partial(records.make, Memory(limits.memory).records, work.spill)
             builders = list(config.columns.quasi_identifiers.values())
             cube = cubes.build(source, builders, _target(config), _combined(config), Room(place, _threads(config)))
@@ -265,6 +266,15 @@ def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
     files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.files]
     return {"config": config.digest, "source": files, "version": version("anon-engine")}
+
+
+def _load_loops() -> None:
+    """Loads the compiled loops, or compiles them if this is the first time, before any of them is needed."""
+    with interrupt.held():
+        import anon.criteria.kernels
+        import anon.criteria.kernels_ck
+        import anon.cube.kernels
+        import anon.search.kernels  # noqa: F401
 
 
 def _threads(config: Config) -> int:
