@@ -28,6 +28,7 @@ from anon.cube import Cube
 from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits
 
 CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time
+MORE = 16  # times the cuts of a column that were refused: how many are offered next
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Decisions:
 
     def _offer(self, level: Level, which: Ints) -> list[Splits]:
         """The next splits of these nodes along the columns they have come to: of a free column the nearest cut first
-        and all others when that was refused, of a hierarchy the one split there is."""
+        and more when those were refused, of a hierarchy the one split there is."""
         column = level.columns[which, level.place[which]]
         free = self.is_free[column]
         first = free & (level.offered[which] == 0)
@@ -213,7 +214,7 @@ class Decisions:
     def _offer_cuts(self, level: Level, which: Ints, column: Ints) -> Splits:
         boundaries = self.evaluator.boundaries(level.nodes, which, column)
         rank, offered = boundaries.rank(), level.offered[boundaries.node]
-        keep = np.flatnonzero(rank >= offered - 1)[: self.batch]
+        keep = np.flatnonzero((rank >= offered - 1) & (rank < MORE * offered))[: self.batch]
         picked = Boundaries(boundaries.node[keep], boundaries.cut[keep])
         of = level.columns[picked.node, level.place[picked.node]]
         nodes = len(level.nodes)
