@@ -38,7 +38,7 @@ class Table:
             halves = np.array([(n & 0xFFFF, n >> 16) for n in people], np.uint16).reshape(-1, 2)
             rows = np.hstack([rows, halves])
         total = np.bincount([code_of[value] for _, value in self.rows], minlength=len(self.values))
-        return Cube(domains, [values], [total], InMemory(np.ascontiguousarray(rows)), collapsed)
+        return Cube(domains, [values], [total], InMemory(rows.T.copy()), collapsed)
 
 
 def domain(name: str, column: oracle.Column) -> Domain:

@@ -208,7 +208,7 @@ def test_equal_rows_are_counted_where_it_pays(copies: int) -> None:
     built = building.build(Source(con, *columns, [], rows=len(values)), [Free()])
     assert built.counted == (copies == 3)
     assert built.individuals == len(values)
-    rows = built.records.read(0, built.records.count)
+    rows = built.records.read(0, built.records.count).T
     people = rows[:, 2] if built.counted else np.ones(len(rows))
     assert sorted(map(tuple, rows[:, :2].tolist())) == [(i, i % 7) for i in range(500)]
     assert (people == copies).all()
@@ -239,7 +239,7 @@ def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:
             labels[node["column"]] = child["label"]
             node = child
         labels |= node["labels"]
-        group = recoding.assign(np.array([codes], np.uint16))[0]
+        group = recoding.assign(np.array([codes], np.uint16).T.copy())[0]
         assert node["group"] == group
         assert list(labels.values()) == [c.labels[c.of_group[group]] for c in recoding.labels]
 

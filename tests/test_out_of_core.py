@@ -18,7 +18,7 @@ from anon.errors import ResourceError
 from anon.memory import Memory
 from anon.pipeline import Options
 from anon.records import OnDisk
-from anon.search import decide, partition, top
+from anon.search import decide, means, partition, top
 
 ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them
 ALONE = [{"skyline": {"points": [{"l": 1, "k": 20, "m": 0, "c": 0.9}]}}]
@@ -48,7 +48,7 @@ def published(folder: Path, config: dict[str, Any], **limits: Any) -> dict[str, 
 def test_memory_threads_and_chunks_change_no_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: list[Any]
 ) -> None:
-    monkeypatch.setattr(partition, "BLOCK", BLOCK)
+    monkeypatch.setattr(means, "BLOCK", BLOCK)
     monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
     config = settings(tmp_path, privacy)
     first = published(tmp_path, config)
@@ -56,7 +56,12 @@ def test_memory_threads_and_chunks_change_no_byte(
     assert published(tmp_path, config, memory="400MB") == first
     on_disk: list[int] = []
     write = OnDisk.write
-    monkeypatch.setattr(OnDisk, "write", lambda self, at, rows: (on_disk.append(len(rows)), write(self, at, rows))[1])
+
+    def write_and_count(self: OnDisk, at: int, codes: Any) -> None:
+        on_disk.append(codes.shape[1] if codes.dtype == np.uint16 else 0)
+        write(self, at, codes)
+
+    monkeypatch.setattr(OnDisk, "write", write_and_count)
     monkeypatch.setattr(Memory, "records", 0)
     assert published(tmp_path, config) == first
     assert sum(on_disk) == 2 * ROWS  # as they were read, and in the order of the blocks
@@ -68,7 +73,7 @@ def test_memory_threads_and_chunks_change_no_byte(
 
 def test_a_block_searched_ahead_in_vain_is_searched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where blocks depend on each other, one that was searched from an earlier state may not stand."""
-    monkeypatch.setattr(partition, "BLOCK", BLOCK)
+    monkeypatch.setattr(means, "BLOCK", BLOCK)
     config = settings(tmp_path, TOGETHER)
     first = published(tmp_path, config, threads=1)
     again: list[bool] = []

@@ -17,6 +17,7 @@ from anon.criteria import Criterion, KAnonymity, Point, Skyline
 from anon.memory import Memory
 from anon.search import candidates, decide, top
 from anon.search import partition as engine
+from anon.search.means import Means
 from tests.cubes import Table
 from tests.oracles import partition as oracle
 from tests.oracles import skyline
@@ -71,7 +72,7 @@ def criteria(table: Table, k: int, wanted: dict[str, list[Any]]) -> list[Criteri
 
 def leaves(table: Table, recoding: Any) -> list[oracle.Leaf]:
     """The engine's groups in the oracle's terms."""
-    group = recoding.assign(np.array([codes for codes, _ in table.rows], np.uint16))
+    group = recoding.assign(np.array([codes for codes, _ in table.rows], np.uint16).T.copy())
     found = []
     for g in range(recoding.groups):
         cells = [(int(low), int(high)) for low, high in zip(recoding.low[g], recoding.high[g])]
@@ -83,7 +84,7 @@ def leaves(table: Table, recoding: Any) -> list[oracle.Leaf]:
 
 def check_counts(table: Table, found: Any) -> None:
     """What the search hands over for the release: everybody once, in the right group; and who was unique before."""
-    group = found.recoding.assign(np.array([codes for codes, _ in table.rows], np.uint16))
+    group = found.recoding.assign(np.array([codes for codes, _ in table.rows], np.uint16).T.copy())
     wished = Counter((int(g), table.values.index(value)) for g, (_, value) in zip(group, table.rows))
     counted: Counter[tuple[int, int]] = Counter()
     for batch in found.counts.batches():
@@ -102,9 +103,9 @@ def expected(
     return oracle.partition(table.rows, table.columns, safe, prefer, block)  # type: ignore[arg-type]
 
 
-def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> engine.Means:
+def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> Means:
     """With blocks of so many individuals."""
-    return engine.Means(Memory(memory), threads, spill, None, block * (2 * len(table.columns) + 6))
+    return Means(Memory(memory), threads, spill, None, block * (2 * len(table.columns) + 6))
 
 
 @settings(max_examples=400, deadline=None)

@@ -16,7 +16,7 @@ import pytest
 from anon import pipeline
 from anon.errors import ConfigError
 from anon.pipeline import Options
-from anon.search import partition
+from anon.search import means
 
 ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them
 
@@ -25,8 +25,8 @@ import os, signal, sys
 import anon.pipeline as pipeline
 from anon.checkpoint import Checkpoint
 from anon.progress import Progress
-from anon.search import partition
-partition.BLOCK = {block}
+from anon.search import means, partition
+means.BLOCK = {block}
 partition.SMALLEST_BLOCK = 1
 steps, last = 0, {steps}
 save, stage = Checkpoint.save, Progress.stage
@@ -84,7 +84,7 @@ def left(folder: Path) -> list[str]:
 
 
 def undisturbed(config: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    monkeypatch.setattr(partition, "BLOCK", BLOCK)
+    monkeypatch.setattr(means, "BLOCK", BLOCK)
     pipeline.run(config, None, Options(overwrite=True))
     return published(config.parent)
 

@@ -126,7 +126,8 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             _load_loops()
             place = partial(records.make, Memory(limits.memory).records, work.spill)
             builders = list(config.columns.quasi_identifiers.values())
-            cube = cubes.build(source, builders, _target(config), _combined(config), Room(place, _threads(config)))
+            room = Room(place, _threads(config), partial(progress.update, "cube"))
+            cube = cubes.build(source, builders, _target(config), _combined(config), room)
             check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
         with progress.stage("search"), at_rest(con):
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)
@@ -308,21 +309,18 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
 def _search(
     config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, options: Options, progress: Progress
 ) -> Outcome:
-    from anon.search.partition import Means, Partition
+    from anon.search.means import Means
+    from anon.search.partition import Partition
 
     values = _sensitive_values(config, cube)
     erratic = _check_whole_table(config, cube, values, options.show_values)
     prefer = config.method.prefer  # type: ignore[union-attr]
-
-    def tell(level: int, nodes: int, people: int) -> None:
-        progress.update("search", level=level, open_nodes=nodes, individuals=people)
-
     partition = Partition(
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
         Means(Memory(config.limits.memory), _threads(config), spill, checkpoint),
-        tell,
+        partial(progress.update, "search"),
     )
     try:
         return partition.run()

@@ -20,11 +20,12 @@ class Progress:
     def __init__(self) -> None:
         self.run = uuid.uuid4().hex[:12]  # the run that this is about
         self.seconds: dict[str, float] = {}
+        self.began = time.perf_counter()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """A stage of the way of the data, e.g. `search`."""
-        began = time.perf_counter()
+        self.began = began = time.perf_counter()
         self.begin(name)
         failed = True
         try:
@@ -38,8 +39,20 @@ class Progress:
     def begin(self, name: str) -> None:
         pass
 
-    def update(self, name: str, **facts: int) -> None:
-        """Facts about a stage under way, e.g. level=3."""
+    def update(self, name: str, done: int = 0, of: int = 0, **facts: int) -> None:
+        """Facts about a stage under way, e.g. level=3; rows done, of those there are to do, which a stage that takes
+        them several times counts as often."""
+        self.tell(name, facts | self._pace(done, of))
+
+    def _pace(self, done: int, of: int) -> dict[str, int]:
+        """Per cent done, rows a second, and the seconds that the rest may take."""
+        if not done or not of:
+            return {}
+        rate = done / max(time.perf_counter() - self.began, 1e-6)
+        return {"percent": 100 * done // of, "rows_a_second": round(rate), "seconds_left": round((of - done) / rate)}
+
+    def tell(self, name: str, facts: dict[str, int]) -> None:
+        pass
 
     def end(self, name: str, seconds: float, failed: bool) -> None:
         pass
@@ -57,7 +70,7 @@ class Lines(Progress):
         super().__init__()
         self.last = time.perf_counter()
 
-    def update(self, name: str, **facts: int) -> None:
+    def tell(self, name: str, facts: dict[str, int]) -> None:
         if time.perf_counter() - self.last >= self.every:
             self.last = time.perf_counter()
             self.say(f"{name}: {_listed(facts)}")
@@ -73,17 +86,17 @@ class Lines(Progress):
 class Events(Progress):
     """One JSON object per line."""
 
-    def tell(self, **event: Any) -> None:
+    def event(self, **event: Any) -> None:
         print(json.dumps({"run": self.run, **event}), file=sys.stderr, flush=True)
 
     def begin(self, name: str) -> None:
-        self.tell(event="begin", stage=name)
+        self.event(event="begin", stage=name)
 
-    def update(self, name: str, **facts: int) -> None:
-        self.tell(event="progress", stage=name, **facts)
+    def tell(self, name: str, facts: dict[str, int]) -> None:
+        self.event(event="progress", stage=name, **facts)
 
     def end(self, name: str, seconds: float, failed: bool) -> None:
-        self.tell(event="end", stage=name, seconds=round(seconds, 3), **({"failed": True} if failed else {}))
+        self.event(event="end", stage=name, seconds=round(seconds, 3), **({"failed": True} if failed else {}))
 
 
 class Bars(Progress):
@@ -100,7 +113,7 @@ class Bars(Progress):
     def begin(self, name: str) -> None:
         self.status.update(name)
 
-    def update(self, name: str, **facts: int) -> None:
+    def tell(self, name: str, facts: dict[str, int]) -> None:
         self.status.update(f"{name}: {_listed(facts)}")
 
     def end(self, name: str, seconds: float, failed: bool) -> None:

@@ -50,11 +50,11 @@ class Recoding:
         return len(self.people)
 
     def assign(self, codes: NDArray[np.uint16]) -> NDArray[np.uint32]:
-        """The group of each row of codes."""
+        """The group of each row of codes [columns, rows]."""
         from anon.search import kernels
 
-        group = np.empty(len(codes), np.uint32)
-        kernels.walk(np.ascontiguousarray(codes), self.column, self.cut_start, self.cut, self.child, group)
+        group = np.zeros(codes.shape[1], np.uint32)
+        kernels.walk(codes, self.column, self.cut_start, self.cut, self.child, group)
         return group
 
     @cached_property

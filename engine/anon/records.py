@@ -1,101 +1,99 @@
-"""Where the records of a search are while it works on them: rows of 16-bit codes of one width, in memory where they fit
-and otherwise in a file of the spill folder, read and written in order. (Not mapped: mapped pages count as memory.)"""
+"""Where the records of a search are while it works on them: columns of 16-bit codes, in memory where they fit and
+otherwise in a file of the spill folder, read and written in order. (Not mapped: mapped pages count as memory.)"""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from anon.database import translated
 
-Codes = NDArray[np.uint16]  # [records, width]
+Codes = NDArray[np.uint16]  # [columns, records]
 
 
-class Records:
-    """A number of records that can be read and written by place."""
+class Records(ABC):
+    """A number of records that can be read and written by place, as arrays [columns, records]."""
 
     def __init__(self, count: int, width: int) -> None:
         self.count, self.width = count, width
 
-    @property
-    def bytes(self) -> int:
-        return 2 * self.count * self.width
+    @abstractmethod
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """A copy of some records."""
 
-    def read(self, start: int, stop: int) -> Codes:
-        """Some records, which must not be changed."""
-        raise NotImplementedError
+    @abstractmethod
+    def write(self, at: int, codes: NDArray[Any]) -> None:
+        """Puts records in their place."""
 
-    def copy(self, start: int, stop: int) -> Codes:
-        """Some records for whoever wants to change them."""
-        return self.read(start, stop)
-
-    def write(self, at: int, rows: Codes) -> None:
-        raise NotImplementedError
-
+    @abstractmethod
     def close(self) -> None:
         """Gives back what the records take."""
 
 
 class InMemory(Records):
-    def __init__(self, rows: Codes) -> None:
-        super().__init__(*rows.shape)
-        self.rows = rows
+    def __init__(self, codes: NDArray[Any]) -> None:
+        width, count = codes.shape
+        super().__init__(count, width)
+        self.codes = codes
 
-    def read(self, start: int, stop: int) -> Codes:
-        return self.rows[start:stop]
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        return self.codes[:, start:stop].copy()
 
-    def copy(self, start: int, stop: int) -> Codes:
-        return self.rows[start:stop].copy()
-
-    def write(self, at: int, rows: Codes) -> None:
-        self.rows[at : at + len(rows)] = rows
+    def write(self, at: int, codes: NDArray[Any]) -> None:
+        self.codes[:, at : at + codes.shape[1]] = codes
 
     def close(self) -> None:
-        self.rows = self.rows[:0]
+        self.codes = self.codes[:, :0].copy()
 
 
 class OnDisk(Records):
-    def __init__(self, count: int, width: int, path: Path) -> None:
+    def __init__(self, count: int, width: int, path: Path, kind: DTypeLike = np.uint16) -> None:
         super().__init__(count, width)
-        self.path = path
+        self.path, self.room, self.kind = path, count, np.dtype(kind)
         with translated("writing the spill"):
             self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            os.ftruncate(self.file, self.kind.itemsize * count * width)
 
-    def read(self, start: int, stop: int) -> Codes:
-        rows = np.empty((stop - start, self.width), np.uint16)
-        _whole(lambda part, at: os.preadv(self.file, [part], at), rows, start)
-        return rows
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        codes = np.empty((self.width, stop - start), self.kind)
+        self._move(lambda part, place: os.preadv(self.file, [part], place), start, codes)
+        return codes
 
-    def write(self, at: int, rows: Codes) -> None:
-        _whole(lambda part, place: os.pwritev(self.file, [part], place), np.ascontiguousarray(rows), at)
+    def write(self, at: int, codes: NDArray[Any]) -> None:
+        self._move(lambda part, place: os.pwritev(self.file, [part], place), at, codes)
+
+    def _move(self, move: Callable[[memoryview, int], int], at: int, codes: NDArray[Any]) -> None:
+        """Reads or writes all bytes of some records; the system may move fewer at a time."""
+        with translated("reading or writing the spill"):
+            for column, own in enumerate(codes):
+                view, place = memoryview(own.view(np.uint8)), self.kind.itemsize * (column * self.room + at)
+                while view:
+                    moved = move(view, place)
+                    if not moved:
+                        raise OSError("the spill file is shorter than it was written")
+                    view, place = view[moved:], place + moved
 
     def close(self) -> None:
         os.close(self.file)
         self.path.unlink()
 
 
-def _whole(move: Callable[[memoryview, int], int], rows: Codes, at: int) -> None:
-    """Reads or writes all bytes of some rows that stand at a place of a file; the system may move fewer at a time."""
-    view, place = memoryview(rows.view(np.uint8).reshape(-1)), 2 * at * rows.shape[1]  # type: ignore[arg-type]
-    with translated("reading or writing the spill"):
-        while view:
-            moved = move(view, place)
-            if not moved:
-                raise OSError("the spill file is shorter than it was written")
-            view, place = view[moved:], place + moved
-
-
 def in_memory(count: int, width: int) -> Records:
     """Room for records in memory, which they take as they come."""
-    return InMemory(np.empty((count, width), np.uint16))
+    return InMemory(np.empty((width, count), np.uint16))
 
 
-def make(memory: int, folder: Path | None, count: int, width: int, name: str) -> Records:
-    """Room for records: in memory if they take no more than that or have nowhere else to go, or in a file."""
-    if folder is None or 2 * count * width <= memory:
-        return in_memory(count, width)
-    return OnDisk(count, width, folder / name)
+def make(
+    memory: int, folder: Path | None, count: int, width: int, name: str, kind: DTypeLike = np.uint16
+) -> Records:
+    """Room for records, zero until they are written: in memory if they take no more than that or have nowhere else to
+    go, or in a file."""
+    if folder is None or np.dtype(kind).itemsize * count * width <= memory:
+        return InMemory(np.zeros((width, count), kind))
+    return OnDisk(count, width, folder / name, kind)

@@ -213,8 +213,8 @@ def _grouped(
         try:
             for batch in source.batches(columns):
                 codes = encoder.codes(batch)
-                group = recoding.assign(codes[:, :first_value])
-                values = [pa.array(codes[:, first_value + i].copy()) for i in range(len(sensitive))]
+                group = recoding.assign(codes[:first_value])
+                values = [pa.array(own) for own in codes[first_value:]]
                 kept = [batch.column(first_kept + i) for i in range(len(source.keep))]
                 yield pa.record_batch([pa.array(group), *values, *kept], schema=schema)
         except BaseException as error:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anon import hierarchy
 from anon.config import Builder
 from anon.criteria import Criterion, Groups, Ints
-from anon.cube.counted import Counted, count, counted_values
+from anon.cube.counted import Counted, Tell, count, counted_values
 from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
@@ -169,18 +169,18 @@ class Encoder:
 
     def codes(self, batch: pa.RecordBatch, more: int = 0) -> Codes:
         """The codes of the first columns of a batch; `more`: columns to leave room for."""
-        codes = np.empty((batch.num_rows, len(self.domains) + len(self.combinations) + more), np.uint16)
+        codes = np.empty((len(self.domains) + len(self.combinations) + more, batch.num_rows), np.uint16)
         for index, domain in enumerate(self.domains):
-            domain.encode_into(batch.column(index), codes, index)
+            domain.encode(batch.column(index), codes[index])
         for index, (places, known) in enumerate(self.combinations, len(self.domains)):
-            codes[:, index] = self._combined(codes[:, places], known)
+            codes[index] = self._combined(codes[places], known)
         return codes
 
     def _combined(self, codes: Codes, known: Ints) -> Ints:
-        key, of = np.zeros(len(codes), np.int64), np.zeros(len(known), np.int64)
-        for place in range(codes.shape[1]):  # keys stay small: after each column they are places among those known
+        key, of = np.zeros(codes.shape[1], np.int64), np.zeros(len(known), np.int64)
+        for place in range(len(codes)):  # keys stay small: after each column they are places among those known
             steps, of = np.unique(of * CODES + known[:, place], return_inverse=True)
-            wanted = key * CODES + codes[:, place]
+            wanted = key * CODES + codes[place]
             key = np.searchsorted(steps, wanted)
             if (steps[np.minimum(key, len(steps) - 1)] != wanted).any():
                 raise SourceError("new combinations of values appeared while the source was being read")
@@ -189,10 +189,12 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Room:
-    """Where records may go: gives a place for so many of a width, by name; and threads to fill it with."""
+    """Where records may go: gives a place for so many of a width, by name; threads to fill it with, and whom to tell of
+    the rows that were read."""
 
     place: Callable[[int, int, str], Records] = lambda count, width, name: in_memory(count, width)
     threads: int = 1
+    tell: Tell = lambda **facts: None
 
 
 def build(
@@ -207,7 +209,7 @@ def build(
     read = [*source.sensitive]
     if target is not None:
         read.append(next(c for c in [*source.quasi_identifiers, *source.sensitive, *source.keep] if c.name == target))
-    counts = list(count(source, [*source.quasi_identifiers, *read], room.threads))
+    counts = list(count(source, [*source.quasi_identifiers, *read], room.threads, room.tell))
     own, rest = counts[: len(builders)], counts[len(builders) :]
     domains = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, own)]
     own_domains = [sensitive(column, each) for column, each in zip(read, rest)]
@@ -230,7 +232,7 @@ def _fill(cube: Cube, source: Source, encoder: Encoder, room: Room) -> None:
     cube.counted = 2 * prod(domain.size for domain in encoder.domains) <= source.rows
     keys: list[NDArray[np.uint64]] = []
     place = room.place(source.rows, width + 2 * cube.counted, "records")
-    cube.records = _records(source, encoder, cube.counted, place, room.threads, keys)
+    cube.records = _records(source, encoder, cube.counted, place, room, keys)
     if not cube.counted and _share(keys) <= 0.5:
         cube.records, cube.counted = _counted(source, cube.records, room), True
 
@@ -264,7 +266,7 @@ def _combine(source: Source, cube: Cube, kind: type, names: tuple[str, ...]) -> 
 
 
 def _records(
-    source: Source, encoder: Encoder, counted: bool, records: Records, threads: int, keys: list[NDArray[np.uint64]]
+    source: Source, encoder: Encoder, counted: bool, records: Records, room: Room, keys: list[NDArray[np.uint64]]
 ) -> Records:
     """Encodes the rows of the source, all of which must still be there; adds to the keys of sampled rows."""
     from anon.cube import kernels
@@ -273,26 +275,27 @@ def _records(
 
     def put(batch: pa.RecordBatch, at: int) -> None:
         codes = encoder.codes(batch, records.width - width)
-        codes[:, width:] = 0  # the people, and the one value that everybody has without a sensitive column
+        codes[width:] = 0  # the people, and the one value that everybody has without a sensitive column
         if counted:
             people = batch.column(batch.num_columns - 1).to_numpy()
-            codes[:, -2], codes[:, -1] = people & 0xFFFF, people >> 16
+            codes[-2], codes[-1] = people & 0xFFFF, people >> 16
         else:
-            sampled = np.empty(len(codes), np.uint64)
-            keys.append(sampled[: kernels.sample(codes, records.width, sampled)].copy())
+            sampled = np.empty(batch.num_rows, np.uint64)
+            keys.append(sampled[: kernels.sample(codes, sampled)].copy())
         records.write(at, codes)
 
     at, rows = 0, 0
     under_way: deque[Future[None]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(room.threads) as pool:
         for batch in source.batches(encoder.columns, counted):
             rows += int(batch.column(batch.num_columns - 1).to_numpy().sum()) if counted else batch.num_rows
             if rows > source.rows:
                 raise SourceError("rows appeared while the source was being read")
             under_way.append(pool.submit(put, batch, at))
             at += batch.num_rows
-            if len(under_way) > threads:
+            if len(under_way) > room.threads:
                 under_way.popleft().result()
+            room.tell(done=rows + source.rows, of=2 * source.rows)
         for future in under_way:
             future.result()
     if rows != source.rows:
@@ -308,8 +311,8 @@ def _counted(source: Source, records: Records, room: Room) -> Records:
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start in range(0, records.count, BATCH):
-            rows = records.read(start, min(start + BATCH, records.count))
-            yield pa.record_batch([pa.array(rows[:, i].copy()) for i in range(len(names))], schema=schema)
+            codes = records.read(start, min(start + BATCH, records.count))
+            yield pa.record_batch([pa.array(column) for column in codes], schema=schema)
 
     listed = ", ".join(names)
     place, at = room.place(records.count, records.width + 2, "counted-records"), 0
@@ -317,13 +320,13 @@ def _counted(source: Source, records: Records, room: Room) -> Records:
         f"SELECT {listed}, count(*) FROM uncounted GROUP BY {listed}",
         {"uncounted": pa.RecordBatchReader.from_batches(schema, batches())},
     ):
-        rows = np.empty((batch.num_rows, place.width), np.uint16)
+        codes = np.empty((place.width, batch.num_rows), np.uint16)
         for index in range(len(names)):
-            rows[:, index] = batch.column(index).to_numpy()
+            codes[index] = batch.column(index).to_numpy()
         people = batch.column(len(names)).to_numpy()
-        rows[:, -2], rows[:, -1] = people & 0xFFFF, people >> 16
-        place.write(at, rows)
-        at += len(rows)
+        codes[-2], codes[-1] = people & 0xFFFF, people >> 16
+        place.write(at, codes)
+        at += batch.num_rows
     place.count = at
     records.close()
     return place

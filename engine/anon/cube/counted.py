@@ -3,10 +3,11 @@ lie close together are counted in tables, all columns in one stream over the sou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from anon.errors import SourceError
 from anon.source import Column, Source
 
 Ints = NDArray[np.int64]
+Tell = Callable[..., None]  # of named numbers
 TABLES = 2**23  # counters in all tables together
 
 
@@ -44,9 +46,9 @@ def _bins(values: pa.Array, rows: Ints) -> pa.Array:
     return values.take(pa.array(begins + first))
 
 
-def count(source: Source, columns: list[Column], threads: int) -> Iterator[Counted]:
-    """The counted values of the columns, in order."""
-    in_tables = _in_tables(source, columns, threads)
+def count(source: Source, columns: list[Column], threads: int, tell: Tell = lambda **facts: None) -> Iterator[Counted]:
+    """The counted values of the columns, in order; tells of the rows that were read, half of those there will be."""
+    in_tables = _in_tables(source, columns, threads, tell)
     for column in columns:
         yield in_tables[column.alias] if column.alias in in_tables else _grouped(source, column)
 
@@ -81,7 +83,7 @@ def counted_values(source: Source, columns: list[Column]) -> Iterator[int]:
         source.run("DROP TABLE counted")
 
 
-def _in_tables(source: Source, columns: list[Column], threads: int) -> dict[str, Counted]:
+def _in_tables(source: Source, columns: list[Column], threads: int, tell: Tell) -> dict[str, Counted]:
     """Counts the columns whose numbers lie close enough together, in one stream over the source."""
     types = source.types
     whole = [c for c in columns if c.kind in ("integer", "date") and types[c.alias] in (pa.int64(), pa.date32())]
@@ -97,28 +99,26 @@ def _in_tables(source: Source, columns: list[Column], threads: int) -> dict[str,
             room -= spans[column.alias]
     tables = {c.alias: np.zeros(spans[c.alias], np.uint32) for c in chosen}
     lows = {c.alias: ends[c.alias][0] for c in chosen}
-    nulls = _fill(source, chosen, tables, lows, threads) if chosen else {}
+    nulls = dict.fromkeys(tables, 0)
+    rows = 0
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in source.batches(chosen) if chosen else ():
+            list(pool.map(partial(_add, tables, lows, nulls), chosen, batch.columns))
+            rows += batch.num_rows
+            tell(done=rows, of=2 * source.rows)
     return {c.alias: _from_table(tables[c.alias], lows[c.alias], nulls[c.alias], types[c.alias]) for c in chosen}
 
 
-def _fill(
-    source: Source, columns: list[Column], tables: dict[str, NDArray[np.uint32]], lows: dict[str, int], threads: int
-) -> dict[str, int]:
-    """Counts into the tables, a column per thread at a time; the rows with null."""
+def _add(
+    tables: dict[str, NDArray[np.uint32]], lows: dict[str, int], nulls: dict[str, int], column: Column, values: pa.Array
+) -> None:
+    """Counts the values of a column in its table, and its nulls."""
     from anon.cube import kernels
 
-    nulls = dict.fromkeys(tables, 0)
-
-    def add(column: Column, values: pa.Array) -> None:
-        nulls[column.alias] += values.null_count
-        numbers = as_numbers(values.drop_null() if values.null_count else values).astype(np.int64, copy=False)
-        if not kernels.count_values(numbers, lows[column.alias], tables[column.alias]):
-            raise SourceError(f"column {column.name!r}: new values appeared while the source was being read")
-
-    with ThreadPoolExecutor(threads) as pool:
-        for batch in source.batches(columns):
-            list(pool.map(add, columns, batch.columns))
-    return nulls
+    nulls[column.alias] += values.null_count
+    numbers = as_numbers(values.drop_null() if values.null_count else values).astype(np.int64, copy=False)
+    if not kernels.count_values(numbers, lows[column.alias], tables[column.alias]):
+        raise SourceError(f"column {column.name!r}: new values appeared while the source was being read")
 
 
 def _from_table(table: NDArray[np.uint32], low: int, nulls: int, kind: pa.DataType) -> Counted:

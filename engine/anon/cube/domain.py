@@ -62,28 +62,25 @@ class Domain:
             return np.concatenate([numbers[:1], numbers]) if self.null else numbers
         return np.arange(self.size, dtype=np.float64)
 
-    def encode(self, values: pa.Array) -> NDArray[np.uint16]:
-        """Codes of values. A value outside the domain means that the source changed under way."""
-        rows = np.empty((len(values), 1), np.uint16)
-        self.encode_into(values, rows, 0)
-        return rows[:, 0]
-
-    def encode_into(self, values: pa.Array, rows: NDArray[np.uint16], column: int) -> None:
-        """Writes the codes of values into a column of records."""
+    def encode(self, values: pa.Array, codes: NDArray[np.uint16] | None = None) -> NDArray[np.uint16]:
+        """Codes of values, in the array given for them. A value outside the domain means that the source changed under
+        way."""
+        codes = np.empty(len(values), np.uint16) if codes is None else codes
         if self._lookup is not None:
-            self._look_up(values, *self._lookup, rows, column)
+            self._look_up(values, *self._lookup, codes)
         elif self.single:
             entries = values.dictionary_encode()
             known = pc.index_in(entries.dictionary, value_set=self.values)
             table = np.append(np.asarray(known.fill_null(-1)).astype(np.int64) + self.null, 0)
             if (table[:-1] < self.null).any():
                 raise self._changed()
-            rows[:, column] = table[np.asarray(entries.indices.fill_null(len(table) - 1))]
+            codes[:] = table[np.asarray(entries.indices.fill_null(len(table) - 1))]
         else:
             filled = as_numbers(values.fill_null(self.values[0]))
-            rows[:, column] = np.searchsorted(as_numbers(self.values), filled, side="right") - 1 + self.null
+            codes[:] = np.searchsorted(as_numbers(self.values), filled, side="right") - 1 + self.null
         if values.null_count:
-            rows[np.asarray(values.is_null()), column] = 0
+            codes[np.asarray(values.is_null())] = 0
+        return codes
 
     def _changed(self) -> SourceError:
         return SourceError(f"column {self.column!r}: new values appeared while the source was being read")
@@ -101,13 +98,11 @@ class Domain:
         codes[numbers - low] = np.arange(len(numbers)) + self.null
         return low, codes if self.single else np.maximum.accumulate(codes)
 
-    def _look_up(
-        self, values: pa.Array, low: int, table: NDArray[np.int32], rows: NDArray[np.uint16], column: int
-    ) -> None:
+    def _look_up(self, values: pa.Array, low: int, table: NDArray[np.int32], codes: NDArray[np.uint16]) -> None:
         from anon.cube import kernels
 
         numbers = as_numbers(values.fill_null(self.values[0]) if values.null_count else values)
-        if not kernels.look_up(numbers.astype(np.int64, copy=False), low, table, not self.single, rows, column):
+        if not kernels.look_up(numbers.astype(np.int64, copy=False), low, table, not self.single, codes):
             raise self._changed()
 
     def label(self, low: int, high: int) -> str | None:

@@ -11,7 +11,7 @@ from anon.compiled import compiled
 
 _NUMBERS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _TABLE = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_ROWS = nb.types.Array(nb.uint16, 2, "C", readonly=True)
+_CODES = nb.types.Array(nb.uint16, 2, "C", readonly=True)
 
 
 @compiled(nb.boolean(_NUMBERS, nb.int64, nb.uint32[::1]))
@@ -25,10 +25,9 @@ def count_values(numbers, low, counts):
     return True
 
 
-@compiled(nb.boolean(_NUMBERS, nb.int64, _TABLE, nb.boolean, nb.uint16[:, ::1], nb.int64))
-def look_up(numbers, low, table, open_ended, rows, column):
-    """Writes table[number - low] into a column of the records; False if there is none. Numbers beyond an open end have
-    the last code."""
+@compiled(nb.boolean(_NUMBERS, nb.int64, _TABLE, nb.boolean, nb.uint16[::1]))
+def look_up(numbers, low, table, open_ended, codes):
+    """The code table[number - low] of each number; False if there is none. Numbers beyond an open end have the last."""
     last = table.size - 1
     for i in range(numbers.size):
         at = numbers[i] - low
@@ -36,18 +35,18 @@ def look_up(numbers, low, table, open_ended, rows, column):
             at = last
         if at < 0 or at > last or table[at] < 0:
             return False
-        rows[i, column] = table[at]
+        codes[i] = table[at]
     return True
 
 
-@compiled(nb.int64(_ROWS, nb.int64, nb.uint64[::1]))
-def sample(rows, columns, keys):
-    """Keys of the rows whose hash of the first columns falls in one of 64 parts; how many they are."""
+@compiled(nb.int64(_CODES, nb.uint64[::1]))
+def sample(codes, keys):
+    """Keys of the records whose hash falls in one of 64 parts; how many they are."""
     found = 0
-    for r in range(rows.shape[0]):
+    for r in range(codes.shape[1]):
         key = np.uint64(0)
-        for j in range(columns):
-            key = (key ^ np.uint64(rows[r, j])) * np.uint64(0x9E3779B97F4A7C15)
+        for j in range(codes.shape[0]):
+            key = (key ^ np.uint64(codes[j, r])) * np.uint64(0x9E3779B97F4A7C15)
             key ^= key >> np.uint64(29)
         if key >> np.uint64(58) == np.uint64(0):
             keys[found] = key

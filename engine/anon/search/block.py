@@ -5,7 +5,10 @@ children. Groups drop out as they are found, with the counts that the release is
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +32,10 @@ from anon.search.candidates import (
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.tree import Fragment
 
+WORTH_A_THREAD = 65_536  # records
+
+T = TypeVar("T")
+
 
 @dataclass
 class Found:
@@ -40,7 +47,6 @@ class Found:
     people: Ints
     unique: int  # individuals who are alone with their codes
     state: list[State]
-
 
     def arrays(self) -> Arrays:
         """Everything as named arrays."""
@@ -55,54 +61,87 @@ class Found:
 
 
 class Block(Evaluator):
-    """Evaluates nodes that are ranges of records in memory."""
+    """Evaluates nodes that are ranges of records in memory, several of them at a time where it may."""
 
-    def __init__(self, cube: Cube, value_columns: list[int], demands: Demands, rows: Codes) -> None:
+    def __init__(
+        self, cube: Cube, value_columns: list[int], demands: Demands, records: Codes, threads: int = 1
+    ) -> None:
         super().__init__(cube, value_columns, demands)
-        self.rows = rows
-        self.spare = np.empty_like(rows)  # takes memory when records are moved into it
+        self.records, self.threads = records, threads
+        self.spare = np.empty_like(records)  # takes memory when records are moved into it
+
+    def _share(self, nodes: Nodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
+        """Does some work on runs of these nodes with about as many records each, one run per thread."""
+        ends = np.cumsum(nodes.stop[which] - nodes.start[which])
+        if self.threads == 1 or len(which) < 2 or ends[-1] < WORTH_A_THREAD:
+            return [work(slice(0, len(which)))]
+        share = ends[-1] * np.arange(1, self.threads) // self.threads
+        edges = [0, *np.searchsorted(ends, share, side="right").tolist(), len(which)]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(work, [slice(a, b) for a, b in pairwise(edges) if b > a]))
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
         cut, left = np.empty(len(which), np.int64), np.empty(len(which), np.int64)
         low, high = nodes.low[which, column], nodes.high[which, column]
-        kernels.nearest(self.rows, self.people_at, start, stop, column, low, high, cut, left)
+
+        def work(s: slice) -> None:
+            given = start[s], stop[s], column[s], low[s], high[s]
+            kernels.nearest(self.records, self.people_at, *given, cut[s], left[s])
+
+        self._share(nodes, which, work)
         fine = (left >= self.demands.least) & (nodes.people[which] - left >= self.demands.least)
         return Boundaries(which[fine], cut[fine])
 
     def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
-        order = np.empty(len(self.rows), np.int32)
-        kernels.by_code(self.rows, start, stop, column, order)
+        order = np.empty(self.records.shape[1], np.int32)
         room = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
         cut, off = np.empty(room[-1], np.int64), np.empty(room[-1], np.int64)
         used = np.empty(len(which), np.int64)
         demands = self.demands
         values = self.cube.others[demands.value].size if len(demands.fewest) else 0
-        kernels.sweep(
-            self.rows, self.people_at, start, stop, column, order, self.columns + demands.value,
-            values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room, cut, off, used,
-        )  # fmt: skip
+
+        def work(s: slice) -> None:
+            kernels.by_code(self.records, start[s], stop[s], column[s], order)
+            kernels.sweep(
+                self.records, self.people_at, start[s], stop[s], column[s], order, self.columns + demands.value,
+                values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room[s], cut, off,
+                used[s],
+            )  # fmt: skip
+
+        self._share(nodes, which, work)
         at = ranges(room[:-1], used)
         return in_order(np.repeat(which, used), cut[at], off[at])
 
     def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         start, stop = nodes.start[which], nodes.stop[which]
         counts = np.zeros((len(cut) + len(which), self.sizes[value]), np.int64)
-        kernels.part_counts(
-            self.rows, self.people_at, start, stop, column, cut_start, cut, self.columns + value, counts
-        )
+
+        def work(s: slice) -> None:
+            kernels.part_counts(
+                self.records, self.people_at, start[s], stop[s], column[s], cut_start[s.start : s.stop + 1], cut,
+                self.columns + value, counts[cut_start[s.start] + s.start :],
+            )  # fmt: skip
+
+        self._share(nodes, which, work)
         return counts
 
     def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+        def work(s: slice) -> Groups:
+            return self._lists(nodes, which[s], column[s], cut_start[s.start : s.stop + 1], cut, value)
+
+        return Groups.concatenate(self._share(nodes, which, work))
+
+    def _lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
         start, stop = nodes.start[which], nodes.stop[which]
-        parts, size = len(cut) + len(which), self.sizes[value]
+        parts, size = int(cut_start[-1] - cut_start[0]) + len(which), self.cube.others[value].size
         n, length = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
         room = int((stop - start).sum())
         code, count = np.empty(room, np.int64), np.empty(room, np.int64)
         counter, seen = np.zeros(size, np.int64), np.empty(size, np.int64)
         kernels.part_lists(
-            self.rows, self.people_at, start, stop, column, cut_start, cut, self.columns + value,
+            self.records, self.people_at, start, stop, column, cut_start, cut, self.columns + value,
             counter, seen, n, length, code, count,
         )  # fmt: skip
         ends = np.append(0, np.cumsum(length))
@@ -115,37 +154,39 @@ class Block(Evaluator):
         sizes = chosen.people
         if self.people_at >= 0:
             sizes = np.zeros(len(chosen.low), np.int64)
-            kernels.part_sizes(self.rows, start, stop, chosen.column, cut_start, cut, sizes)
-        begin = np.cumsum(sizes) - sizes
+            kernels.part_sizes(self.records, start, stop, chosen.column, cut_start, cut, sizes)
+        ends = np.cumsum(sizes)
+        begin, place = ends - sizes, ends - sizes
         low, high = unreached(len(sizes), self.columns)
-        kernels.route(self.rows, start, stop, chosen.column, cut_start, cut, begin.copy(), self.spare, low, high)
-        self.rows, self.spare = self.spare, self.rows
+
+        def work(s: slice) -> None:
+            parts = slice(int(chosen.part_start[s.start]), int(chosen.part_start[s.stop]))
+            cuts = cut_start[s.start : s.stop + 1]
+            kernels.route(self.records, start[s], stop[s], chosen.column[s], cuts, cut, place[parts], self.spare)
+            kernels.bounds(self.spare, begin[parts], ends[parts], low[parts], high[parts])
+
+        if len(chosen):
+            self._share(nodes, chosen.node, work)
+        self.records, self.spare = self.spare, self.records
         cells = children_cells(nodes, chosen)
         reach = low.astype(np.int64), high.astype(np.int64)
-        return Nodes(begin, begin + sizes, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
+        return Nodes(begin, ends, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
 
     def groups_of(self, nodes: Nodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
         """The different sensitive codes of some nodes, in order: which of the nodes, the codes, their people."""
-        start, stop = nodes.start[leaves], nodes.stop[leaves]
         if sensitive == 1:
-            size = self.cube.others[0].size
-            counter, seen = np.zeros(size, np.int64), np.empty(size, np.int64)
-            room = int((stop - start).sum())
-            code, count, length = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(len(start), np.int64)
-            kernels.value_counts(
-                self.rows, self.people_at, start, stop, self.columns, counter, seen, length, code, count
-            )
-            used = int(length.sum())
-            return np.repeat(leaves, length), code[:used, None].astype(np.uint16), count[:used].copy()
-        return self._tuples(leaves, start, stop, sensitive)
+            uncut, none = np.zeros(len(leaves) + 1, np.int64), np.empty(0, np.int64)
+            own = self._lists(nodes, leaves, uncut[1:], uncut, none, 0)
+            return np.repeat(leaves, np.diff(own.start)), own.value[:, None].astype(np.uint16), own.count
+        return self._tuples(leaves, nodes.start[leaves], nodes.stop[leaves], sensitive)
 
     def _tuples(self, leaves: Ints, start: Ints, stop: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
-        rows = self.rows[ranges(start, stop - start)]
+        at = ranges(start, stop - start)
         leaf = np.repeat(leaves, stop - start)
-        codes = rows[:, self.columns : self.columns + sensitive]
-        people = np.ones(len(rows), np.int64)
+        codes = self.records[self.columns : self.columns + sensitive, at].T
+        people = np.ones(len(at), np.int64)
         if self.people_at >= 0:
-            people = rows[:, self.people_at] + (rows[:, self.people_at + 1].astype(np.int64) << 16)
+            people = self.records[self.people_at, at] + (self.records[self.people_at + 1, at].astype(np.int64) << 16)
         order = np.lexsort([*codes.T[::-1], leaf])
         leaf, codes = leaf[order], codes[order]
         new = np.ones(len(order), bool)
@@ -155,19 +196,24 @@ class Block(Evaluator):
 
     def unique(self, nodes: Nodes, leaves: Ints) -> int:
         """Individuals of some nodes who are alone there with their codes."""
-        start, stop = nodes.start[leaves], nodes.stop[leaves]
-        if not len(start):
+        if not len(leaves):
             return 0
-        size = 2
-        while size < 2 * int((stop - start).max()):
-            size *= 2
-        table, alone = np.full(size, -1, np.int64), np.empty(size, np.int64)
-        return int(kernels.unique_people(self.rows, self.people_at, start, stop, self.columns, table, alone))
+        start, stop = nodes.start[leaves], nodes.stop[leaves]
+
+        def work(s: slice) -> int:
+            size = 2
+            while size < 2 * int((stop[s] - start[s]).max()):
+                size *= 2
+            keys, table, alone = np.empty(size, np.uint64), np.full(size, -1, np.int64), np.empty(size, np.int64)
+            given = self.records, self.people_at, start[s], stop[s], self.columns
+            return int(kernels.unique_people(*given, keys, table, alone))
+
+        return sum(self._share(nodes, leaves, work))
 
 
-def search(cube: Cube, rules: Rules, rows: Codes, roots: Nodes, state: list[State]) -> Found:
+def search(cube: Cube, rules: Rules, records: Codes, roots: Nodes, state: list[State], threads: int = 1) -> Found:
     """Splits the roots, whose records lie in order, for as long as every criterion keeps holding."""
-    evaluator = Block(cube, rules.value_columns, rules.demands, rows)
+    evaluator = Block(cube, rules.value_columns, rules.demands, records, threads)
     decisions = Decisions(cube, rules, evaluator, state)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[Ints, Codes, Ints]] = []
@@ -195,14 +241,14 @@ def large_group(
     for part in range(parts):
         own = []
         for first in range(start, stop, step):
-            rows = records.read(first, min(first + step, stop))
+            some = records.read(first, min(first + step, stop))
             if part == 0:
-                piece, every = Block(cube, [], Demands(), rows), _range(0, len(rows))
+                piece, every = Block(cube, [], Demands(), some), _range(0, some.shape[1])
                 _, codes, people = piece.groups_of(every, np.array([0]), cube.sensitive)
                 add(np.full(len(people), group), codes, people)
-            own.append(rows[rows[:, : len(cube.domains)].sum(axis=1, dtype=np.int64) % parts == part])
-        together = np.concatenate(own)
-        unique += Block(cube, [], Demands(), together).unique(_range(0, len(together)), np.array([0]))
+            own.append(some[:, some[: len(cube.domains)].sum(axis=0, dtype=np.int64) % parts == part])
+        together = np.ascontiguousarray(np.concatenate(own, axis=1))
+        unique += Block(cube, [], Demands(), together).unique(_range(0, together.shape[1]), np.array([0]))
     return unique
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.criteria import Groups
-from anon.cube import Cube
+from anon.cube import Cube, Domain
 
 Ints = NDArray[np.int64]
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
@@ -231,6 +231,20 @@ class Evaluator(ABC):
             rows = ranges(start[at], parts[at])
             cell_low[rows], cell_high[rows] = tree.low[children], tree.high[children]
         return start, cell_low, cell_high
+
+
+def widths(domains: list[Domain], low: Ints, high: Ints) -> NDArray[np.float64]:
+    """How wide nodes [nodes, columns] are that reach from low to high: that range over the range of the table; for a
+    hierarchy of the leaves under the covering node."""
+    found = np.empty(low.shape)
+    for j, domain in enumerate(domains):
+        first, last = low[:, j], high[:, j]
+        if domain.tree is not None:
+            cover = domain.tree.common(first, last)
+            first, last = domain.tree.low[cover].astype(np.int64), domain.tree.high[cover].astype(np.int64)
+        whole = domain.position[-1] - domain.position[0]
+        found[:, j] = (domain.position[last] - domain.position[first]) / whole if whole else 1.0
+    return found
 
 
 def children_cells(nodes: Nodes, chosen: Splits) -> tuple[Ints, Ints]:

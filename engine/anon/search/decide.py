@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from anon.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube
-from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits
+from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits, widths
 
 CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time
 MORE = 16  # times the cuts of a column that were refused: how many are offered next
@@ -149,21 +149,12 @@ class Decisions:
     def _preferences(self, nodes: Nodes) -> tuple[Ints, Ints]:
         """Per node its columns, the preferred first, ties in config order; and how many have more than one code."""
         splittable = nodes.high > nodes.low
-        rank = -self._widths(nodes) if self.rules.prefer == "widest" else self._first_splits(nodes, splittable)
+        if self.rules.prefer == "widest":
+            rank = -widths(self.cube.domains, nodes.low, nodes.high)
+        else:
+            rank = self._first_splits(nodes, splittable)
         rank[~splittable] = np.inf
         return np.argsort(rank, axis=1, kind="stable"), splittable.sum(axis=1)
-
-    def _widths(self, nodes: Nodes) -> NDArray[np.float64]:
-        """Range of the members over range of the table; for a hierarchy, of the leaves under the covering node."""
-        widths = np.empty(nodes.low.shape)
-        for j, domain in enumerate(self.cube.domains):
-            low, high = nodes.low[:, j], nodes.high[:, j]
-            if domain.tree is not None:
-                cover = domain.tree.common(low, high)
-                low, high = domain.tree.low[cover].astype(np.int64), domain.tree.high[cover].astype(np.int64)
-            whole = domain.position[-1] - domain.position[0]
-            widths[:, j] = (domain.position[high] - domain.position[low]) / whole if whole else 1.0
-        return widths
 
     def _first_splits(self, nodes: Nodes, splittable: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Lower is better: the people in the largest child, or the entropy of the target that the children leave."""

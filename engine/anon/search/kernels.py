@@ -1,7 +1,8 @@
-"""The compiled loops of the partition search: plain loops with explicit types, compiled once per installation. A record
-is a row of 16-bit codes: the quasi-identifiers, then the other columns, then (where equal rows were counted) the people
-it stands for, in two halves from column `people` on; without them `people` is -1 and every record is one person. A node
-is a contiguous range of records, except at the top of the tree, where each record's node is given."""
+"""The compiled loops of the partition search: plain loops with explicit types, compiled once per installation. Records
+are columns of 16-bit codes, codes[column, record]: the quasi-identifiers, then the other columns, then (where equal
+rows were counted) the people that a record stands for, in two halves from column `people` on; without them `people` is
+-1 and every record is one person. A node is a contiguous range of records, except at the top of the tree, where each
+record's node is given."""
 
 # mypy: disable-error-code="no-untyped-def,misc,assignment"
 from __future__ import annotations
@@ -12,17 +13,20 @@ import numpy as np
 from anon.compiled import compiled
 
 _I = nb.int64
-_ROWS = nb.types.Array(nb.uint16, 2, "C", readonly=True)
+_U = nb.uint64  # for places: what cannot be negative is not asked whether it counts from the end
+_CODES = nb.types.Array(nb.uint16, 2, "C", readonly=True)
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _NODES = nb.types.Array(nb.uint32, 1, "C", readonly=True)
+_ORDER = nb.int32[::1]
 _OUT = nb.int64[::1]
 _OUT2 = nb.int64[:, ::1]
 _CODES2 = nb.uint16[:, ::1]
+RUN = 16_384  # records that are moved at a time: their order and one column of them stay in the nearest cache
 
 
-@compiled(_I(_ROWS, _I, _I))
-def _weight(rows, r, people):
-    return _I(1) if people < 0 else _I(rows[r, people]) | (_I(rows[r, people + 1]) << 16)
+@compiled(_I(_CODES, _U, _I))
+def _weight(codes, r, people):
+    return _I(1) if people < 0 else _I(codes[people, r]) | (_I(codes[people + 1, r]) << 16)
 
 
 @compiled(_I(_IN, _I, _I, _I))
@@ -40,21 +44,21 @@ def _part(cut, first, last, code):
     return low - first
 
 
-@compiled(nb.void(_ROWS, _I, _IN, _IN, _CODES2, _CODES2, _OUT))
-def bounds(rows, people, start, stop, low, high, size):
-    """Widens low..high of every column by every record of each node, and adds up its people."""
-    columns = low.shape[1]
+@compiled(nb.void(_CODES, _IN, _IN, _CODES2, _CODES2))
+def bounds(codes, start, stop, low, high):
+    """The lowest and the highest code of the first columns in each node."""
     for node in range(start.size):
-        for r in range(start[node], stop[node]):
-            size[node] += _weight(rows, r, people)
-            for j in range(columns):
-                code = rows[r, j]
-                low[node, j] = code if code < low[node, j] else low[node, j]
-                high[node, j] = code if code > high[node, j] else high[node, j]
+        for j in range(low.shape[1]):
+            lowest, highest = np.uint16(65535), np.uint16(0)
+            for r in range(_U(start[node]), _U(stop[node])):
+                lowest = min(lowest, codes[j, r])
+                highest = max(highest, codes[j, r])
+            low[node, j] = lowest
+            high[node, j] = highest
 
 
-@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _OUT, _OUT))
-def nearest(rows, people, start, stop, column, low, high, cut, left):
+@compiled(nb.void(_CODES, _I, _IN, _IN, _IN, _IN, _IN, _OUT, _OUT))
+def nearest(codes, people, start, stop, column, low, high, cut, left):
     """Per node the cut of one column nearest to the median, ties to the lower one, and the people below it; of
     low..high, which occur, the highest code is above every cut. Codes are counted in up to 256 buckets, then those of
     the bucket with the median."""
@@ -67,11 +71,11 @@ def nearest(rows, people, start, stop, column, low, high, cut, left):
         for b in range(256):
             coarse[b] = 0
             fine[b] = 0
+        for r in range(_U(start[node]), _U(stop[node])):
+            coarse[(_U(codes[j, r]) - _U(first)) >> _U(shift)] += _weight(codes, r, people)
         total = 0
-        for r in range(start[node], stop[node]):
-            weight = _weight(rows, r, people)
-            coarse[(_I(rows[r, j]) - first) >> shift] += weight
-            total += weight
+        for b in range(256):
+            total += coarse[b]
         bucket, before = 0, 0
         while 2 * (before + coarse[bucket]) < total:
             before += coarse[bucket]
@@ -79,14 +83,14 @@ def nearest(rows, people, start, stop, column, low, high, cut, left):
         # the codes around the bucket, and those inside it
         base = first + (bucket << shift)
         beyond, below, above = base + (1 << shift), -1, 1 << 17
-        for r in range(start[node], stop[node]):
-            code = _I(rows[r, j])
-            if code < base:
-                below = code if code > below else below
-            elif code >= beyond:
-                above = code if code < above else above
-            else:
-                fine[code - base] += _weight(rows, r, people)
+        for r in range(_U(start[node]), _U(stop[node])):
+            code = _I(codes[j, r])
+            below = max(below, code if code < base else -1)
+            above = min(above, code if code >= beyond else 1 << 17)
+        for r in range(_U(start[node]), _U(stop[node])):
+            inside = _U(codes[j, r]) - _U(base)
+            if inside < _U(1 << shift):
+                fine[inside] += _weight(codes, r, people)
         at = 0
         while 2 * (before + fine[at]) < total:
             if fine[at] > 0:
@@ -106,27 +110,32 @@ def nearest(rows, people, start, stop, column, low, high, cut, left):
             cut[node], left[node] = (middle + above + 1) // 2, after
 
 
-@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT2))
-def part_counts(rows, people, start, stop, column, cut_start, cut, value, counts):
+@compiled(nb.void(_CODES, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT2))
+def part_counts(codes, people, start, stop, column, cut_start, cut, value, counts):
     """People by code of a value column in the parts of each node between its cuts, counts[first part + part, code]. A
     node with c cuts has c + 1 parts; the parts of all nodes lie one after the other."""
     base = 0
     for node in range(start.size):
         first, last, j = cut_start[node], cut_start[node + 1], column[node]
-        for r in range(start[node], stop[node]):
-            part = base + _part(cut, first, last, _I(rows[r, j]))
-            counts[part, rows[r, value]] += _weight(rows, r, people)
+        if last - first == 1 and people < 0:  # as nearly always
+            edge = cut[first]
+            for r in range(_U(start[node]), _U(stop[node])):
+                counts[_U(base) + _U(codes[j, r] >= edge), codes[value, r]] += 1
+        else:
+            for r in range(_U(start[node]), _U(stop[node])):
+                part = _U(base + _part(cut, first, last, _I(codes[j, r])))
+                counts[part, codes[value, r]] += _weight(codes, r, people)
         base += last - first + 1
 
 
-@compiled(nb.void(_ROWS, _IN, _IN, _IN, _IN, _IN, _OUT))
-def part_sizes(rows, start, stop, column, cut_start, cut, sizes):
+@compiled(nb.void(_CODES, _IN, _IN, _IN, _IN, _IN, _OUT))
+def part_sizes(codes, start, stop, column, cut_start, cut, sizes):
     """Records in the parts of each node between its cuts."""
     base = 0
     for node in range(start.size):
         first, last, j = cut_start[node], cut_start[node + 1], column[node]
-        for r in range(start[node], stop[node]):
-            sizes[base + _part(cut, first, last, _I(rows[r, j]))] += 1
+        for r in range(_U(start[node]), _U(stop[node])):
+            sizes[base + _part(cut, first, last, _I(codes[j, r]))] += 1
         base += last - first + 1
 
 
@@ -145,8 +154,8 @@ def _sort(numbers, length):
         gap //= 2
 
 
-@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT, _OUT))
-def part_lists(rows, people, start, stop, column, cut_start, cut, value, counter, seen, n, length, code, count):
+@compiled(nb.void(_CODES, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT, _OUT))
+def part_lists(codes, people, start, stop, column, cut_start, cut, value, counter, seen, n, length, code, count):
     """As part_counts for a column with many codes: the people n of each part, how many codes occur in it, and these
     with their people, ascending, one part after the other. counter and seen are scratch, counter all zero."""
     base, at = 0, 0
@@ -154,9 +163,9 @@ def part_lists(rows, people, start, stop, column, cut_start, cut, value, counter
         first, last, j = cut_start[node], cut_start[node + 1], column[node]
         for part in range(last - first + 1):
             found = 0
-            for r in range(start[node], stop[node]):
-                if _part(cut, first, last, _I(rows[r, j])) == part:
-                    weight, v = _weight(rows, r, people), _I(rows[r, value])
+            for r in range(_U(start[node]), _U(stop[node])):
+                if _part(cut, first, last, _I(codes[j, r])) == part:
+                    weight, v = _weight(codes, r, people), _I(codes[value, r])
                     if counter[v] == 0:
                         seen[found] = v
                         found += 1
@@ -171,8 +180,8 @@ def part_lists(rows, people, start, stop, column, cut_start, cut, value, counter
         base += last - first + 1
 
 
-@compiled(nb.void(_ROWS, _IN, _IN, _IN, nb.int32[::1]))
-def by_code(rows, start, stop, column, order):
+@compiled(nb.void(_CODES, _IN, _IN, _IN, _ORDER))
+def by_code(codes, start, stop, column, order):
     """The records of each node in order of one column's codes: order[start:stop]. Two rounds of counting by byte."""
     longest = 0
     for node in range(start.size):
@@ -186,12 +195,12 @@ def by_code(rows, start, stop, column, order):
                 place[b] = 0
             for i in range(length):
                 r = begin + i if half == 0 else other[i]
-                place[((_I(rows[r, j]) >> (8 * half)) & 255) + 1] += 1
+                place[((_I(codes[j, r]) >> (8 * half)) & 255) + 1] += 1
             for b in range(256):
                 place[b + 1] += place[b]
             for i in range(length):
                 r = begin + i if half == 0 else other[i]
-                b = (_I(rows[r, j]) >> (8 * half)) & 255
+                b = (_I(codes[j, r]) >> (8 * half)) & 255
                 if half == 0:
                     other[place[b]] = r
                 else:
@@ -222,8 +231,8 @@ def _hopeless(counts, top, n, fewest, largest):
     return False
 
 
-@compiled(nb.void(_ROWS, _I, _IN, _IN, _IN, nb.int32[::1], _I, _I, _I, _IN, _IN, _IN, _OUT, _OUT, _OUT))
-def sweep(rows, people, start, stop, column, order, value, values, least, fewest, largest, room, cut, off, used):
+@compiled(nb.void(_CODES, _I, _IN, _IN, _IN, _ORDER, _I, _I, _I, _IN, _IN, _IN, _OUT, _OUT, _OUT))
+def sweep(codes, people, start, stop, column, order, value, values, least, fewest, largest, room, cut, off, used):
     """The cuts of one column per node that leave at least `least` people on both sides, and of which neither side is
     hopeless, from room[node] on: the cut, and how far the people below it are from half. `order` is from by_code; with
     values = 0 the sides are judged by their people alone."""
@@ -237,20 +246,20 @@ def sweep(rows, people, start, stop, column, order, value, values, least, fewest
         for v in range(values):
             low[v] = 0
             high[v] = 0
-        for r in range(start[node], stop[node]):
-            weight = _weight(rows, r, people)
+        for r in range(_U(start[node]), _U(stop[node])):
+            weight = _weight(codes, r, people)
             total += weight
             if values:
-                high[rows[r, value]] += weight
+                high[codes[value, r]] += weight
         below, found = 0, 0
         for i in range(start[node], stop[node] - 1):
             r = order[i]
-            weight = _weight(rows, r, people)
+            weight = _weight(codes, r, people)
             below += weight
             if values:
-                low[rows[r, value]] += weight
-                high[rows[r, value]] -= weight
-            code, following = _I(rows[r, j]), _I(rows[order[i + 1], j])
+                low[codes[value, r]] += weight
+                high[codes[value, r]] -= weight
+            code, following = _I(codes[j, r]), _I(codes[j, order[i + 1]])
             if following == code or below < least or total - below < least:
                 continue
             if values and (
@@ -263,74 +272,83 @@ def sweep(rows, people, start, stop, column, order, value, values, least, fewest
         used[node] = found
 
 
-@compiled(nb.void(_ROWS, _IN, _IN, _IN, _IN, _IN, _OUT, _CODES2, _CODES2, _CODES2))
-def route(rows, start, stop, column, cut_start, cut, place, moved, low, high):
-    """Moves the records of each node into its parts, in order; place[first part + part] is where each part begins.
-    Widens low..high of every part to the codes in it."""
-    width, columns = rows.shape[1], low.shape[1]
+@compiled(nb.void(_CODES, _IN, _IN, _IN, _IN, _IN, _OUT, _CODES2))
+def route(codes, start, stop, column, cut_start, cut, place, moved):
+    """Moves the records of each node into its parts, in order; place[first part + part] is where each part begins."""
+    most = 2
+    for node in range(start.size):
+        parts = cut_start[node + 1] - cut_start[node] + 1
+        most = parts if parts > most else most
+    order, part_of = np.empty(RUN, np.uint16), np.empty(RUN, np.uint16)
+    ends = np.zeros(most + 1, np.uint64)
     base = 0
     for node in range(start.size):
-        first, last, j = cut_start[node], cut_start[node + 1], column[node]
-        for r in range(start[node], stop[node]):
-            part = base + _part(cut, first, last, _I(rows[r, j]))
-            to = place[part]
-            place[part] = to + 1
-            for i in range(width):
-                moved[to, i] = rows[r, i]
-            for i in range(columns):
-                code = rows[r, i]
-                low[part, i] = code if code < low[part, i] else low[part, i]
-                high[part, i] = code if code > high[part, i] else high[part, i]
-        base += last - first + 1
+        first, parts, j = cut_start[node], cut_start[node + 1] - cut_start[node] + 1, column[node]
+        for begin in range(start[node], stop[node], RUN):
+            length = min(stop[node] - begin, RUN)
+            run = codes[:, begin : begin + length]
+            for p in range(parts + 1):
+                ends[p] = 0
+            if parts == 2:
+                edge = cut[first]
+                for i in range(length):
+                    part_of[i] = run[j, i] >= edge
+                    ends[1] += _U(1 - part_of[i])
+                below, above = _U(0), ends[1]
+                for i in range(length):
+                    order[above if part_of[i] else below] = i
+                    above += _U(part_of[i])
+                    below += _U(1 - part_of[i])
+                ends[2] = length
+            else:
+                for i in range(length):
+                    part_of[i] = _part(cut, first, first + parts - 1, _I(run[j, i]))
+                    ends[part_of[i] + 1] += _U(1)
+                for p in range(parts):
+                    ends[p + 1] += ends[p]
+                for i in range(length):
+                    order[ends[part_of[i]]] = i
+                    ends[part_of[i]] += _U(1)
+                for p in range(parts, 0, -1):
+                    ends[p] = ends[p - 1]
+                ends[0] = 0
+            for c in range(codes.shape[0]):
+                for p in range(parts):
+                    to = _U(place[base + p]) - ends[p]
+                    for i in range(ends[p], ends[p + 1]):
+                        moved[c, to + i] = run[c, order[i]]
+            for p in range(parts):
+                place[base + p] += _I(ends[p + 1] - ends[p])
+        base += parts
 
 
-@compiled(nb.void(_ROWS, _I, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT))
-def value_counts(rows, people, start, stop, value, counter, seen, length, code, count):
-    """The codes of one column in each node, ascending, and their people, one node after the other; their number."""
-    at = 0
-    for node in range(start.size):
-        found = 0
-        for r in range(start[node], stop[node]):
-            v = _I(rows[r, value])
-            if counter[v] == 0:
-                seen[found] = v
-                found += 1
-            counter[v] += _weight(rows, r, people)
-        _sort(seen, found)
-        for e in range(found):
-            code[at], count[at] = seen[e], counter[seen[e]]
-            counter[seen[e]] = 0
-            at += 1
-        length[node] = found
-
-
-@compiled(nb.int64(_ROWS, _I, _IN, _IN, _I, _OUT, _OUT))
-def unique_people(rows, people, start, stop, columns, table, alone):
+@compiled(nb.int64(_CODES, _I, _IN, _IN, _I, nb.uint64[::1], _OUT, _OUT))
+def unique_people(codes, people, start, stop, columns, keys, table, alone):
     """People who are alone with the codes of the first columns in their node. `table` is scratch, all -1, with more
-    than twice the records of any node (a power of two); alone is scratch for each of its places."""
+    than twice the records of any node (a power of two); keys and alone are scratch for each of its places."""
     total = 0
     for node in range(start.size):
         size = 2
         while size < 2 * (stop[node] - start[node]):
             size *= 2
-        for r in range(start[node], stop[node]):
+        for r in range(_U(start[node]), _U(stop[node])):
             key = np.uint64(0)
             for j in range(columns):
-                key = (key ^ np.uint64(rows[r, j])) * np.uint64(0x9E3779B97F4A7C15)
+                key = (key ^ np.uint64(codes[j, r])) * np.uint64(0x9E3779B97F4A7C15)
                 key ^= key >> np.uint64(29)
             at = _I(key & np.uint64(size - 1))
             while table[at] >= 0:
-                same = True
-                for j in range(columns):
-                    if rows[table[at], j] != rows[r, j]:
-                        same = False
-                        break
+                same = keys[at] == key
+                if same:
+                    for j in range(columns):
+                        same = same and codes[j, table[at]] == codes[j, r]
                 if same:
                     break
                 at = (at + 1) & (size - 1)
             if table[at] < 0:
                 table[at] = r
-                alone[at] = _weight(rows, r, people)
+                keys[at] = key
+                alone[at] = _weight(codes, r, people)
             else:
                 alone[at] = 2
         for at in range(size):
@@ -340,54 +358,57 @@ def unique_people(rows, people, start, stop, columns, table, alone):
     return total
 
 
-@compiled(nb.void(_ROWS, _IN, _IN, _IN, _IN, nb.uint32[::1]))
-def walk(rows, column, cut_start, cut, child, group):
-    """The group of every row, from the root of a tree of cuts down: node i with c cuts has children child[i] .. + c;
-    a leaf has column -1 and its group in child."""
-    for r in range(rows.shape[0]):
-        node = 0
-        while column[node] >= 0:
-            node = child[node] + _part(cut, cut_start[node], cut_start[node + 1], _I(rows[r, column[node]]))
-        group[r] = child[node]
+@compiled(nb.void(_CODES, _IN, _IN, _IN, _IN, nb.uint32[::1]))
+def walk(codes, column, cut_start, cut, child, node):
+    """Walks every record down a tree of cuts, from the node it has come to. Node i with c cuts has c + 1 children from
+    child[i] on; a leaf has column -1, and its child is what the records that end there are given."""
+    for r in range(_U(codes.shape[1])):
+        at = _U(node[r])
+        while column[at] >= 0:
+            first, last, code = cut_start[at], cut_start[at + _U(1)], _I(codes[_U(column[at]), r])
+            if last - first == 1:
+                at = _U(child[at] + _I(cut[_U(first)] <= code))
+            else:
+                at = _U(child[at] + _part(cut, first, last, code))
+        node[r] = child[at]
 
 
-@compiled(nb.void(_ROWS, _I, _NODES, _IN, _IN, _OUT))
-def top_codes(rows, people, node, column, room, counts):
-    """People by code of one column per node, from room[node] on, where each record's node is given; column -1: none."""
-    for r in range(rows.shape[0]):
+@compiled(nb.void(_CODES, _I, _NODES, _IN, _IN, _OUT))
+def top_codes(codes, people, node, column, room, counts):
+    """People by code of one column per node, at room[node] + code, where each record's node is given; column -1: none.
+    """
+    for r in range(_U(codes.shape[1])):
         j = column[node[r]]
         if j >= 0:
-            counts[room[node[r]] + rows[r, j]] += _weight(rows, r, people)
+            counts[_U(room[node[r]] + _I(codes[_U(j), r]))] += _weight(codes, r, people)
 
 
-@compiled(nb.void(_ROWS, _I, _NODES, _IN, _IN, _IN, _IN, _IN, _IN, _OUT2, _OUT, _CODES2, _CODES2))
-def top_parts(rows, people, node, column, base, first, last, cut, values, counts, sizes, low, high):
-    """As part_counts for records whose node is given: a node's parts are those from base[node] on, its cuts
-    cut[first[node]:last[node]]. `values` lists each value column and its number of codes, whose counts stand side by
-    side. Also the records of the parts, and the codes that they reach from and to."""
-    columns = low.shape[1]
-    for r in range(rows.shape[0]):
-        i = node[r]
-        if column[i] < 0:
-            continue
-        part = base[i] + _part(cut, first[i], last[i], _I(rows[r, column[i]]))
-        weight, at = _weight(rows, r, people), 0
-        for v in range(0, values.size, 2):
-            counts[part, at + rows[r, values[v]]] += weight
-            at += values[v + 1]
-        sizes[part] += 1
-        for j in range(columns):
-            code = rows[r, j]
-            low[part, j] = code if code < low[part, j] else low[part, j]
-            high[part, j] = code if code > high[part, j] else high[part, j]
+@compiled(nb.void(_CODES, _I, _NODES, _I, _OUT2))
+def top_values(codes, people, node, column, counts):
+    """People by code of one column per node."""
+    for r in range(_U(codes.shape[1])):
+        counts[node[r], codes[_U(column), r]] += _weight(codes, r, people)
 
 
-@compiled(nb.void(_ROWS, _NODES, _OUT, _CODES2))
-def scatter(rows, node, place, moved):
-    """Puts the records where the next one of their node goes; place[node] is where that is, or -1 to leave it out."""
-    for r in range(rows.shape[0]):
-        to = place[node[r]]
-        if to >= 0:
-            place[node[r]] = to + 1
-            for i in range(rows.shape[1]):
-                moved[to, i] = rows[r, i]
+@compiled(nb.void(_CODES, _NODES, _IN, _CODES2, _CODES2))
+def top_bounds(codes, node, columns, low, high):
+    """Widens what each node reaches from and to in some columns."""
+    for k in range(columns.size):
+        j = _U(columns[k])
+        for r in range(_U(codes.shape[1])):
+            at, code = node[r], codes[j, r]
+            if code < low[at, j]:
+                low[at, j] = code
+            if code > high[at, j]:
+                high[at, j] = code
+
+
+@compiled(nb.void(_CODES, _NODES, _OUT, _ORDER, _CODES2))
+def scatter(codes, node, place, order, moved):
+    """Brings records into the order of their nodes; place[node] is where the first one of each goes."""
+    for r in range(_U(codes.shape[1])):
+        order[_U(place[node[r]])] = r
+        place[node[r]] += 1
+    for j in range(codes.shape[0]):
+        for i in range(_U(codes.shape[1])):
+            moved[j, i] = codes[j, _U(order[i])]

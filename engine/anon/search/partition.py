@@ -18,30 +18,32 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, log2
 
 import numpy as np
 
-from anon.checkpoint import Arrays, Checkpoint
+from anon.checkpoint import Arrays
 from anon.criteria import Criterion, State
 from anon.cube import Cube
 from anon.errors import UnsafeError
-from anon.memory import Memory
 from anon.records import Records, make
 from anon.search import block, top
 from anon.search.block import Found
 from anon.search.candidates import Ints, Nodes
 from anon.search.decide import Rules
+from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
 from anon.search.steps import Steps
 from anon.search.tree import Fragment, assemble
 
-BLOCK = 24 * 2**20  # bytes of records
 IN_MEMORY = 4  # times its records: what a block takes while it is searched
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy
 
-Tell = Callable[[int, int, int], None]
+SORT, LEVELS = 5, 12  # levels of the top that take about as long as sorting it, and as searching a block
+
+Tell = Callable[..., None]  # of named numbers
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,6 @@ class Limit:
         return cls(int(arrays["individuals"]))
 
 
-@dataclass(frozen=True)
-class Means:
-    """What a search may use: memory, threads, a folder for what does not fit, and a checkpoint to go on from."""
-
-    memory: Memory = field(default_factory=lambda: Memory(2**32))
-    threads: int = 1
-    spill: Path | None = None
-    checkpoint: Checkpoint | None = None
-    block: int = field(default_factory=lambda: BLOCK)
-
-
 class Partition:
     """One search over one cube."""
 
@@ -78,13 +69,13 @@ class Partition:
         criteria: list[Criterion],
         prefer: str = "widest",
         means: Means | None = None,
-        progress: Tell = lambda level, nodes, people: None,
+        progress: Tell = lambda **facts: None,
     ) -> None:
-        """`prefer`: widest | balanced | information_gain (of cube.target); progress gets level, open nodes, people."""
-        self.rules = Rules.of(cube, criteria, prefer)  # adds columns to the cube, so it comes first
-        self.cube, self.means, self.progress = cube, means or Means(), progress
+        """`prefer`: widest | balanced | information_gain (of cube.target); progress gets facts about it."""
+        self.cube, self.means, self.rules = cube, means or Means(), Rules.of(cube, criteria, prefer)
         self.steps = Steps(self.means.checkpoint)
         self.limit = self.steps.take("limit", Limit.of, self._limit).individuals
+        self.pace = Pace(cube.individuals, self.limit, progress)
 
     def run(self) -> Outcome:
         """A safe release, given that the whole table as one group is safe. Takes the records of the cube with it."""
@@ -127,14 +118,17 @@ class Partition:
         """The top of the tree if the table is larger than a block; the records in the order of the nodes to go on with,
         and these; individuals that are unique in groups of the top."""
         cube, means, rules = self.cube, self.means, self.rules
-        upper = top.Top(cube, rules, cube.records, means.threads)
         if cube.individuals <= self.limit:
-            root = upper.root()
+            root = top.Top(cube, rules, None, self.limit, means).root()
             root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
             return [], cube.records, root, 0, state
-        ended = top.search(upper, rules, self.limit, state, self.progress, self.steps)
-        records = make(means.memory.records, means.spill, cube.records.count, cube.records.width, "sorted-records")
+        room = partial(make, means.memory.records, means.spill, cube.records.count)
+        marks = room(1, "marks", np.uint32)
+        upper = top.Top(cube, rules, marks, self.limit, means)
+        ended = top.search(upper, rules, state, self.pace.tell, self.steps)
+        records = room(cube.records.width, "sorted-records")
         top.sort(upper, ended, records)
+        marks.close()
         cube.records.close()
         unique = 0
         for number in range(len(ended.groups)):
@@ -150,32 +144,55 @@ class Partition:
         workers = max(min(self.means.threads, fit), 1)
         ahead: deque[Future[Found]] = deque()
         todo = iter(runs)
-        done, moving = 0, bool(self.rules.whole)  # while blocks still lower the state, searching ahead is in vain
+        moving = bool(self.rules.whole)  # while blocks still lower the state, searching ahead is in vain
+        search = partial(self._block, records, nodes)
         with ThreadPoolExecutor(workers) as pool:
-
-            def search(run: tuple[int, int], state: list[State], again: bool = False) -> Found:
-                finished = None if again else self.steps.finished(f"block-{run[0]}", Found.of)
-                if finished is not None:
-                    return finished
-                roots = nodes.take(slice(*run))
-                first, last = int(roots.start[0]), int(roots.stop[-1])
-                roots.start, roots.stop = roots.start - first, roots.stop - first
-                return block.search(self.cube, self.rules, records.copy(first, last), roots, state)
-
-            for run in runs:
+            for done, run in enumerate(runs):
+                people = int(nodes.people[slice(*run)].sum())
+                self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
                 while len(ahead) < (1 if moving else workers) and (following := next(todo, None)):
-                    ahead.append(pool.submit(search, following, state))
-                self.progress(-1, len(runs) - done, int(nodes.people[run[0] :].sum()))
+                    ahead.append(pool.submit(search, following, state, self.means.threads if moving else 1))
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]
                 if not self.rules.hold(merged):
-                    found = search(run, state, again=True)
+                    found = search(run, state, self.means.threads, again=True)
                     merged = found.state
                 self.steps.finish(f"block-{run[0]}", found)
                 moving = any((now.values < then.values).any() for now, then in zip(merged, state))
                 state = merged
-                done += 1
+                self.pace.tell(people * LEVELS, blocks=len(runs) - done - 1)
                 yield found
+
+    def _block(
+        self,
+        records: Records,
+        nodes: Nodes,
+        run: tuple[int, int],
+        state: list[State],
+        threads: int,
+        again: bool = False,
+    ) -> Found:
+        """What one block comes to from a state, unless that is among the finished steps."""
+        finished = None if again else self.steps.finished(f"block-{run[0]}", Found.of)
+        if finished is not None:
+            return finished
+        roots = nodes.take(slice(*run))
+        first, last = int(roots.start[0]), int(roots.stop[-1])
+        roots.start, roots.stop = roots.start - first, roots.stop - first
+        return block.search(self.cube, self.rules, records.read(first, last), roots, state, threads)
+
+
+class Pace:
+    """How far a search has come, in rows taken down a level; to sort counts for SORT levels, a block for LEVELS."""
+
+    def __init__(self, people: int, limit: int, progress: Tell) -> None:
+        above = ceil(log2(people / limit)) + SORT if people > limit else 0
+        self.done, self.rows, self.progress = 0, people * (above + LEVELS), progress
+
+    def tell(self, more: int, **facts: int) -> None:
+        """Passes facts on, with how many rows were done and how many there are in all."""
+        self.done = min(self.done + more, self.rows)
+        self.progress(done=self.done, of=self.rows, **facts)
 
 
 def record_bytes(cube: Cube) -> int:

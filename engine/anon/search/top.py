@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +18,36 @@ from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.records import Codes, Records
 from anon.search import kernels
-from anon.search.candidates import Boundaries, Evaluator, Ints, Nodes, Splits, children_cells, in_order, unreached
+from anon.search.candidates import (
+    Boundaries,
+    Evaluator,
+    Ints,
+    Nodes,
+    Splits,
+    children_cells,
+    in_order,
+    unreached,
+    widths,
+)
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
+from anon.search.means import Means
 from anon.search.steps import Steps
 from anon.search.tree import Fragment
 
 CHUNK = 131_072  # records that a thread takes at a time
+SORTED = 4 * CHUNK  # the same where they are sorted, in fewer and longer runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
-COUNTERS = 2_000_000  # counters that a pass fills, per thread
+COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
+CELLS = 2_000_000  # the same of values
+
+
+@dataclass
+class Counted:
+    """The people of a node by code of one column, from its lowest code on."""
+
+    column: int
+    low: int
+    people: Ints
 
 
 @dataclass
@@ -36,50 +57,80 @@ class Parts:
     records: Ints
     low: NDArray[np.uint16]  # [parts, columns]
     high: NDArray[np.uint16]
+    ahead: list[Counted | None]  # what they will probably be asked for next
+
+
+@dataclass
+class Pass:
+    """Counters of a pass over the records, one set per thread: by part and value, by part, and by code."""
+
+    values: dict[int, Ints]
+    records: Ints
+    low: NDArray[np.uint16]
+    high: NDArray[np.uint16]
+    ahead: Ints
+
+    def add(self, other: Pass) -> None:
+        for column, counts in other.values.items():
+            self.values[column] += counts
+        self.records += other.records
+        self.ahead += other.ahead
+        np.minimum(self.low, other.low, out=self.low)
+        np.maximum(self.high, other.high, out=self.high)
 
 
 class Top(Evaluator):
-    """Evaluates nodes whose records lie anywhere; Nodes.start is the number of a node in the tree so far."""
+    """Evaluates nodes whose records lie anywhere; Nodes.start is the number of a node in the tree so far, and `marks`
+    holds how far each record has come in it. Nodes of more than `limit` people will be split."""
 
-    def __init__(self, cube: Cube, rules: Rules, records: Records, threads: int) -> None:
+    def __init__(self, cube: Cube, rules: Rules, marks: Records | None, limit: int, means: Means) -> None:
         super().__init__(cube, rules.value_columns, rules.demands)
-        self.records, self.threads, self.fragment = records, threads, Fragment()
-        self.pool = ThreadPoolExecutor(threads)
+        self.records, self.marks, self.limit, self.threads = cube.records, marks, limit, means.threads
+        self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
+        self.widest = rules.prefer == "widest"
+        self.fragment, self.nodes, self.marked = Fragment(), 1, 1  # nodes so far, and when the marks were made
         self.known: dict[tuple[int, int, bytes], Parts] = {}
+        self.ahead: dict[int, Counted] = {}
         self.tables_of: tuple[bytes, dict[int, Ints]] = (b"", {})
-        self.nodes = 1
 
     def root(self) -> Nodes:
-        (low, high), people = unreached(1, self.columns), np.zeros(1, np.int64)
+        low, high = unreached(1, self.columns)
         lock = Lock()
 
-        def work(rows: Codes, node: NDArray[np.uint32]) -> None:
-            own_low, own_high, own_people = low.copy(), high.copy(), np.zeros(1, np.int64)
-            kernels.bounds(rows, self.people_at, np.array([0]), np.array([len(rows)]), own_low, own_high, own_people)
+        def work(codes: Codes, node: NDArray[np.uint32]) -> None:
+            own_low, own_high = unreached(1, self.columns)
+            kernels.bounds(codes, np.array([0]), np.array([codes.shape[1]]), own_low, own_high)
             with lock:
                 np.minimum(low, own_low, out=low)
                 np.maximum(high, own_high, out=high)
-                people[:] += own_people
 
         self.over_records(work)
         last = np.array([[domain.size - 1 for domain in self.cube.domains]], np.int64)
-        zero = np.zeros(1, np.int64)
+        zero, people = np.zeros(1, np.int64), np.array([self.cube.individuals])
         reach = low.astype(np.int64), high.astype(np.int64)
         barren = people < 2 * self.demands.least
         return Nodes(zero, zero, np.zeros_like(last), last, *reach, people, np.ones(1, bool), barren)
 
-    def over_records(self, work: Callable[[Codes, NDArray[np.uint32]], None]) -> None:
+    def over_records(self, work: Callable[[Codes, NDArray[np.uint32]], None], chunk: int = CHUNK) -> None:
         """Calls work(records, the node of each) for all records, in chunks, from several threads."""
-        column, cut_start, cut, child = self.tree()
+        tree = self.tree()
 
         def each(start: int) -> None:
-            rows = self.records.read(start, min(start + CHUNK, self.records.count))
-            node = np.empty(len(rows), np.uint32)
-            kernels.walk(rows, column, cut_start, cut, child, node)
-            work(rows, node)
+            stop = min(start + chunk, self.records.count)
+            codes = self.records.read(start, stop)
+            if self.marks is None:
+                node = np.zeros((1, stop - start), np.uint32)
+            else:
+                node = self.marks.read(start, stop)
+                if self.marked < self.nodes:
+                    kernels.walk(codes, *tree, node[0])
+                    self.marks.write(start, node)
+            work(codes, node[0])
 
-        for _ in self.pool.map(each, range(0, self.records.count, CHUNK)):
-            pass
+        with ThreadPoolExecutor(self.threads) as pool:
+            for _ in pool.map(each, range(0, self.records.count, chunk)):
+                pass
+        self.marked = self.nodes
 
     def tree(self) -> tuple[Ints, Ints, Ints, Ints]:
         """The tree so far for a walk that ends in the numbers of its nodes."""
@@ -95,49 +146,46 @@ class Top(Evaluator):
         child[split] = 1 + np.cumsum(children) - children
         return np.maximum(column, -1), np.append(0, np.cumsum(cuts)), cut, child
 
-    def _per_node(self, nodes: Nodes, which: Ints, values: Ints, default: int = -1) -> Ints:
-        """Values of some nodes, spread over all nodes of the tree."""
-        spread = np.full(self.nodes + 1, default, np.int64)
-        spread[nodes.start[which]] = values
-        return spread
-
     def _codes(self, nodes: Nodes, which: Ints, column: Ints) -> Iterator[tuple[int, Ints, Ints]]:
-        """Per node the codes of a column that occur and their people."""
-        sizes = np.array([domain.size for domain in self.cube.domains], np.int64)[column]
-        batch = np.cumsum(sizes) // COUNTERS
+        """Per node the codes of a column that occur and their people; those counted ahead first."""
+        held = [self.ahead.get(int(nodes.start[i])) for i in which]
+        found = np.array([each is not None and each.column == j for each, j in zip(held, column.tolist())], bool)
+        for at in np.flatnonzero(found).tolist():
+            yield int(which[at]), *_occurring(held[at])  # type: ignore[arg-type]
+        which, column = which[~found], column[~found]
+        low = nodes.low[which, column]
+        sizes = nodes.high[which, column] - low + 1
+        batch = np.cumsum(sizes) // self.counters
         for number in np.unique(batch):
             some = np.flatnonzero(batch == number)
             room = np.cumsum(sizes[some]) - sizes[some]
-            counts = self._count_codes(nodes, which[some], column[some], room, int(sizes[some].sum()))
-            for i, begin, size in zip(which[some].tolist(), room.tolist(), sizes[some].tolist()):
-                own = counts[begin : begin + size]
-                code = np.flatnonzero(own)
-                yield i, code, own[code]
+            counts = self._count_codes(nodes.start[which[some]], column[some], room - low[some], int(sizes[some].sum()))
+            for at, begin in zip(some.tolist(), room.tolist()):
+                own = Counted(int(column[at]), int(low[at]), counts[begin : begin + sizes[at]])
+                yield int(which[at]), *_occurring(own)
 
-    def _count_codes(self, nodes: Nodes, which: Ints, column: Ints, room: Ints, size: int) -> Ints:
-        columns, rooms = self._per_node(nodes, which, column), self._per_node(nodes, which, room)
+    def _count_codes(self, node: Ints, column: Ints, room: Ints, size: int) -> Ints:
+        columns, rooms = np.full(self.nodes, -1), np.zeros(self.nodes, np.int64)
+        columns[node], rooms[node] = column, room
         spares: list[Ints] = []
 
-        def work(rows: Codes, node: NDArray[np.uint32]) -> None:
-            try:
-                counts = spares.pop()
-            except IndexError:
-                counts = np.zeros(size, np.int64)
-            kernels.top_codes(rows, self.people_at, node, columns, rooms, counts)
+        def work(codes: Codes, node: NDArray[np.uint32]) -> None:
+            counts = spares.pop() if spares else np.zeros(size, np.int64)
+            kernels.top_codes(codes, self.people_at, node, columns, rooms, counts)
             spares.append(counts)
 
         self.over_records(work)
         return np.sum(spares, axis=0)
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
-        least, node, cut = self.demands.least, [], []
+        least, found = self.demands.least, []
         for i, code, people in self._codes(nodes, which, column):
             left = np.cumsum(people)[:-1]
             at = int(np.argmin(np.abs(2 * left - nodes.people[i])))
             if least <= left[at] <= nodes.people[i] - least:
-                node.append(i)
-                cut.append((code[at] + code[at + 1] + 1) // 2)
-        return Boundaries(np.array(node, np.int64), np.array(cut, np.int64))
+                found.append((i, (code[at] + code[at + 1] + 1) // 2))
+        pairs = np.array(sorted(found), np.int64).reshape(-1, 2)
+        return Boundaries(pairs[:, 0].copy(), pairs[:, 1].copy())
 
     def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         least, empty = self.demands.least, np.empty(0, np.int64)
@@ -157,47 +205,96 @@ class Top(Evaluator):
         return self.tables_of[1][value]
 
     def _tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> dict[int, Ints]:
-        width, counts = sum(self.sizes.values()), []
-        parts = np.diff(cut_start) + 1
-        batch = np.cumsum(parts) * width // COUNTERS
+        found: list[dict[int, Ints]] = []
+        batch = np.cumsum(np.diff(cut_start) + 1) * sum(self.sizes.values()) // CELLS
         for number in np.unique(batch):
             some = np.flatnonzero(batch == number)
             first, last = cut_start[some[0]], cut_start[some[-1] + 1]
             own = cut_start[some[0] : some[-1] + 2] - first
-            counts.append(self._part_tables(nodes, which[some], column[some], own, cut[first:last], width))
-        both, found, at = np.concatenate(counts), {}, 0
-        for value, size in self.sizes.items():
-            found[value] = np.ascontiguousarray(both[:, at : at + size])
-            at += size
-        return found
+            found.append(self._part_tables(nodes, which[some], column[some], own, cut[first:last]))
+        return {value: np.concatenate([each[value] for each in found]) for value in self.sizes}
 
-    def _part_tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, width: int) -> Ints:
-        base = cut_start[:-1] + np.arange(len(which))
-        parts = len(cut) + len(which)
-        columns, bases = self._per_node(nodes, which, column), self._per_node(nodes, which, base)
-        # the kernel reads the cuts of node i from starts[i] to ends[i]
-        starts, ends = (self._per_node(nodes, which, edge, 0) for edge in (cut_start[:-1], cut_start[1:]))
-        values = np.array([n for v, size in self.sizes.items() for n in (self.columns + v, size)], np.int64)
-        spares: list[tuple[NDArray[Any], ...]] = []
+    def _part_tables(
+        self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints
+    ) -> dict[int, Ints]:
+        """People by value in the parts of each node between its cuts, in one pass over the records. What else it finds
+        out about the parts is kept for the case that they are chosen."""
+        base, parts = cut_start[:-1] + np.arange(len(which)), len(cut) + len(which)
+        parent = np.repeat(which, np.diff(cut_start) + 1)
+        tree = self._extended(nodes.start[which], column, cut_start, base, parts)
+        guess, low, room, size = self._guess(nodes, which, column, cut_start, cut)
+        spares: list[Pass] = []
 
-        def work(rows: Codes, node: NDArray[np.uint32]) -> None:
-            try:
-                own = spares.pop()
-            except IndexError:
-                counters = np.zeros((parts, width), np.int64), np.zeros(parts, np.int64)
-                own = (*counters, *unreached(parts, self.columns))
-            kernels.top_parts(rows, self.people_at, node, columns, bases, starts, ends, cut, values, *own)
+        def work(codes: Codes, node: NDArray[np.uint32]) -> None:
+            own = spares.pop() if spares else self._counters(parts, size)
+            part = node.copy()
+            kernels.walk(codes, *tree[:2], cut, tree[2], part)
+            for value, counts in own.values.items():
+                kernels.top_values(codes, self.people_at, part, self.columns + value, counts)
+            if self.people_at >= 0:
+                own.records += np.bincount(part, minlength=parts + 1)
+            kernels.top_codes(codes, self.people_at, part, guess, room - low, own.ahead)
+            # a part that reaches as far as its node in a column need not be looked at there any more
+            inside = (own.low[:parts] > nodes.low[parent]) | (own.high[:parts] < nodes.high[parent])
+            kernels.top_bounds(codes, part, np.flatnonzero(inside.any(axis=0)), own.low, own.high)
             spares.append(own)
 
         self.over_records(work)
-        counts, sizes = (np.sum([own[i] for own in spares], axis=0) for i in (0, 1))
-        low, high = np.min([own[2] for own in spares], axis=0), np.max([own[3] for own in spares], axis=0)
-        for i, at in enumerate(which.tolist()):
+        done = spares[0]
+        for other in spares[1:]:
+            done.add(other)
+        if self.people_at < 0:
+            done.records = next(iter(done.values.values())).sum(axis=1)
+        ahead = [
+            Counted(j, begin, done.ahead[at : at + length]) if j >= 0 else None
+            for j, begin, at, length in zip(guess.tolist(), low.tolist(), room.tolist(), np.diff(room).tolist())
+        ]
+        for i, at in enumerate(nodes.start[which].tolist()):
             mine = slice(base[i], base[i] + cut_start[i + 1] - cut_start[i] + 1)
-            key = (int(nodes.start[at]), int(column[i]), cut[cut_start[i] : cut_start[i + 1]].tobytes())
+            key = (at, int(column[i]), cut[cut_start[i] : cut_start[i + 1]].tobytes())
             if mine.stop - mine.start <= 256:
-                self.known[key] = Parts(sizes[mine], low[mine], high[mine])
-        return counts
+                self.known[key] = Parts(done.records[mine], done.low[mine], done.high[mine], ahead[mine])
+        return {value: counts[:-1] for value, counts in done.values.items()}
+
+    def _counters(self, parts: int, codes: int) -> Pass:
+        """Counters for a pass, with one more part for records that are in none."""
+        values = {value: np.zeros((parts + 1, size), np.int64) for value, size in self.sizes.items()}
+        reach = unreached(parts + 1, self.columns)
+        return Pass(values, np.zeros(parts + 1, np.int64), *reach, np.zeros(codes, np.int64))
+
+    def _extended(self, node: Ints, column: Ints, cut_start: Ints, base: Ints, parts: int) -> tuple[Ints, Ints, Ints]:
+        """A tree for a walk from the nodes on into parts of some of them; records of other nodes end in one more."""
+        columns, child = np.full(self.nodes + parts, -1), np.full(self.nodes + parts, parts)
+        columns[node], child[node] = column, self.nodes + base
+        child[self.nodes :] = np.arange(parts)
+        cuts = np.zeros(self.nodes + parts, np.int64)
+        cuts[node] = np.diff(cut_start)
+        first = np.append(0, np.cumsum(cuts))
+        return columns, first, child
+
+    def _guess(
+        self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints
+    ) -> tuple[Ints, Ints, Ints, int]:
+        """The column whose codes each part will be asked for if it is split in turn, -1 for none; the lowest code there
+        and the place of its counter; and the number of all counters. Of what the parts reach only as much is known as
+        is of their nodes, which a pass more makes good where it misleads."""
+        sides = np.diff(cut_start) + 1
+        parent, split = np.repeat(which, sides), np.repeat(column, sides)
+        guess, lowest, sizes = np.full(len(parent) + 1, -1), *np.zeros((2, len(parent) + 1), np.int64)
+        if self.widest and (sides == 2).all():
+            at = np.arange(len(parent))
+            low, high = nodes.low[parent], nodes.high[parent]
+            low[at[1::2], split[1::2]], high[at[0::2], split[0::2]] = cut, cut - 1
+            wide = np.where(high > low, widths(self.cube.domains, low, high), -1.0)
+            best = wide.argmax(axis=1)
+            free = np.array([domain.tree is None for domain in self.cube.domains])
+            lowest[:-1], sizes[:-1] = low[at, best], high[at, best] - low[at, best] + 1
+            wanted = free[best] & (nodes.people[parent] > 2 * self.limit)
+            wanted &= np.cumsum(sizes[:-1] * wanted) <= self.counters
+            guess[:-1][wanted] = best[wanted]
+        sizes[guess < 0] = 0
+        ends = np.cumsum(sizes)
+        return guess, lowest, ends - sizes, int(ends[-1])
 
     def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
         found = []
@@ -215,15 +312,22 @@ class Top(Evaluator):
             own = cut[cut_start[i] : cut_start[i + 1]]
             key = (int(nodes.start[at]), int(chosen.column[i]), own.tobytes())
             if key not in self.known:
-                self._part_tables(nodes, np.array([at]), chosen.column[i : i + 1], np.array([0, len(own)]), own,
-                                  sum(self.sizes.values()))  # fmt: skip
+                self._part_tables(nodes, np.array([at]), chosen.column[i : i + 1], np.array([0, len(own)]), own)
             parts.append(self.known[key])
         self.known.clear()
         low, high, records = (np.concatenate([getattr(p, name) for p in parts]) for name in ("low", "high", "records"))
         number = self.nodes + np.arange(len(chosen.low))
+        ahead = zip(number.tolist(), (each for p in parts for each in p.ahead))
+        self.ahead = {at: each for at, each in ahead if each is not None}
         reach = low.astype(np.int64), high.astype(np.int64)
         cells = children_cells(nodes, chosen)
         return Nodes(number, number, *cells, *reach, chosen.people, chosen.safe, chosen.barren), records
+
+
+def _occurring(counted: Counted) -> tuple[Ints, Ints]:
+    """The codes that occur, and their people."""
+    at = np.flatnonzero(counted.people)
+    return at + counted.low, counted.people[at]
 
 
 @dataclass
@@ -259,10 +363,8 @@ class Step:
         return cls(chosen, nodes, arrays["records"], states_of(arrays))
 
 
-def search(
-    top: Top, rules: Rules, limit: int, state: list[State], tell: Callable[[int, int, int], None], steps: Steps
-) -> Ended:
-    """Splits nodes of more than `limit` individuals; levels that are among the finished steps are taken from there."""
+def search(top: Top, rules: Rules, state: list[State], tell: Callable[..., None], steps: Steps) -> Ended:
+    """Splits nodes for as long as they are large; levels that are among the finished steps are taken from there."""
     decisions = Decisions(top.cube, rules, top, state)
     nodes, records = top.root(), np.array([top.records.count])
     nodes.safe[:] = rules.whole_table_safe(top.cube)
@@ -270,10 +372,11 @@ def search(
     groups: list[tuple[Nodes, Ints]] = []
     depth = 0
     while len(nodes):
-        giant = nodes.people > limit
-        tell(depth, int(giant.sum()), int(nodes.people[giant].sum()))
-        step = steps.take(f"level-{depth}", Step.of, partial(_decided, top, decisions, nodes, limit))
+        giant = nodes.people > top.limit
+        tell(0, level=depth, open_nodes=int(giant.sum()), individuals=int(nodes.people[giant].sum()))
+        step = steps.take(f"level-{depth}", Step.of, partial(_decided, top, decisions, nodes))
         decisions.state = step.state
+        tell(int(nodes.people[giant].sum()), level=depth)
         group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, elsewhere=~giant)
         roots.append((nodes.take(np.flatnonzero(~giant)), records[~giant]))
         groups.append((nodes.take(np.flatnonzero(group)), records[group]))
@@ -283,9 +386,9 @@ def search(
     return Ended(*_joined(roots), *_joined(groups), decisions.state)
 
 
-def _decided(top: Top, decisions: Decisions, nodes: Nodes, limit: int) -> Step:
-    """Decides the nodes of a level that are larger than the limit."""
-    number = np.flatnonzero(nodes.people > limit)
+def _decided(top: Top, decisions: Decisions, nodes: Nodes) -> Step:
+    """Decides the large nodes of a level."""
+    number = np.flatnonzero(nodes.people > top.limit)
     chosen = decisions.decide(nodes.take(number)) if len(number) else Splits.concatenate([])
     chosen.node = number[chosen.node]
     if not len(chosen):
@@ -310,15 +413,15 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
         begin += int(counts.sum())
     lock = Lock()
 
-    def work(rows: Codes, node: NDArray[np.uint32]) -> None:
+    def work(codes: Codes, node: NDArray[np.uint32]) -> None:
         mine = np.bincount(node, minlength=top.nodes)
         local = np.cumsum(mine) - mine
-        moved = np.empty_like(rows)
-        kernels.scatter(rows, node, local.copy(), moved)
+        moved = np.empty_like(codes)
+        kernels.scatter(codes, node, local.copy(), np.empty(len(node), np.int32), moved)
         with lock:
             to = place.copy()
             place[mine > 0] += mine[mine > 0]
         for at in np.flatnonzero(mine).tolist():
-            into.write(int(to[at]), moved[local[at] : local[at] + mine[at]])
+            into.write(int(to[at]), moved[:, local[at] : local[at] + mine[at]])
 
-    top.over_records(work)
+    top.over_records(work, SORTED)
