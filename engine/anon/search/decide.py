@@ -17,6 +17,7 @@ parts that fail it too, a node that satisfies it only into parts that do; a grou
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +29,7 @@ from anon.cube import Cube
 from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits, widths
 
 CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time
+AHEAD = 16  # candidates that a node has in store while it waits
 MORE = 16  # times the cuts of a column that were refused: how many are offered next
 
 
@@ -86,19 +88,15 @@ def states_of(arrays: Arrays) -> list[State]:
 
 
 @dataclass
-class Queue:
-    """Splits of one node, in order, that every criterion about single groups accepts, with the minima of all splits of
-    their batch for those about the whole release. `free` ones lower no minimum of the state: they are accepted
-    whenever their turn comes."""
+class Candidate:
+    """A split that every criterion about single groups accepts, with its minima for those about the whole release. One
+    that is `free` lowers no minimum of the state: it is accepted whenever its turn comes."""
 
     splits: Splits
-    index: Ints
+    at: int
     minima: list[NDArray[np.float64]]
-    free: NDArray[np.bool_]
-
-    def pop(self) -> int:
-        first, self.index = int(self.index[0]), self.index[1:]
-        return first
+    free: bool
+    state: list[State]  # that did not refuse it
 
 
 @dataclass
@@ -111,14 +109,21 @@ class Level:
     place: Ints  # the column being offered
     offered: Ints  # candidates of it that were offered
     open: NDArray[np.bool_]  # nodes that are not decided
-    waiting: dict[int, Queue] = field(default_factory=dict)
+    waiting: dict[int, deque[Candidate]] = field(default_factory=dict)  # until all nodes before are decided
     chosen: list[Splits] = field(default_factory=list)
 
     def starving(self) -> Ints:
         """Undecided nodes with nothing left to decide but more to offer."""
-        hungry = self.open & (self.place < self.count)
-        hungry[list(self.waiting)] = False
-        return np.flatnonzero(hungry)
+        return self._offering(list(self.waiting))
+
+    def hungry(self) -> Ints:
+        """These, and nodes that might come to starve when it is their turn."""
+        return self._offering([node for node, queue in self.waiting.items() if len(queue) >= AHEAD])
+
+    def _offering(self, but: list[int]) -> Ints:
+        offering = self.open & (self.place < self.count)
+        offering[but] = False
+        return np.flatnonzero(offering)
 
     def choose(self, splits: Splits, index: Ints) -> None:
         self.chosen.append(splits.take(index))
@@ -139,8 +144,8 @@ class Decisions:
         zero = np.zeros(len(nodes), np.int64)
         level = Level(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0))
         while level.open.any():
-            if len(starving := level.starving()):
-                for splits in self._offer(level, starving):
+            if len(hungry := level.hungry()):
+                for splits in self._offer(level, hungry):
                     self._admit(level, splits)
             self._settle(level)
         taken = Splits.concatenate(level.chosen)
@@ -233,11 +238,12 @@ class Decisions:
             fine &= criterion.judge(np.minimum(minima[-1], state.values)) != UNSAFE
         index = np.flatnonzero(fine)
         first = index[np.unique(splits.node[index], return_index=True)[1]]
-        level.choose(splits, first[free[first]])
-        index = index[level.open[splits.node[index]]]
-        nodes, first = np.unique(splits.node[index], return_index=True)
-        for node, own in zip(nodes.tolist(), np.split(index, first[1:])):
-            level.waiting[node] = Queue(splits, own, minima, free)
+        idle = np.ones(len(level.nodes), bool)
+        idle[list(level.waiting)] = False
+        level.choose(splits, first[free[first] & idle[splits.node[first]]])
+        for at in index[level.open[splits.node[index]]].tolist():
+            candidate = Candidate(splits, at, [each[at] for each in minima], bool(free[at]), self.state)
+            level.waiting.setdefault(int(splits.node[at]), deque()).append(candidate)
 
     def _settle(self, level: Level) -> None:
         """Decides waiting nodes in their order for as long as no node before them needs more candidates; after such a
@@ -251,10 +257,10 @@ class Decisions:
                 self._settle_free(level, waiting[place:])
                 break
             queue = level.waiting[node]
-            while len(queue.index) and level.open[node]:
-                at = queue.pop()
-                if queue.free[at] or self._accept(queue, at):
-                    level.choose(queue.splits, np.array([at]))
+            while queue and level.open[node]:
+                candidate = queue.popleft()
+                if candidate.free or self._accept(candidate):
+                    level.choose(candidate.splits, np.array([candidate.at]))
             del level.waiting[node]
             if level.open[node] and not exhausted[node]:
                 first = node
@@ -265,35 +271,31 @@ class Decisions:
     def _settle_free(self, level: Level, nodes: list[int]) -> None:
         """Of nodes whose turn has not come: drops the candidates that the state at hand refuses, as every later one
         will, and takes those that come first then and lower no minimum."""
-        batches: dict[int, list[Queue]] = {}
-        for node in nodes:
-            batches.setdefault(id(level.waiting[node].splits), []).append(level.waiting[node])
-        for queues in batches.values():
-            index = np.concatenate([queue.index for queue in queues])
-            fine = np.ones(len(index), bool)
-            for (criterion, _), state, minima in zip(self.rules.whole, self.state, queues[0].minima):
-                fine &= criterion.judge(np.minimum(minima[index], state.values)) != UNSAFE
-            if fine.all():
-                continue
-            end = 0
-            for queue in queues:
-                begin, end = end, end + len(queue.index)
-                queue.index = index[begin:end][fine[begin:end]]
-        for node in nodes:
-            queue = level.waiting[node]
-            if len(queue.index) and queue.free[queue.index[0]]:
-                level.choose(queue.splits, queue.index[:1])
-            if not len(queue.index) or not level.open[node]:
+        queues = [level.waiting[node] for node in nodes]
+        while heads := [queue for queue in queues if queue and queue[0].state is not self.state]:
+            fine = np.ones(len(heads), bool)
+            for i, ((criterion, _), state) in enumerate(zip(self.rules.whole, self.state)):
+                minima = np.stack([queue[0].minima[i] for queue in heads])
+                fine &= criterion.judge(np.minimum(minima, state.values)) != UNSAFE
+            for queue, kept in zip(heads, fine.tolist()):
+                if kept:
+                    queue[0].state = self.state
+                else:
+                    queue.popleft()
+        for node, queue in zip(nodes, queues):
+            if queue and queue[0].free:
+                level.choose(queue[0].splits, np.array([queue[0].at]))
+            if not queue or not level.open[node]:
                 del level.waiting[node]
 
-    def _accept(self, queue: Queue, at: int) -> bool:
+    def _accept(self, candidate: Candidate) -> bool:
         """Whether a candidate keeps the whole release safe now that its turn has come; if so the state follows."""
         merged = []
-        for (criterion, column), state, minima in zip(self.rules.whole, self.state, queue.minima):
-            verdict = criterion.judge(np.minimum(minima[at], state.values)[None, :])[0]
+        for (criterion, column), state, minima in zip(self.rules.whole, self.state, candidate.minima):
+            verdict = criterion.judge(np.minimum(minima, state.values)[None, :])[0]
             if verdict == UNSAFE:
                 return False
-            merged.append(state.merge(criterion.state(queue.splits.children(at, column))))
+            merged.append(state.merge(criterion.state(candidate.splits.children(candidate.at, column))))
             if verdict != SAFE and not criterion.holds(merged[-1]):
                 return False
         self.state = merged
