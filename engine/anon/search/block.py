@@ -201,12 +201,11 @@ class Block(Evaluator):
         start, stop = nodes.start[leaves], nodes.stop[leaves]
 
         def work(s: slice) -> int:
-            size = 2
-            while size < 2 * int((stop[s] - start[s]).max()):
-                size *= 2
-            keys, table, alone = np.empty(size, np.uint64), np.full(size, -1, np.int64), np.empty(size, np.int64)
-            given = self.records, self.people_at, start[s], stop[s], self.columns
-            return int(kernels.unique_people(*given, keys, table, alone))
+            longest = int((stop[s] - start[s]).max())
+            scratch = np.empty(longest, np.uint64), np.empty(longest, np.uint8), np.zeros(4 * longest, np.int32)
+            return int(
+                kernels.unique_people(self.records, self.people_at, start[s], stop[s], self.columns, *scratch)
+            )
 
         return sum(self._share(nodes, leaves, work))
 

@@ -322,39 +322,41 @@ def route(codes, start, stop, column, cut_start, cut, place, moved):
         base += parts
 
 
-@compiled(nb.int64(_CODES, _I, _IN, _IN, _I, nb.uint64[::1], _OUT, _OUT))
-def unique_people(codes, people, start, stop, columns, keys, table, alone):
-    """People who are alone with the codes of the first columns in their node. `table` is scratch, all -1, with more
-    than twice the records of any node (a power of two); keys and alone are scratch for each of its places."""
+@compiled(nb.int64(_CODES, _I, _IN, _IN, _I, nb.uint64[::1], nb.uint8[::1], _ORDER))
+def unique_people(codes, people, start, stop, columns, keys, alone, table):
+    """People who are alone with the codes of the first columns in their node. keys and alone are scratch, one place per
+    record of the longest node; table too, all zero, four per record."""
     total = 0
     for node in range(start.size):
-        size = 2
-        while size < 2 * (stop[node] - start[node]):
-            size *= 2
-        for r in range(_U(start[node]), _U(stop[node])):
-            key = np.uint64(0)
-            for j in range(columns):
-                key = (key ^ np.uint64(codes[j, r])) * np.uint64(0x9E3779B97F4A7C15)
-                key ^= key >> np.uint64(29)
-            at = _I(key & np.uint64(size - 1))
-            while table[at] >= 0:
-                same = keys[at] == key
+        begin, length = _U(start[node]), _U(stop[node] - start[node])
+        for i in range(length):
+            keys[i] = 0
+        for j in range(columns):
+            for i in range(length):
+                key = (keys[i] ^ _U(codes[j, begin + i])) * _U(0x9E3779B97F4A7C15)
+                keys[i] = key ^ (key >> _U(29))
+        size = _U(2)
+        while size < _U(2) * length:
+            size *= _U(2)
+        for i in range(length):
+            at, same = keys[i] & (size - _U(1)), False
+            while table[at] > 0 and not same:  # holds the first record with these codes, counted from 1
+                known = _U(table[at] - 1)
+                same = keys[known] == keys[i]
                 if same:
                     for j in range(columns):
-                        same = same and codes[j, table[at]] == codes[j, r]
-                if same:
-                    break
-                at = (at + 1) & (size - 1)
-            if table[at] < 0:
-                table[at] = r
-                keys[at] = key
-                alone[at] = _weight(codes, r, people)
+                        same = same and codes[j, begin + known] == codes[j, begin + i]
+                if not same:
+                    at = (at + _U(1)) & (size - _U(1))
+            if same:
+                total -= _I(alone[known])
+                alone[known] = 0
             else:
-                alone[at] = 2
+                table[at] = i + _U(1)
+                alone[i] = _weight(codes, begin + i, people) == 1
+                total += _I(alone[i])
         for at in range(size):
-            if table[at] >= 0:
-                total += _I(alone[at] == 1)
-                table[at] = -1
+            table[at] = 0
     return total
 
 
