@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -111,6 +112,27 @@ def test_a_run_killed_at_a_stage_goes_on_and_ends_with_the_same_bytes(
     resumed = published(config.parent)
     assert not left(config.parent)
     assert resumed == undisturbed(config, monkeypatch)
+
+
+def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed again and again, a little later every time, until it is done."""
+    moments, code = random.Random(7), -signal.SIGKILL
+    script = SCRIPT.format(block=BLOCK, steps=0, stage="", signal="SIGKILL", config=str(config), more=["--resume"])
+    lifetime, kills = 0.6, 0
+    while code == -signal.SIGKILL:
+        run = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
+        try:
+            run.communicate(timeout=lifetime * moments.uniform(0.5, 1.5))
+        except subprocess.TimeoutExpired:
+            run.kill()
+            run.communicate()
+        code, lifetime, kills = run.returncode, lifetime * 1.4, kills + 1
+    assert code == 0
+    assert kills > 2
+    assert not left(config.parent)
+    assert published(config.parent) == undisturbed(config, monkeypatch)
 
 
 def test_an_interrupted_run_keeps_its_checkpoint_and_nothing_else(config: Path) -> None:
