@@ -79,6 +79,9 @@ CASES = [
         "diagnosis and cost",
     ),
     skyline("3 points"),
+    Case(
+        "skyline, 10 points", {"skyline": {"points": [{"l": l, "k": 5 * l, "m": 10 - l, "c": 0.99} for l in range(10)]}}
+    ),
     skyline("3 points, set", "patients by diagnosis", "set"),
     skyline("3 points, multiset", "diagnosis", "multiset"),
     Case("ck_safety k=3", {"ck_safety": {"c": 0.99, "k": 3}}),

@@ -30,7 +30,7 @@ from pathlib import Path
 import numba, numpy
 import anon
 names = [m.name for m in pkgutil.walk_packages(anon.__path__, "anon.") if not m.name.endswith("__main__")]
-holding = [n for n in names if "njit" in Path(importlib.util.find_spec(n).origin).read_text()]
+holding = [n for n in names if "@compiled" in Path(importlib.util.find_spec(n).origin).read_text()]
 taken = {}
 for name in holding:
     began = time.perf_counter()

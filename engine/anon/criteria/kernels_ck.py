@@ -7,7 +7,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from anon.compiled import compiled
+from anon.compiled import compiled, inner
 from anon.criteria.kernels import before, largest_counts
 
 _I = nb.int64
@@ -16,7 +16,7 @@ _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 TINY = 1e-300  # stands for products that would underflow: zero is kept for chances that are zero
 
 
-@compiled(nb.void(_I, nb.int64[::1], nb.float64[:, ::1], nb.float64[::1]))
+@inner(nb.void(_I, nb.int64[::1], nb.float64[:, ::1], nb.float64[::1]))
 def least_absences(n, top, product, chance):
     """Fills chance[h], h = 0..top.size: the least probability that h atoms about one group are all false.
 

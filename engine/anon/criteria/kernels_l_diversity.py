@@ -8,7 +8,7 @@ import math
 import numba as nb
 import numpy as np
 
-from anon.compiled import compiled
+from anon.compiled import compiled, inner
 from anon.criteria.kernels import largest_counts
 
 _I = nb.int64
@@ -37,7 +37,7 @@ def head_and_tail(start, count, dont_care, which, depth, head, tail):
         tail[i] = rest + max(most, top[depth - 1]) - most
 
 
-@compiled(nb.int64(_IN, _MASK, _I, _I, nb.int64[::1]))
+@inner(nb.int64(_IN, _MASK, _I, _I, nb.int64[::1]))
 def _ascending(count, dont_care, low, high, listed):
     """Fills `listed` with the counts of the don't-care values, smallest first; returns how many there are."""
     size = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from anon.compiled import compiled
+from anon.compiled import compiled, inner
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
@@ -57,7 +57,7 @@ def largest_window(start, place, count, low, high, out):
             out[g] = max(out[g], inside)
 
 
-@compiled(nb.boolean(_IN, _I, _I, _I))
+@inner(nb.boolean(_IN, _I, _I, _I))
 def _among(codes, low, high, code):
     """Whether a code is among the ascending codes[low:high]."""
     while low < high:
@@ -116,7 +116,7 @@ def distance_in_tree(n, start, value, count, node, share, out):
         out[g] = max(total, 0.0) / (2 * node.shape[0])
 
 
-@compiled(nb.int64(_FLOATS, _I, _I, nb.float64))
+@inner(nb.int64(_FLOATS, _I, _I, nb.float64))
 def _first_above(share, low, high, bound):
     while low < high:
         middle = (low + high) // 2

@@ -1,5 +1,6 @@
 """The compiled loops of r-robustness: the bound on the posterior of every group or value, and the posterior itself by
-adding up all possible worlds. `hand_out` is the one that also runs uncompiled, on exact integers."""
+adding up all possible worlds. `hand_out` is the one that also runs uncompiled, on exact integers, so Python calls the
+loops it calls."""
 
 # mypy: disable-error-code="no-untyped-def,misc"
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from anon.compiled import compiled
+from anon.compiled import compiled, inner
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
@@ -19,7 +20,7 @@ _I1 = nb.int64[::1]
 VANISHED = 1e-200  # chances below this may have lost terms that were rounded to zero
 
 
-@compiled(nb.float64(_P, _I, _IN, _I, _I))
+@inner(nb.float64(_P, _I, _IN, _I, _I))
 def _spread(p, value, code, low, high):
     """The largest over the smallest prior of a value among the signatures of a group; infinite with a zero."""
     least, most = np.inf, 0.0
@@ -85,7 +86,7 @@ def _previous(most, used):
     return change
 
 
-@compiled(nb.void(_IN, _IN, _P, _F1, _F1, _F2))
+@inner(nb.void(_IN, _IN, _P, _F1, _F1, _F2))
 def hand_out(items, most, w, forward, backward, weight):
     """Adds to weight[a, b] the weights of all worlds in which an item of kind a goes to a place of kind b.
 
@@ -121,7 +122,7 @@ def hand_out(items, most, w, forward, backward, weight):
                     weight[a, b] += forward[at] * way
 
 
-@compiled(nb.boolean(_IN, _IN, _F2))
+@inner(nb.boolean(_IN, _IN, _F2))
 def _balance(kinds, most, w):
     """Scales w by kinds of places, then by kinds of items to sum 1: no posterior changes, and nothing overflows or
     vanishes without need. False if some kind of item or place can have no share."""
@@ -144,7 +145,7 @@ def _balance(kinds, most, w):
     return True
 
 
-@compiled(nb.int64(_IN, _I))
+@inner(nb.int64(_IN, _I))
 def states(most, limit):
     """How many states `hand_out` would have; limit + 1 if more than limit."""
     size = 1
@@ -155,7 +156,7 @@ def states(most, limit):
     return size
 
 
-@compiled(nb.float64(_IN, _IN, _F2, _F1, _F1, _I, nb.boolean))
+@inner(nb.float64(_IN, _IN, _F2, _F1, _F1, _I, nb.boolean))
 def _inverse(kinds, most, w, forward, backward, asked, by_people):
     """One over the largest posterior of the first `asked` values; nan if no world has a weight worth its name."""
     if not _balance(kinds, most, w):
@@ -183,7 +184,7 @@ def _inverse(kinds, most, w, forward, backward, asked, by_people):
     return 1.0 / min(largest, 1.0) if largest > 0.0 else np.nan
 
 
-@compiled(nb.void(_I, _I, _I, _IN, _IN, _P, _P, nb.boolean, _F2))
+@inner(nb.void(_I, _I, _I, _IN, _IN, _P, _P, nb.boolean, _F2))
 def _fill(low, begin, entry, value, code, yes, no, by_people, w):
     """The priors of a group, one row for each kind of item."""
     for s in range(w.shape[0] if by_people else w.shape[1]):

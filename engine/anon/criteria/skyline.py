@@ -79,6 +79,8 @@ from anon.criteria.protocol import (
 STATISTICS = 5
 KINDS = ("single", "set", "multiset")
 MANY = 1_000  # relatives; hints and least sizes are not worth exact products of more factors than this
+FEW = 64  # groups; more than these are worth a memo
+MEMO = 1 << 19  # numbers in it, at most
 SMALLEST = 1e-140  # below this the kernels tell only zero from above zero: decide exactly
 
 
@@ -179,7 +181,11 @@ class Skyline(Criterion):
                 slot_of.append(index[key])
             start.append(len(slot_of))
         self._start, self._slot = np.array(start, np.int64), np.array(slot_of, np.int64)
-        self._knowledge = np.array([(s.point.l, s.point.k, s.point.m) for s in self.slots], np.int64).reshape(-1, 3)
+        self._asked = self._start[1:] > self._start[:-1]
+        depth = sorted({slot.point.l for slot in self.slots})
+        self._depth = np.array(depth, np.int64)
+        knowledge = [(p.l, p.k, p.m, depth.index(p.l)) for p in (slot.point for slot in self.slots)]
+        self._knowledge = np.array(knowledge, np.int64).reshape(-1, 4)
         self._least = np.array([float(s.point.least_ratio) for s in self.slots])
         self._tolerance = np.where(self._least > 0, np.maximum(NEAR * self._least, SMALLEST), 0.0)
         self.alone = all(slot.point.m == 0 for slot in self.slots)
@@ -207,10 +213,17 @@ class Skyline(Criterion):
     def _fold(self, groups: Groups, owner: Ints, values: Floats, witness: Ints) -> None:
         from anon.criteria import kernels
 
+        memo = self._memo(len(groups) if len(witness) and self.multiplicity == "single" else 0)
         kernels.fold_skyline(
             KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, owner,
-            self._start, self._slot, self._knowledge, values, witness, groups.first,
+            self._asked, self._start, self._slot, self._knowledge, self._depth, memo, values, witness, groups.first,
         )  # fmt: skip
+
+    def _memo(self, groups: int) -> Ints:
+        """Room for what `fold_skyline` remembers of so many groups: a power of two of rows, none for few groups."""
+        width = max(self._width, 2 * len(self._depth)) + 3
+        rows = min(groups, MEMO // width) if groups > FEW else 0
+        return np.zeros((1 << rows.bit_length() >> 1, width), np.int64)
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:
         ratio = _ratios(minima).min(axis=2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from anon.compiled import compiled
+from anon.compiled import compiled, inner
 
 _I = nb.int64
 _U = nb.uint64  # for places: what cannot be negative is not asked whether it counts from the end
@@ -24,12 +24,12 @@ _CODES2 = nb.uint16[:, ::1]
 RUN = 16_384  # records that are moved at a time: their order and one column of them stay in the nearest cache
 
 
-@compiled(_I(_CODES, _U, _I))
+@inner(_I(_CODES, _U, _I))
 def _weight(codes, r, people):
     return _I(1) if people < 0 else _I(codes[people, r]) | (_I(codes[people + 1, r]) << 16)
 
 
-@compiled(_I(_IN, _I, _I, _I))
+@inner(_I(_IN, _I, _I, _I))
 def _part(cut, first, last, code):
     """The number of cuts in cut[first:last] (ascending) that are at or below the code."""
     if last - first == 1:
@@ -139,7 +139,7 @@ def part_sizes(codes, start, stop, column, cut_start, cut, sizes):
         base += last - first + 1
 
 
-@compiled(nb.void(_OUT, _I))
+@inner(nb.void(_OUT, _I))
 def _sort(numbers, length):
     """Shell sort of the first `length` numbers."""
     gap = length // 2
@@ -208,7 +208,7 @@ def by_code(codes, start, stop, column, order):
                 place[b] += 1
 
 
-@compiled(nb.boolean(_OUT, _OUT, _I, _IN, _IN))
+@inner(nb.boolean(_OUT, _OUT, _I, _IN, _IN))
 def _hopeless(counts, top, n, fewest, largest):
     """Whether for some i the people outside the largest[i] most frequent values are fewer than fewest[i]."""
     for i in range(fewest.size):
