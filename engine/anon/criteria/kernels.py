@@ -111,23 +111,40 @@ def _figures(kind, n, s, l, k, m, others, figures):
     figures[0] = figures[2] * family(kind, n, s, m, k + 1)
 
 
-@inner(nb.void(nb.float64[::1], _I, _OUT, _I, _VALUES, _WITNESS))
-def _lower(figures, slot, integers, o, values, witness):
-    """Lowers the five minima of a slot, and fills in their witnesses unless there are none."""
-    keep = witness.shape[0] > 0
+@compiled(nb.void(_I, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN2, _VALUES))
+def lower_minima(kind, n, start, value, count, owner, slot_start, slot_of, knowledge, values):
+    """Lowers values[owner] (five per slot) by every group."""
+    most = 0
+    for slot in range(knowledge.shape[0]):
+        most = max(most, knowledge[slot, 0])
+    top, others, figures = np.zeros(most + 1, np.int64), np.zeros(most, np.int64), np.zeros(5)
+    for g in range(n.size):
+        largest_counts(count, start[g], start[g + 1], top)
+        for e in range(start[g], start[g + 1]):
+            _without(count[e], top, others)
+            for at in range(slot_start[value[e]], slot_start[value[e] + 1]):
+                slot = slot_of[at]
+                l, k, m = knowledge[slot, 0], knowledge[slot, 1], knowledge[slot, 2]
+                _figures(kind, n[g], count[e], l, k, m, others, figures)
+                for i in range(5):
+                    values[owner[g], slot * 5 + i] = min(values[owner[g], slot * 5 + i], figures[i])
+
+
+@inner(nb.void(nb.float64[::1], _I, _OUT, _VALUES, _WITNESS))
+def _lower(figures, slot, integers, values, witness):
+    """Lowers the five minima of a slot, and fills in their witnesses."""
     for i in range(5):
         column = slot * 5 + i
-        lower = figures[i] < values[o, column]
-        if keep and figures[i] == values[o, column]:
+        lower = figures[i] < values[0, column]
+        if figures[i] == values[0, column]:
             for j in range(integers.size):
-                if integers[j] != witness[o, column, j]:
-                    lower = integers[j] < witness[o, column, j]
+                if integers[j] != witness[0, column, j]:
+                    lower = integers[j] < witness[0, column, j]
                     break
         if lower:
-            values[o, column] = figures[i]
-            if keep:
-                for j in range(integers.size):
-                    witness[o, column, j] = integers[j]
+            values[0, column] = figures[i]
+            for j in range(integers.size):
+                witness[0, column, j] = integers[j]
 
 
 @inner(nb.void(_MEMO, _I, _I, _I))
@@ -204,9 +221,9 @@ def _seen(memo, v, n, s, top):
     return same
 
 
-@inner(nb.void(_I, _I, _I, _I, _I, _IN, _IN2, _OUT, _OUT, nb.float64[::1], _I, _VALUES, _WITNESS, _MEMO, _I, _I))
+@inner(nb.void(_I, _I, _I, _I, _I, _IN, _IN2, _OUT, _OUT, nb.float64[::1], _VALUES, _WITNESS, _MEMO, _I, _I))
 def _fold_value(
-    kind, n, s, low, high, slot_of, knowledge, others, integers, figures, o, values, witness, memo, row, depths
+    kind, n, s, low, high, slot_of, knowledge, others, integers, figures, values, witness, memo, row, depths
 ):
     """Lowers the minima of the slots of one value of one group."""
     integers[0], integers[1] = n, s
@@ -216,20 +233,20 @@ def _fold_value(
         for i in range(others.size):
             integers[2 + i] = others[i] if i < l else 0
         _figures(kind, n, s, l, k, m, others, figures)
-        _lower(figures, slot, integers, o, values, witness)
+        _lower(figures, slot, integers, values, witness)
         if memo.shape[0] > 0:
             _remember(memo[row, 2], s, slot, k, m, values, witness, memo, row, 3 + knowledge[slot, 3], depths)
 
 
-@compiled(nb.void(_I, _IN, _IN, _IN, _IN, _IN, _MASK, _IN, _IN, _IN2, _IN, _MEMO, _VALUES, _WITNESS, _I))
+@compiled(nb.void(_I, _IN, _IN, _IN, _IN, _MASK, _IN, _IN, _IN2, _IN, _MEMO, _VALUES, _WITNESS, _I))
 def fold_skyline(
-    kind, n, start, value, count, owner, asked, slot_start, slot_of, knowledge, depth, memo, values, witness, first
+    kind, n, start, value, count, asked, slot_start, slot_of, knowledge, depth, memo, values, witness, first
 ):
-    """Lowers values[owner] (five per slot) by every group; fills witness[owner] too unless it is empty. A witness is
-    n, s, the l largest other counts padded with zeros to the largest l, and the group.
+    """Lowers values[0] (five per slot) by every group, and fills in the witnesses: n, s, the l largest other counts
+    padded with zeros to the largest l, and the group.
 
-    `depth` lists the different l. With a `memo` of zeros, for single values, one owner and witnesses, most groups are
-    seen to change nothing without formulas. Half of its rows say for a value, s, and n or more people when they might,
+    `depth` lists the different l. With a `memo` of zeros, for single values, most groups are seen to change nothing
+    without formulas. Half of its rows say for a value, s, and n or more people when they might,
     the others what groups there were; each row has its place, and is taken over by the next that has the same one.
     """
     most = depth[depth.size - 1] if depth.size else 0
@@ -272,5 +289,5 @@ def fold_skyline(
             _without(s, top, others)
             _fold_value(
                 kind, size, s, slot_start[v], slot_start[v + 1], slot_of, knowledge, others, integers, figures,
-                owner[g], values, witness, memo, row, depth.size,
+                values, witness, memo, row, depth.size,
             )  # fmt: skip

@@ -196,33 +196,34 @@ class Skyline(Criterion):
         self._width = 3 + max((slot.point.l for slot in self.slots), default=0)
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
+        from anon.criteria import kernels
+
         values = self._empty(owners)
-        self._fold(groups, owner, values, np.empty((0, 0, 0), np.int64))
+        kernels.lower_minima(
+            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, owner,
+            self._start, self._slot, self._knowledge, values,
+        )  # fmt: skip
         return values
 
     def state(self, groups: Groups) -> State:
-        owner = np.zeros(len(groups), np.int64)
+        from anon.criteria import kernels
+
         values = self._empty(1)
         witness = np.zeros((1, values.shape[1], self._width), np.int64)
-        self._fold(groups, owner, values, witness)
+        kernels.fold_skyline(
+            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, self._asked,
+            self._start, self._slot, self._knowledge, self._depth, self._memo(groups), values, witness, groups.first,
+        )  # fmt: skip
         return State(values[0], witness[0])
 
     def _empty(self, owners: int) -> Floats:
         return np.tile(np.array([np.inf, np.inf, np.inf, 1.0, 1.0]), (owners, len(self.slots)))
 
-    def _fold(self, groups: Groups, owner: Ints, values: Floats, witness: Ints) -> None:
-        from anon.criteria import kernels
-
-        memo = self._memo(len(groups) if len(witness) and self.multiplicity == "single" else 0)
-        kernels.fold_skyline(
-            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, owner,
-            self._asked, self._start, self._slot, self._knowledge, self._depth, memo, values, witness, groups.first,
-        )  # fmt: skip
-
-    def _memo(self, groups: int) -> Ints:
-        """Room for what `fold_skyline` remembers of so many groups: a power of two of rows, none for few groups."""
+    def _memo(self, groups: Groups) -> Ints:
+        """Room for what `fold_skyline` remembers of groups: a power of two of rows, none where it is not worth it."""
         width = max(self._width, 2 * len(self._depth)) + 3
-        rows = min(groups, MEMO // width) if groups > FEW else 0
+        worth = len(groups) > FEW and self.multiplicity == "single"
+        rows = min(len(groups), MEMO // width) if worth else 0
         return np.zeros((1 << rows.bit_length() >> 1, width), np.int64)
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:

@@ -144,21 +144,23 @@ class Partition:
         workers = max(min(self.means.threads, fit), 1)
         ahead: deque[Future[Found]] = deque()
         todo = iter(runs)
-        moving = bool(self.rules.whole)  # while blocks still lower the state, searching ahead is in vain
+        # after a block was searched ahead in vain: one at a time, until one leaves the state as it was
+        alone = len(runs) == 1
         search = partial(self._block, records, nodes)
         with ThreadPoolExecutor(workers) as pool:
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())
                 self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
-                while len(ahead) < (1 if moving else workers) and (following := next(todo, None)):
-                    ahead.append(pool.submit(search, following, state, self.means.threads if moving else 1))
+                while len(ahead) < (1 if alone else workers) and (following := next(todo, None)):
+                    ahead.append(pool.submit(search, following, state, self.means.threads if alone else 1))
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]
                 if not self.rules.hold(merged):
-                    found = search(run, state, self.means.threads, again=True)
+                    found, alone = search(run, state, self.means.threads, again=True), True
                     merged = found.state
+                elif all((now.values == then.values).all() for now, then in zip(merged, state)):
+                    alone = False
                 self.steps.finish(f"block-{run[0]}", found)
-                moving = any((now.values < then.values).any() for now, then in zip(merged, state))
                 state = merged
                 self.pace.tell(people * LEVELS, blocks=len(runs) - done - 1)
                 yield found
