@@ -38,7 +38,7 @@ def compare(rows: int, memory: str, threads: int, folder: Path) -> dict[str, flo
 
 
 def table(results: list[dict[str, float]]) -> str:
-    names = ("source", "cube", "search", "release", "verify")
+    names = ("source", "cube", "search", "release", "verify", "utility")
     lines = [
         f"| rows | groups | anon run | DuckDB sort | ratio | peak MB | sort's peak MB | {' | '.join(names)} |",
         "|---" * (7 + len(names)) + "|",

@@ -36,7 +36,7 @@ MEMORIES = ("512MB", "1GB", "4GB")
 SORTED_BY = "salary"
 SIZES = {"": 1, "K": 10**3, "M": 10**6}
 UNITS = {"MB": 10**6, "GB": 10**9}
-STAGES = ("source", "cube", "search", "release", "verify")
+STAGES = ("source", "cube", "search", "release", "verify", "utility")
 FREE = ("salary", "commission", "age", "elevel", "car", "hvalue", "hyears", "loan")
 
 # Every number comes from a hash of the row number, so that any row can be made alone.
@@ -47,6 +47,7 @@ def uniform(which, low, high):
     return f"({low} + hash(i * 16 + {which}) % {high - low + 1})::INTEGER"
 con = duckdb.connect()
 con.execute("SET memory_limit = '2GB'").fetchall()
+con.execute("SET enable_progress_bar = false").fetchall()
 con.execute(f'''COPY (
   WITH drawn AS (
     SELECT i, {uniform(0, 20000, 150000)} AS salary, {uniform(1, 20, 80)} AS age, {uniform(2, 0, 4)} AS elevel,

@@ -3,6 +3,7 @@ lie close together are counted in tables, all columns in one stream over the sou
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -100,12 +101,14 @@ def _in_tables(source: Source, columns: list[Column], threads: int, tell: Tell) 
     tables = {c.alias: np.zeros(spans[c.alias], np.uint32) for c in chosen}
     lows = {c.alias: ends[c.alias][0] for c in chosen}
     nulls = dict.fromkeys(tables, 0)
-    rows = 0
+    rows, under_way = 0, iter([None])
     with ThreadPoolExecutor(threads) as pool:
         for batch in source.batches(chosen) if chosen else ():
-            list(pool.map(partial(_add, tables, lows, nulls), chosen, batch.columns))
+            deque(under_way, 0)  # one batch is counted while the next one is read
+            under_way = pool.map(partial(_add, tables, lows, nulls), chosen, batch.columns)
             rows += batch.num_rows
             tell(done=rows, of=2 * source.rows)
+        deque(under_way, 0)
     return {c.alias: _from_table(tables[c.alias], lows[c.alias], nulls[c.alias], types[c.alias]) for c in chosen}
 
 

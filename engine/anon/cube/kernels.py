@@ -41,14 +41,16 @@ def look_up(numbers, low, table, open_ended, codes):
 
 @compiled(nb.int64(_CODES, nb.uint64[::1]))
 def sample(codes, keys):
-    """Keys of the records whose hash falls in one of 64 parts; how many they are."""
+    """Keys of the records whose hash falls in one of 64 parts; how many they are. `keys` has room for all records."""
+    for r in range(keys.size):
+        keys[r] = 0
+    for j in range(codes.shape[0]):
+        for r in range(keys.size):
+            key = (keys[r] ^ np.uint64(codes[j, r])) * np.uint64(0x9E3779B97F4A7C15)
+            keys[r] = key ^ (key >> np.uint64(29))
     found = 0
-    for r in range(codes.shape[1]):
-        key = np.uint64(0)
-        for j in range(codes.shape[0]):
-            key = (key ^ np.uint64(codes[j, r])) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(29)
-        if key >> np.uint64(58) == np.uint64(0):
-            keys[found] = key
+    for r in range(keys.size):
+        if keys[r] >> np.uint64(58) == np.uint64(0):
+            keys[found] = keys[r]
             found += 1
     return found

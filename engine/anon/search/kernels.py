@@ -406,11 +406,17 @@ def top_bounds(codes, node, columns, low, high):
 
 
 @compiled(nb.void(_CODES, _NODES, _OUT, _ORDER, _CODES2))
-def scatter(codes, node, place, order, moved):
-    """Brings records into the order of their nodes; place[node] is where the first one of each goes."""
+def scatter(codes, node, begin, order, moved):
+    """Brings records into the order of their nodes. `begin`, all zero and two longer than there are nodes, becomes the
+    place of the first record of each node, and past the last one."""
     for r in range(_U(codes.shape[1])):
-        order[_U(place[node[r]])] = r
-        place[node[r]] += 1
+        begin[node[r] + _U(2)] += 1
+    for i in range(2, begin.size):
+        begin[i] += begin[i - 1]
+    for r in range(_U(codes.shape[1])):
+        to = begin[node[r] + _U(1)]
+        order[_U(to)] = r
+        begin[node[r] + _U(1)] = to + 1
     for j in range(codes.shape[0]):
         for i in range(_U(codes.shape[1])):
             moved[j, i] = codes[j, _U(order[i])]

@@ -151,7 +151,7 @@ class Partition:
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())
                 self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
-                while len(ahead) < (1 if alone else workers) and (following := next(todo, None)):
+                while len(ahead) < (1 if alone else 2 * workers) and (following := next(todo, None)):
                     ahead.append(pool.submit(search, following, state, self.means.threads if alone else 1))
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]

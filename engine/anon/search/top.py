@@ -414,14 +414,13 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
     lock = Lock()
 
     def work(codes: Codes, node: NDArray[np.uint32]) -> None:
-        mine = np.bincount(node, minlength=top.nodes)
-        local = np.cumsum(mine) - mine
-        moved = np.empty_like(codes)
-        kernels.scatter(codes, node, local.copy(), np.empty(len(node), np.int32), moved)
+        begin, moved = np.zeros(top.nodes + 2, np.int64), np.empty_like(codes)
+        kernels.scatter(codes, node, begin, np.empty(len(node), np.int32), moved)
+        mine = np.diff(begin[:-1])
         with lock:
             to = place.copy()
             place[mine > 0] += mine[mine > 0]
         for at in np.flatnonzero(mine).tolist():
-            into.write(int(to[at]), moved[:, local[at] : local[at] + mine[at]])
+            into.write(int(to[at]), moved[:, begin[at] : begin[at + 1]])
 
     top.over_records(work, SORTED)
