@@ -367,7 +367,7 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     groups = {int(n): count for n, count in report["group_sizes"].items()}
     assert sum(n * count for n, count in groups.items()) == 80
     assert sum(groups.values()) == result.to_dict()["groups"]
-    assert list(report["seconds"]) == ["source", "cube", "search", "release", "verify"]
+    assert list(report["seconds"]) == ["source", "cube", "search", "release", "verify", "utility"]
 
 
 def test_secrets_are_in_no_file_and_no_message(

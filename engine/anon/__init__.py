@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     AnyConfig = str | os.PathLike[str] | Mapping[str, Any] | Config
 
-__all__ = ["check", "run"]
+__all__ = ["check", "run", "utility"]
 
 
 def run(config: AnyConfig, table: Any = None, **options: Any) -> Result:
@@ -46,3 +46,11 @@ def check(config: AnyConfig, table: Any, **options: Any) -> Result:
     if options.get("strict"):
         pipeline.refuse_warnings(result.facts)
     return result
+
+
+def utility(config: AnyConfig, table: Any, **options: Any) -> Result:
+    """How much of the config's source a release of it still tells: a path or any Arrow-speaking frame; for a bucketized
+    one a folder or the pair (qi, sensitive). Options: memory, threads."""
+    from anon import pipeline
+
+    return pipeline.utility(config, table, pipeline.Options.of(**options))

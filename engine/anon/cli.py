@@ -145,6 +145,73 @@ def check(
 
 
 @app.command()
+def utility(
+    config: ConfigFile,
+    on: Annotated[str, typer.Option("--on", help="The release: Parquet, CSV, a folder of either, or a glob.")],
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """How much of the config's source a release of it still tells; both are read.
+
+    What was lost per column, how far off COUNT queries are that only see the release, and the metrics of the literature
+    (docs/utility.md). The release may be generalized or bucketized (qi and sensitive), with the labels of the config.
+    """
+
+    def work() -> int:
+        from anon import pipeline
+
+        progress = _progress(as_json, log_json)
+        try:
+            result = pipeline.utility(config, on, _options(memory, threads=threads), progress)
+        finally:
+            progress.close()
+        if as_json:
+            print(json.dumps(result.to_dict(), ensure_ascii=False))
+        else:
+            from rich.console import Console
+
+            from anon.report.words import show_utility
+
+            show_utility(Console(), result.facts)
+        return 0
+
+    guarded(work, as_json, debug, show_values)
+
+
+@app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of an earlier `anon run`.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Why a run came to its release: what holds and how close it is, what was lost per column.
+
+    For the lattice method also every combination of levels that is safe while none below it is, with its metrics.
+    """
+
+    def work() -> int:
+        from anon.report.explain import explained
+
+        told = explained(run)
+        if as_json:
+            print(json.dumps(told, ensure_ascii=False))
+        else:
+            from rich.console import Console
+
+            from anon.report.words import show_explanation
+
+            show_explanation(Console(), told)
+        return 0
+
+    guarded(work, as_json, debug)
+
+
+@app.command()
 def schema() -> None:
     """Prints the JSON Schema of the config, for editors."""
     from anon.config import json_schema

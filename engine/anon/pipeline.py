@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +22,7 @@ from anon.checkpoint import Checkpoint
 from anon.config import (
     Config,
     InformationGain,
+    Lattice,
     LDiversity,
     PriorEstimate,
     PriorFile,
@@ -31,17 +34,18 @@ from anon.config import (
     redact,
 )
 from anon.config.support import refuse_unsupported
-from anon.criteria import CATEGORICAL, Values, always_holds, bind, protects
+from anon.criteria import CATEGORICAL, Criterion, Values, always_holds, bind, protects, prunes
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
 from anon.cube import Combinations, Combined, Cube, Room, Tuples
 from anon.database import at_rest, connect, translated
 from anon.errors import ConfigError, Problem, UnsafeError
+from anon.explore.utility import MEASURED, Original, measure, of_recoding
 from anon.grouped import Grouped
+from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
 from anon.progress import Progress
 from anon.publish import check_places, publish, write_run
-from anon.recoding import Recoding
 from anon.report import facts
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.workspace import scratch, workspace
@@ -123,7 +127,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             source = open_source(con, config, table, work.spill)
             checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
         with progress.stage("cube"):
-            _load_loops()
+            _load_loops(config)
             place = partial(records.make, Memory(limits.memory).records, work.spill)
             builders = list(config.columns.quasi_identifiers.values())
             room = Room(place, _threads(config), partial(progress.update, "cube"))
@@ -135,17 +139,21 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, work.release)
             source.check_unchanged()
-        with (
-            progress.stage("verify"),
-            at_rest(con),
-            closing(connect(limits.memory, limits.threads, work.spill)) as outsider,
-        ):
-            found = verify.verify(outsider, written, config)
+        with closing(connect(limits.memory, limits.threads, work.spill)) as outsider:
+            with progress.stage("verify"), at_rest(con):
+                found = verify.verify(outsider, written, config)
+            with progress.stage("utility"):
+                measured = of_recoding(outcome.recoding)
+                if source.rows <= MEASURED:
+                    multiplicity = config.columns.multiplicity
+                    original = Original(source, cube.domains, sensitive, multiplicity, _threads(config))
+                    assert found.table is not None
+                    measured = measure(original, found.table)
         names = facts.Names.of(found, config, options.show_values)
-        told = facts.summary(config, found, names, 0, outcome.unique, source.dropped)
+        told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         if options.strict:
             refuse_warnings(told, "; nothing was published")
-        report = _report(config, told, found, outcome.recoding, progress)
+        report = _report(config, told, found, outcome.recoding, measured, progress)
         write_run(work, config, source, outcome.recoding, report, began)
         publish(work, config, options.overwrite)
     return Result(told, report, config.release.path, config.release.run)
@@ -177,6 +185,29 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     names = facts.Names.of(found, config, options.show_values)
     told = facts.summary(config, found, names, 0, None, opened.dropped)
     return Result(told, {"sizes": found.sizes})
+
+
+def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
+    """Holds a release against the config's source: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them
+    for a bucketized one."""
+    config, progress = adjusted(load(config, run=False), options), progress or Progress()
+    refuse_unsupported(config, run=False)
+    Memory(config.limits.memory).check()
+    with (
+        scratch(config) as spill,
+        closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
+    ):
+        with progress.stage("read"):
+            opened = open_grouped(con, "checked_table", config, table, spill)
+            grouped = Grouped.opened(con, opened, config.columns)
+        with progress.stage("source"):
+            source = open_source(con, config, None, spill)
+            _load_query_loops()
+            original = Original.of(source, config.columns, _threads(config))
+        with progress.stage("utility"):
+            told = measure(original, grouped)
+            source.check_unchanged()
+    return Result(told, {"utility": told})
 
 
 def refuse_warnings(told: dict[str, Any], then: str = "") -> None:
@@ -245,7 +276,7 @@ def _save_priors(config: Config, found: verify.Findings, files: list[Path]) -> N
 
 
 def _target(config: Config) -> str | None:
-    prefer = config.method.prefer  # type: ignore[union-attr]
+    prefer = getattr(config.method, "prefer", None)
     return prefer.information_gain if isinstance(prefer, InformationGain) else None
 
 
@@ -269,13 +300,23 @@ def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
     return {"config": config.digest, "source": files, "version": version("anon-engine")}
 
 
-def _load_loops() -> None:
+def _load_loops(config: Config) -> None:
     """Loads the compiled loops, or compiles them if this is the first time, before any of them is needed."""
     with interrupt.held():
-        import anon.criteria.kernels
-        import anon.criteria.kernels_ck
+        if isinstance(config.method, Lattice):
+            import anon.search.lattice.kernels
+        else:
+            import anon.criteria.kernels
+            import anon.criteria.kernels_ck
+            import anon.search.kernels  # noqa: F401
+    _load_query_loops()
+
+
+def _load_query_loops() -> None:
+    """Loads those of them that `utility` needs."""
+    with interrupt.held():
         import anon.cube.kernels
-        import anon.search.kernels  # noqa: F401
+        import anon.explore.kernels  # noqa: F401
 
 
 def _threads(config: Config) -> int:
@@ -309,11 +350,22 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
 def _search(
     config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, options: Options, progress: Progress
 ) -> Outcome:
+    values = _sensitive_values(config, cube)
+    erratic = _check_whole_table(config, cube, values, options.show_values)
+    search = _lattice if isinstance(config.method, Lattice) else _partition
+    try:
+        return search(config, cube, values, spill, checkpoint, progress)
+    except UnsafeError as error:
+        whole = (f"  the whole table as one group: {line}" for line in erratic)
+        raise UnsafeError("\n".join([str(error), *whole])) from None
+
+
+def _partition(
+    config: Config, cube: Cube, values: Values, spill: Path, checkpoint: Checkpoint, progress: Progress
+) -> Outcome:
     from anon.search.means import Means
     from anon.search.partition import Partition
 
-    values = _sensitive_values(config, cube)
-    erratic = _check_whole_table(config, cube, values, options.show_values)
     prefer = config.method.prefer  # type: ignore[union-attr]
     partition = Partition(
         cube,
@@ -322,11 +374,44 @@ def _search(
         Means(Memory(config.limits.memory), _threads(config), spill, checkpoint),
         partial(progress.update, "search"),
     )
-    try:
-        return partition.run()
-    except UnsafeError as error:
-        whole = (f"  the whole table as one group: {line}" for line in erratic)
-        raise UnsafeError("\n".join([str(error), *whole])) from None
+    return partition.run()
+
+
+def _lattice(
+    config: Config, cube: Cube, values: Values, spill: Path, checkpoint: Checkpoint, progress: Progress
+) -> Outcome:
+    from anon.search.lattice import Lattice as Search
+    from anon.search.means import Means
+
+    method = config.method
+    assert isinstance(method, Lattice)
+    lattice = Search(
+        cube,
+        bind(config.privacy, values, shared=True),
+        method.choose,
+        Fraction(method.suppress),
+        released_values(config, values),
+        Means(Memory(config.limits.memory), _threads(config), spill, checkpoint),
+        partial(progress.update, "search"),
+    )
+    return lattice.run()
+
+
+def released_values(config: Config, values: Values) -> Callable[[int, list[int]], Criterion]:
+    """Binds a criterion, by its place, to the values of its column that are left, given how many have each."""
+
+    def bound(at: int, frequency: list[int]) -> Criterion:
+        spec = config.privacy[at]
+        column, left = str(spec.sensitive), [code for code, count in enumerate(frequency) if count]
+        texts, objects = values.texts[column], values.objects[column]
+        released = Values(
+            {column: [texts[code] for code in left]},
+            {column: [frequency[code] for code in left]},
+            objects={column: [objects[code] for code in left]},
+        )
+        return bind([spec], released, absent=True)[0]
+
+    return bound
 
 
 def _sensitive_values(config: Config, cube: Cube) -> Values:
@@ -342,14 +427,15 @@ def _sensitive_values(config: Config, cube: Cube) -> Values:
 
 def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
     """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
-    which may still hold for smaller groups."""
+    which may still hold for smaller groups, or after some of them were suppressed."""
+    suppress = Fraction(getattr(config.method, "suppress", 0))
     names = facts.Names.of(verify.Findings(values=values.texts, frequency=values.frequency), config, show_values)
     lines: list[str] = []
     erratic: list[str] = []
     for criterion in bind(config.privacy, values):
         whole = cube.whole_table(cube.reading(criterion))
         failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
-        told = lines if criterion.monotone else erratic
+        told = lines if prunes(criterion, suppress) else erratic
         for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:
             near = criterion.nearest(whole, finding)
             holds = f"; would hold: {' or '.join(near)}" if near else ""
@@ -363,7 +449,12 @@ def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: 
 
 
 def _report(
-    config: Config, told: dict[str, Any], found: verify.Findings, recoding: Recoding, progress: Progress
+    config: Config,
+    told: dict[str, Any],
+    found: verify.Findings,
+    recoding: AnyRecoding,
+    utility: dict[str, Any],
+    progress: Progress,
 ) -> dict[str, Any]:
     return {
         "version": 1,
@@ -371,7 +462,8 @@ def _report(
         "individual": config.columns.individual,
         "method": config.original.get("method", {"kind": "partition"}),
         "privacy": config.original["privacy"],
-        "loss": recoding.loss,
+        "utility": utility,
+        **({"lattice": recoding.facts} if isinstance(recoding, LevelRecoding) else {}),
         "group_sizes": {str(size): count for size, count in sorted(found.sizes.items())},
         "seconds": dict(progress.seconds),
     }

@@ -18,7 +18,7 @@ from anon import interrupt
 from anon.config import Config, redact
 from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
-from anon.recoding import Recoding
+from anon.levels import AnyRecoding
 from anon.source import Source
 from anon.workspace import Workspace
 
@@ -52,7 +52,7 @@ def _left_by_a_run(place: Path, mark: str) -> bool:
 
 
 def write_run(
-    work: Workspace, config: Config, source: Source, recoding: Recoding, report: dict[str, Any], began: float
+    work: Workspace, config: Config, source: Source, recoding: AnyRecoding, report: dict[str, Any], began: float
 ) -> None:
     """Fills the run folder, which stays in the house: manifest, recoding and report."""
     manifest = {
@@ -65,6 +65,7 @@ def write_run(
         "source": [{"file": redact(name, config.secrets), "bytes": size} for name, size, _ in source.files],
         "rows": source.rows,
         "rows_dropped": source.dropped,
+        "suppressed": recoding.suppressed,
         "release": {file.name: _sha256(file) for file in sorted(work.release.iterdir())},
     }
     with translated("writing the run folder"):

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -57,22 +58,38 @@ class Recoding:
         kernels.walk(codes, self.column, self.cut_start, self.cut, self.child, group)
         return group
 
+    @property
+    def suppressed(self) -> int:
+        """Individuals who are in no group: a tree of cuts has a group for everybody."""
+        return 0
+
     @cached_property
     def labels(self) -> list[ColumnLabels]:
         """The published labels, per column."""
         return [column_labels(d, self.low[:, j], self.high[:, j]) for j, d in enumerate(self.domains)]
 
-    @cached_property
-    def loss(self) -> dict[str, float]:
-        """Per column the mean width of the cells that people are published in: 0 the value itself, 1 everything."""
-        shares = {}
+    @property
+    def spans(self) -> dict[str, tuple[NDArray[np.float64], float]]:
+        """Per column how far the cell of each group spans on the column's own scale, and how far the column does."""
+        found = {}
         for j, domain in enumerate(self.domains):
-            whole = domain.position[-1] - domain.position[0]
-            width = (domain.position[self.high[:, j]] - domain.position[self.low[:, j]]) / (whole or 1.0)
-            if not whole:
-                width = (self.high[:, j] > self.low[:, j]).astype(np.float64)
-            shares[domain.column] = float(width @ self.people / self.people.sum())
-        return shares
+            at = domain.position
+            found[domain.column] = (at[self.high[:, j]] - at[self.low[:, j]], float(at[-1] - at[0]))
+        return found
+
+    @property
+    def height(self) -> None:
+        """Steps of generalization, which a tree of cuts has not: its groups are at several levels."""
+        return None
+
+    def levels_of(self, column: int) -> list[int]:
+        """The levels of a column's hierarchy that its groups are published at."""
+        tree = self.domains[column].tree
+        assert tree is not None
+        order = np.argsort(tree.level, kind="stable")  # of nodes over the same values the highest, as for labels
+        level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
+        cells = set(zip(self.low[:, column].tolist(), self.high[:, column].tolist()))
+        return sorted({level[cell] for cell in cells})
 
     def write(self, path: Path) -> None:
         """Writes recoding.json, one node per line."""
@@ -80,7 +97,7 @@ class Recoding:
             "format": FORMAT,
             "method": "partition",
             "groups": self.groups,
-            "columns": [_column_facts(domain) for domain in self.domains],
+            "columns": [column_facts(domain) for domain in self.domains],
         }
         with path.open("w", encoding="utf-8") as file:
             file.write(_json(head)[:-1] + ', "nodes": [\n')
@@ -91,33 +108,36 @@ class Recoding:
     def _nodes(self) -> Iterator[str]:
         """Nodes in the order of their numbers. Each but the root has the label of its cell in its parent's column; a
         group also has those of its hierarchy columns, which are narrowed to the node that covers it."""
-        cuts, columns, children = np.diff(self.cut_start), self.column.tolist(), self.child.tolist()
+        cuts, columns, children = np.diff(self.cut_start).tolist(), self.column.tolist(), self.child.tolist()
         parent_column = np.full(len(columns), -1)
         split = np.flatnonzero(self.column >= 0)
-        parent_column[1:] = np.repeat(self.column[split], cuts[split] + 1)
+        parent_column[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
         label = [cache(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains]
         names = [_json(domain.column) for domain in self.domains]
         narrowed = [(j, names[j]) for j, domain in enumerate(self.domains) if domain.tree is not None]
-        own = zip(parent_column.tolist(), self.own_low.tolist(), self.own_high.tolist())
-        for i, (above, low, high) in enumerate(own):
+        cells = {j: (self.low[:, j].tolist(), self.high[:, j].tolist()) for j, _ in narrowed}
+        people, texts = self.people.tolist(), [domain.texts for domain in self.domains]
+        first_cut = [*self.cut.tolist(), 0]
+        own = zip(parent_column.tolist(), self.own_low.tolist(), self.own_high.tolist(), self.cut_start.tolist())
+        for i, (above, low, high, at) in enumerate(own):
             start = f'"label": {label[above](low, high)}, ' if i else ""
             j, child = columns[i], children[i]
             if j < 0:
-                low_codes, high_codes = self.low[child].tolist(), self.high[child].tolist()
-                own_labels = ", ".join(f"{name}: {label[at](low_codes[at], high_codes[at])}" for at, name in narrowed)
-                yield f'{{{start}"group": {child}, "people": {self.people[child]}, "labels": {{{own_labels}}}}}'
+                own_labels = ", ".join(
+                    f"{name}: {label[at](cells[at][0][child], cells[at][1][child])}" for at, name in narrowed
+                )
+                yield f'{{{start}"group": {child}, "people": {people[child]}, "labels": {{{own_labels}}}}}'
                 continue
-            cut = self.domains[j].texts[self.cut[self.cut_start[i]]]
-            where = "" if self.domains[j].tree is not None else f'"cut": {_json(cut)}, '
-            listed = list(range(child, child + int(cuts[i]) + 1))
+            where = "" if j in cells else f'"cut": {_json(texts[j][first_cut[at]])}, '
+            listed = list(range(child, child + cuts[i] + 1))
             yield f'{{{start}"column": {names[j]}, {where}"children": {listed}}}'
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return encode_basestring(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _column_facts(domain: Domain) -> dict[str, Any]:
+def column_facts(domain: Domain) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": domain.column, "kind": domain.kind}
     if domain.tree is not None:
         above = domain.tree.labels[domain.tree.node_at[1:]].T.tolist()
@@ -129,11 +149,16 @@ def column_labels(domain: Domain, low: NDArray[np.uint16], high: NDArray[np.uint
     cells, inverse = np.unique((low.astype(np.uint32) << 16) | high, return_inverse=True)
     pairs = np.stack([cells >> 16, cells & 0xFFFF], axis=1).astype(np.int64)
     labels = [domain.label(a, b) for a, b in pairs.tolist()]
-    _check_labels(domain, labels, pairs)
+    return in_order(domain, labels, pairs, inverse.reshape(-1))
+
+
+def in_order(domain: Domain, labels: list[str | None], cells: Ints, inverse: Ints) -> ColumnLabels:
+    """Labels of different cells in canonical order, given which of them each group has."""
+    _check_labels(domain, labels, cells)
     order = sorted(range(len(labels)), key=lambda i: (labels[i] is not None, (labels[i] or "").encode()))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return ColumnLabels([labels[i] for i in order], rank[inverse.reshape(-1)])
+    return ColumnLabels([labels[i] for i in order], rank[inverse])
 
 
 def _check_labels(domain: Domain, labels: list[str | None], cells: Ints) -> None:

@@ -24,7 +24,8 @@ from anon.config import Config
 from anon.cube import Domain, Encoder
 from anon.database import translated
 from anon.errors import SourceError
-from anon.recoding import ColumnLabels, Recoding
+from anon.levels import AnyRecoding
+from anon.recoding import ColumnLabels
 from anon.search.outcome import Outcome
 from anon.source import Source, describe
 
@@ -62,7 +63,7 @@ class Layout:
     keep: int
 
     @classmethod
-    def of(cls, source: Source, recoding: Recoding, sensitive: list[Domain], format: str) -> Layout:
+    def of(cls, source: Source, recoding: AnyRecoding, sensitive: list[Domain], format: str) -> Layout:
         types = source.types
         label = pa.string() if format == "csv" else pa.dictionary(pa.int32(), pa.string())
         fields = [(column.name, label) for column in source.quasi_identifiers]
@@ -123,8 +124,9 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
             under_way.result()
     if not np.array_equal(seen, recoding.people):
         raise SourceError("the source changed between two passes over it; run again when it is complete")
-    _write_datapackage(source, recoding, config, path, suppressed=0)
-    return Written(path, source.rows, recoding.groups, _types(source), _label_rows(recoding), _checksum(source))
+    _write_datapackage(source, recoding, config, path)
+    rows, told = int(recoding.people.sum()), _checksum(source, recoding)
+    return Written(path, rows, recoding.groups, _types(source), _label_rows(recoding), told)
 
 
 def _types(source: Source) -> dict[str, str]:
@@ -134,7 +136,7 @@ def _types(source: Source) -> dict[str, str]:
     return labels | {column.name: types[column.alias] for column in (*source.sensitive, *source.keep)}
 
 
-def _label_rows(recoding: Recoding) -> dict[str, dict[str | None, int]]:
+def _label_rows(recoding: AnyRecoding) -> dict[str, dict[str | None, int]]:
     counted = {}
     for domain, labels in zip(recoding.domains, recoding.labels):
         rows = np.zeros(len(labels.labels), np.int64)
@@ -143,9 +145,24 @@ def _label_rows(recoding: Recoding) -> dict[str, dict[str | None, int]]:
     return counted
 
 
-def _checksum(source: Source) -> int:
-    columns = [column.alias for column in (*source.sensitive, *source.keep)]
-    return int(source.query(f"SELECT {checksum(columns)} FROM {source.VIEW}")[0][0].as_py())
+def _checksum(source: Source, recoding: AnyRecoding) -> int:
+    """Of the source's rows, but for those who are suppressed."""
+    wanted = [*source.sensitive, *source.keep]
+    columns = [column.alias for column in wanted]
+    if not recoding.suppressed:
+        return int(source.query(f"SELECT {checksum(columns)} FROM {source.VIEW}")[0][0].as_py())
+    schema = pa.schema([(name, source.types[name]) for name in columns])
+    encoder = Encoder(source.quasi_identifiers, recoding.domains)
+
+    def published() -> Iterator[pa.RecordBatch]:
+        for batch in source.batches([*source.quasi_identifiers, *wanted]):
+            kept = pa.array(recoding.assign(encoder.codes(batch)) < recoding.groups)
+            rows = batch.select(range(len(recoding.domains), batch.num_columns)).filter(kept)
+            yield pa.record_batch(rows.columns, schema=schema)
+
+    rows = pa.RecordBatchReader.from_batches(schema, published())
+    (batch,) = source.stream(f"SELECT {checksum(columns)} FROM published_rows", {"published_rows": rows})
+    return int(batch.column(0)[0].as_py())
 
 
 def checksum(columns: list[str]) -> str:
@@ -197,7 +214,7 @@ def _repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _grouped(
-    source: Source, recoding: Recoding, sensitive: list[Domain], failures: list[BaseException]
+    source: Source, recoding: AnyRecoding, sensitive: list[Domain], failures: list[BaseException]
 ) -> pa.RecordBatchReader:
     """The source's rows as (group, sensitive codes, kept values), in the order they are read."""
     columns = [*source.quasi_identifiers, *source.sensitive, *source.keep]
@@ -216,7 +233,8 @@ def _grouped(
                 group = recoding.assign(codes[:first_value])
                 values = [pa.array(own) for own in codes[first_value:]]
                 kept = [batch.column(first_kept + i) for i in range(len(source.keep))]
-                yield pa.record_batch([pa.array(group), *values, *kept], schema=schema)
+                rows = pa.record_batch([pa.array(group), *values, *kept], schema=schema)
+                yield rows.filter(pa.array(group < recoding.groups)) if recoding.suppressed else rows
         except BaseException as error:
             failures.append(error)
             raise
@@ -261,7 +279,7 @@ FRICTIONLESS = {
 DIALECT = {"delimiter": ",", "quoteChar": '"', "doubleQuote": True, "lineTerminator": "\n", "header": True}
 
 
-def _write_datapackage(source: Source, recoding: Recoding, config: Config, path: Path, suppressed: int) -> None:
+def _write_datapackage(source: Source, recoding: AnyRecoding, config: Config, path: Path) -> None:
     """The Frictionless description for those who receive the release: nothing about where it came from."""
     rows = int(recoding.people.sum())
     resource = {
@@ -280,7 +298,7 @@ def _write_datapackage(source: Source, recoding: Recoding, config: Config, path:
         "labels": GRAMMAR,
         "cells": {d.column: _cells(d, recoding, j) for j, d in enumerate(recoding.domains)},
         "groups": recoding.groups,
-        "suppressed_share": suppressed / (rows + suppressed),
+        "suppressed_share": recoding.suppressed / (rows + recoding.suppressed),
         "criteria": _without_files(config.original["privacy"]),
     }
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -302,12 +320,9 @@ def _without_files(value: Any) -> Any:
     return [_without_files(part) for part in value] if isinstance(value, list) else value
 
 
-def _cells(domain: Domain, recoding: Recoding, j: int) -> dict[str, Any]:
+def _cells(domain: Domain, recoding: AnyRecoding, j: int) -> dict[str, Any]:
     """How many different cells a column is published in; for a hierarchy also its levels (0: the values)."""
     facts: dict[str, Any] = {"labels": len(recoding.labels[j].labels)}
-    if (tree := domain.tree) is not None:
-        order = np.argsort(tree.level, kind="stable")  # of nodes over the same values the highest, as for labels
-        level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
-        cells = set(zip(recoding.low[:, j].tolist(), recoding.high[:, j].tolist()))
-        facts["levels"] = sorted({level[cell] for cell in cells})
+    if domain.tree is not None:
+        facts["levels"] = recoding.levels_of(j)
     return facts

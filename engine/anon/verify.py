@@ -5,6 +5,7 @@ what it checks only the formulas."""
 from __future__ import annotations
 
 import csv
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ FEW = 5  # individuals; smaller groups are reported
 class Findings:
     """What was found in a grouped table; sizes of groups are in individuals."""
 
+    table: Grouped | None = None  # what was examined, for those who want to know more of it
     rows: int = 0  # of a bucketized table those with the quasi-identifiers, one for each individual
     individuals: int = 0
     groups: int = 0
@@ -50,7 +52,7 @@ class Findings:
 
 def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
     """Judges a grouped table by the config's criteria and counts what every report tells."""
-    found = Findings()
+    found = Findings(grouped)
     with translated("examining the table"):
         found.frequency = grouped.frequency
         for column, objects in grouped.objects.items():
@@ -181,12 +183,16 @@ def _with_kept(grouped: Grouped, index: int, found: Findings) -> dict[str, float
 def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> Findings:
     """Examines the files of a release that was just written; VerificationError if they are not what they must be."""
     try:
-        with translated("reading it back"):
+        with translated("reading it back"), ThreadPoolExecutor(1) as beside:
             _open_release(con, written)
             _refuse(_difference_in_form(con, written))
+            # takes one thread as long as the rest takes the others
+            disorder = beside.submit(_rows_out_of_order, con.cursor(), _reader(written), list(written.types))
             grouped = Grouped.of(con, "written_release", config.columns)
             _refuse(_difference_in_content(grouped, written))
             found = examine(grouped, config, absent=True)
+            if disorder.result():
+                _refuse(f"has {disorder.result():,} rows out of order")
     except (SourceError, ConfigError, ValueError) as error:
         told = f" ({error})" if isinstance(error, SourceError) else ""
         raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
@@ -202,16 +208,20 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> 
 
 def _open_release(con: duckdb.DuckDBPyConnection, written: Written) -> None:
     """A view of the file in the order of its rows."""
-    file = literal(str(written.path))
-    reader = f"read_parquet({file}, hive_partitioning = false)"
-    if written.path.suffix == ".csv":
-        columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in written.types.items())
-        reader = (
-            f"read_csv({file}, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
-            "escape = '\"', nullstr = '', allow_quoted_nulls = false, strict_mode = true)"
-        )
     con.execute("SET preserve_insertion_order = true").fetchall()
-    con.execute(f"CREATE OR REPLACE TEMP VIEW written_release AS SELECT * FROM {reader}").fetchall()
+    con.execute(f"CREATE OR REPLACE TEMP VIEW written_release AS SELECT * FROM {_reader(written)}").fetchall()
+
+
+def _reader(written: Written) -> str:
+    """SQL that reads the file."""
+    file = literal(str(written.path))
+    if written.path.suffix != ".csv":
+        return f"read_parquet({file}, hive_partitioning = false)"
+    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in written.types.items())
+    return (
+        f"read_csv({file}, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
+        "escape = '\"', nullstr = '', allow_quoted_nulls = false, strict_mode = true)"
+    )
 
 
 def _refuse(wrong: str) -> None:
@@ -241,8 +251,7 @@ def _difference_in_content(grouped: Grouped, written: Written) -> str:
     values = [quote(name) for name in written.types if name not in written.labels]
     if con.sql(f"SELECT {checksum(values)} FROM written_release").fetchall()[0][0] != str(written.checksum):
         return "has sensitive or kept values that are not the source's"
-    disorder = _rows_out_of_order(con, list(written.types))
-    return f"has {disorder:,} rows out of order" if disorder else ""
+    return ""
 
 
 def _has_other_columns(con: duckdb.DuckDBPyConnection, written: Written) -> bool:
@@ -260,11 +269,11 @@ def _metadata(con: duckdb.DuckDBPyConnection, path: Path) -> int:
     return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(path))})").fetchall()[0][0])
 
 
-def _rows_out_of_order(con: duckdb.DuckDBPyConnection, names: list[str]) -> int:
+def _rows_out_of_order(con: duckdb.DuckDBPyConnection, reader: str, names: list[str]) -> int:
     """Rows that come before their predecessor in canonical order. Runs of equal rows are looked at once."""
     columns = [f"c{index}" for index in range(len(names))]
     listed = ", ".join(columns)
-    rows = f"SELECT {', '.join(f'{quote(n)} AS {c}' for n, c in zip(names, columns))} FROM written_release"
+    rows = f"SELECT {', '.join(f'{quote(n)} AS {c}' for n, c in zip(names, columns))} FROM {reader}"
     hashed = f"SELECT {listed}, hash({listed}) AS h, lag(hash({listed})) OVER () AS before FROM ({rows})"
     runs = f"SELECT {listed} FROM ({hashed}) WHERE h IS DISTINCT FROM before"
     pairs = f"SELECT {', '.join(f'{c}, lag({c}) OVER () AS p{c}' for c in columns)}, row_number() OVER () AS line"

@@ -32,7 +32,7 @@ AVAILABLE: dict[str, set[str]] = {
     "source": {"path"},
     "columns.multiplicity": {"single"},
     "privacy": set(CRITERIA),
-    "method.kind": {"partition"},
+    "method.kind": {"partition", "lattice"},
     "release.form": {"generalized"},
     "backend.kind": {"local"},
 }

@@ -17,6 +17,7 @@ from anon.criteria.protocol import (
 )
 from anon.criteria.r_robustness import RRobustness
 from anon.criteria.skyline import Point, Skyline, Slot
+from anon.criteria.suppression import prunes
 
 __all__ = [
     "CATEGORICAL",
@@ -41,5 +42,6 @@ __all__ = [
     "exact",
     "named_values",
     "protects",
+    "prunes",
     "vacuous",
 ]

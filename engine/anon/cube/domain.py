@@ -107,6 +107,16 @@ class Domain:
 
     def label(self, low: int, high: int) -> str | None:
         """The published label of the cell of codes low..high (inclusive)."""
+        if (low, high) not in self._labels:
+            self._labels[low, high] = self._label(low, high)
+        return self._labels[low, high]
+
+    @cached_property
+    def _labels(self) -> dict[tuple[int, int], str | None]:
+        """Labels that were asked for: order, release and recoding ask for the same ones."""
+        return {}
+
+    def _label(self, low: int, high: int) -> str | None:
         if (low, high) == (0, self.size - 1):
             return "*"
         if self.tree is not None:
@@ -158,14 +168,21 @@ class Domain:
     def _cells(self) -> dict[str | None, tuple[int, int]]:
         """Every cell that can be published, by its label."""
         if self.tree is not None:
-            return {label: cell for cell, label in self._node_labels.items()}
+            ends = zip(self.tree.low.tolist(), self.tree.high.tolist())
+            return dict(zip(self.tree.label, ends)) | {"*": (0, self.size - 1)}
         codes = range(self.size)
         return {self.label(low, high): (low, high) for low in codes for high in codes[low:]}
 
-    def _range_cell(self, label: str) -> tuple[int, int]:
+    @cached_property
+    def _ends(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The codes by the texts that their cells begin with, and by those that they end with."""
         first, last = int(self.null), self.size - 1
         starts = {text(value): code for code, value in enumerate(self._objects, first)}
-        ends = {self._end(code): code for code in range(first, last)}
+        return starts, {self._end(code): code for code in range(first, last)}
+
+    def _range_cell(self, label: str) -> tuple[int, int]:
+        first, last = int(self.null), self.size - 1
+        starts, ends = self._ends
         if label == "not null":
             return first, last
         if label in starts:
@@ -178,8 +195,19 @@ class Domain:
         low, _, high = label.strip("[)").partition(mark)
         return starts[low], ends[high]
 
+    def bin_of(self, word: str) -> int:
+        """The code of the bin that a value, given as text, lies in; KeyError if it lies in none."""
+        try:
+            value = as_numbers(_parsed([word], str(self.values.type)))
+        except pa.ArrowInvalid:
+            raise KeyError(word) from None
+        place = int(np.searchsorted(as_numbers(self.values), value, side="right")[0]) - 1
+        if place < 0:
+            raise KeyError(word)
+        return place + self.null
+
     def _text(self, code: int) -> str:
-        return text(self._objects[code - self.null])
+        return str(self.texts[code])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything about the domain as plain data, in values and never in codes."""

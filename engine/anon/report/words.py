@@ -14,6 +14,7 @@ from rich.text import Text
 
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar
+LOST = "What was lost (0% is as in the source, 100% is nothing left)"
 
 
 def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places: dict[str, str]) -> None:
@@ -27,8 +28,11 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
     if points:
         _section(console, _points_title(points), _points(points))
-    if "loss" in report:
-        _section(console, "What was lost (0% is as in the source, 100% is nothing left)", _loss(report["loss"]))
+    if "lattice" in report:
+        _section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST))
+    if "utility" in report:
+        _section(console, LOST, _loss(report["utility"]["loss"]))
+        _section(console, "What is still told", _told(report["utility"]))
     _section(console, "What is left to risk", _risk(facts))
     for warning in facts["warnings"]:
         console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
@@ -37,6 +41,27 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     width = max((len(name.strip()) for name in places), default=0)
     for name, place in places.items():
         console.print(Text.assemble((f"{name.strip():{width}}", "bold"), "  ", _near(place)), soft_wrap=True)
+
+
+def show_explanation(console: Console, told: dict[str, Any]) -> None:
+    """Prints why a run came to its release."""
+    said = f"{_counted(told['groups'], 'group')} by method {told['method']['kind']}"
+    if told["suppressed"]:
+        said += f"; {_counted(told['suppressed'], 'individual')} suppressed"
+    console.print(f"{said}\n", highlight=False)
+    _section(console, "What holds, and how close it is", _criteria(told))
+    if "minimal" in told:
+        title = f"All minimal combinations of levels, the released one first, then by {told['choose']}"
+        _section(console, title, _choices(told, len(told["minimal"])))
+    _section(console, LOST, _loss(told["loss"]))
+
+
+def show_utility(console: Console, utility: dict[str, Any]) -> None:
+    """Prints what a release still tells of its source."""
+    groups, mean = _counted(utility["groups"], "group"), utility["average_group"]
+    console.print(f"{groups} of {mean:,.1f} individuals on average\n", highlight=False)
+    _section(console, LOST, _loss(utility["loss"]))
+    _section(console, "What is still told", _told(utility))
 
 
 def _section(console: Console, title: str, content: Table) -> None:
@@ -64,7 +89,11 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
         said = Text("The table is safe: every criterion holds.", style="bold green")
     console.print(said)
     console.print(f"{_counted(rows, 'row')}{of_people} in {_counted(groups, 'group')}; the smallest has {smallest:,}, "
-                  f"the mean is {people / groups:,.1f}\n", highlight=False)  # fmt: skip
+                  f"the mean is {people / groups:,.1f}{_suppressed(facts)}\n", highlight=False)  # fmt: skip
+
+
+def _suppressed(facts: dict[str, Any]) -> str:
+    return f"; {_counted(facts['suppressed'], 'individual')} suppressed" if facts["suppressed"] else ""
 
 
 def _counted(number: int, word: str) -> str:
@@ -140,19 +169,62 @@ def _points(points: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _loss(loss: dict[str, float]) -> Table:
+def _choices_title(lattice: dict[str, Any]) -> str:
+    count = len(lattice["minimal"])
+    more = f"; {count - WORST:,} more have a higher {lattice['choose']}" if count > WORST else ""
+    return f"Minimal combinations of levels, the released one first (found {count:,}{more})"
+
+
+def _choices(lattice: dict[str, Any], count: int) -> Table:
+    """The best minimal nodes by the metric that was asked for, the chosen one first."""
+    table = _table("levels above 0", "groups", "loss", "divergence", "suppressed")
+    metric = "average_group" if lattice["choose"] == "average" else lattice["choose"]
+    rest = [choice for choice in lattice["minimal"] if choice != lattice["chosen"]]
+    for choice in [lattice["chosen"], *sorted(rest, key=lambda c: (c[metric], c["height"]))][:count]:
+        levels = ", ".join(f"{column} {level}" for column, level in choice["levels"].items() if level)
+        told = (_number(choice[name]) for name in ("groups", "loss", "divergence", "suppressed"))
+        table.add_row(Text(levels or "none"), *told)
+    return table
+
+
+def _loss(loss: dict[str, Any]) -> Table:
     table = _table("column", "lost", "")
     table.columns[2].justify = "left"
-    for column, share in loss.items():
+    for column, share in loss["columns"].items():
         table.add_row(Text(column), f"{share:.1%}", "█" * round(share * BAR))
+    table.add_section()
+    table.add_row("all", f"{loss['all']:.1%}", "█" * round(loss["all"] * BAR))
+    return table
+
+
+def _told(utility: dict[str, Any]) -> Table:
+    error, divergence, height = utility["query_error"], utility["divergence"], utility["height"]
+    table = _grid()
+    if error is not None:
+        said = f"median error of {error['queries']:,} random COUNT queries; {error['mean']:.1%} on average"
+        table.add_row(f"{error['median']:.1%}", said)
+    told = "divergence from the source (KL, in nats; 0 is the same)"
+    if divergence is not None:
+        table.add_row(_number(divergence), told)
+    alike = "discernibility: the individuals that everybody cannot be told from, added up"
+    table.add_row(_number(utility["discernibility"]), alike)
+    if height is not None:
+        table.add_row(f"{height:,}", "steps of generalization, all columns together")
+    table.add_row(f"{utility['suppressed']:,}", "individuals are not in the release")
+    return table
+
+
+def _grid() -> Table:
+    """Numbers and what they are."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
     return table
 
 
 def _risk(facts: dict[str, Any]) -> Table:
     risk = facts["risk"]
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
+    table = _grid()
     table.add_row(f"{risk['highest']:.2%}", f"highest risk to be recognized; {risk['mean']:.2%} on average")
     if risk["unique_before"] is not None:
         table.add_row(f"{risk['unique_before']:,}", "were unique in the source")

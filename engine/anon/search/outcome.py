@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.database import translated
-from anon.recoding import Recoding
+from anon.levels import AnyRecoding
 from anon.records import Codes
 
 Ints = NDArray[np.int64]
@@ -59,6 +59,6 @@ class GroupCounts:
 class Outcome:
     """The recoding, the sensitive codes of its groups with their people, and individuals who were unique before."""
 
-    recoding: Recoding
+    recoding: AnyRecoding
     counts: GroupCounts
     unique: int

@@ -1,0 +1,90 @@
+"""What a bucketized release tells about the rows of its source where people with the same labels are in several groups:
+everybody may have the values of any group that has their labels. This is joined by SQL, because published labels may be
+as many as rows; for `utility`, which needs it for the divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from anon.criteria import Ints
+from anon.database import translated
+from anon.errors import SourceError
+from anon.explore.cells import BOXES, Cells
+from anon.grouped import Grouped, listed
+
+if TYPE_CHECKING:
+    from anon.explore.utility import Comparison, Original
+
+SHARES = "released_shares"
+
+
+def log_told(compared: Comparison) -> float | None:
+    """The sum over the source's rows of log(released rows like it / area + what is told of those who are missing). None
+    if a value lies under two labels of its column."""
+    original, grouped, cells, codes = compared.original, compared.grouped, compared.cells, compared.codes[:, 0]
+    numbers = [_label_of_code(*both) for both in zip(cells, compared.before)]
+    if any(each is None for each in numbers):
+        return None
+    own = np.full(original.sensitive[0].size, -1, np.int64)
+    own[codes] = np.arange(len(codes))
+    _make_shares(grouped)
+    reader = _source_rows(original, cells, [each for each in numbers if each is not None], own)
+    keys = listed([*(f"l{j}" for j in range(len(cells))), "s"])
+    with closing(grouped.con.cursor()) as con, translated("comparing source and release"):
+        con.register("source_labels", reader)
+        logs, strange = con.sql(
+            f"WITH counted AS (SELECT {keys}, any_value(area) AS area, count(*) AS n FROM source_labels GROUP BY ALL), "
+            f"told AS (SELECT n, coalesce(w, 0) / area + {compared.everywhere!r}::DOUBLE AS f "
+            f"FROM counted LEFT JOIN {SHARES} USING ({keys})) "
+            "SELECT fsum(n * ln(f)) FILTER (f > 0), coalesce(sum(n) FILTER (f = 0), 0) FROM told"
+        ).fetchall()[0]
+    if strange:
+        raise SourceError(f"the table tells nothing of {int(strange):,} rows of the source: it is not a release of it")
+    return float(logs)
+
+
+def _label_of_code(cells: Cells, before: Ints) -> Ints | None:
+    """The number of the label that each code lies under, -1 for none; None if there are two, or a part of a bin has its
+    own. `before` counts the source's values below each code."""
+    if (before[cells.high + 1] > cells.end).any():
+        return None
+    numbers = np.full(cells.domain.size, -1, np.int64)
+    for number, (low, high) in enumerate(zip(cells.low.tolist(), cells.high.tolist())):
+        if (numbers[low : high + 1] >= 0).any():
+            return None
+        numbers[low : high + 1] = number
+    return numbers
+
+
+def _make_shares(grouped: Grouped) -> None:
+    """A table of the rows, w, that one expects of each tuple of labels with each sensitive value, s."""
+    labels = [f"l{j}" for j in range(len(grouped.quasi_identifiers))]
+    with translated("reading the release"):
+        grouped.con.execute(
+            f"CREATE OR REPLACE TABLE {SHARES} AS "
+            f"SELECT {listed(labels)}, v.code AS s, sum(b.n * c.n / z.n) AS w FROM {BOXES} AS b "
+            f"JOIN ({grouped.counts(['g'])}) AS c USING (g) JOIN {grouped.GROUPS} AS z USING (g) "
+            f"JOIN values_0 AS v ON c.s IS NOT DISTINCT FROM v.v GROUP BY {listed(labels)}, v.code"
+        ).fetchall()
+
+
+def _source_rows(original: Original, cells: list[Cells], numbers: list[Ints], own: Ints) -> pa.RecordBatchReader:
+    """The source's rows as numbers of labels, the area under them, and the release's code of the sensitive value."""
+    names = [f"l{j}" for j in range(len(cells))]
+    schema = pa.schema([*((name, pa.int64()) for name in names), ("s", pa.int64()), ("area", pa.float64())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in original.batches():
+            area, columns = np.ones(batch.num_rows), []
+            for column, number, values in zip(cells, numbers, batch.columns):
+                columns.append(number[column.domain.encode(values)])
+                area *= (column.end - column.begin)[columns[-1]]
+            sensitive = own[original.sensitive[0].encode(batch.column(len(cells)))]
+            yield pa.record_batch([pa.array(each) for each in (*columns, sensitive, area)], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

@@ -1,0 +1,113 @@
+"""Incognito (LeFevre, DeWitt, Ramakrishnan 2005; with other criteria than k-anonymity in the l-diversity and
+(c,k)-safety papers): all nodes of the lattice that are safe.
+
+Criteria that prune go first. Breadth first over the subsets of columns: a node of some columns can be safe only if
+what it says of every subset with one column less is. Of what is left the nodes are looked at from below, and all above
+one that is safe are safe. Where all criteria prune this is the answer; otherwise every node that it leaves is checked,
+because what fails those fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations, repeat
+
+import numpy as np
+
+from anon import interrupt
+from anon.search.lattice.frequency import FrequencySets, Known, Node
+from anon.search.lattice.judging import Judge, Mask
+
+Tell = Callable[..., None]  # gets the number of columns under way, and of nodes checked
+MANY = 2**18  # entries to roll up, from which on it pays to do so in several threads
+
+
+@dataclass
+class Search:
+    """One search. Safe nodes are a table with one axis per column, which has its levels."""
+
+    sets: FrequencySets
+    judge: Judge
+    tell: Tell
+    threads: int = 1
+    checks: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(column.height + 1 for column in self.sets.levels)
+
+    def pruned(self, which: list[int]) -> Mask:
+        """The nodes that are safe by criteria that prune."""
+        if not which:
+            return np.ones(self.shape, bool)
+        safe: dict[tuple[int, ...], Mask] = {(): np.ones((), bool)}
+        for size in range(1, len(self.shape) + 1):
+            subsets = {
+                columns: self._candidates(columns, safe) for columns in combinations(range(len(self.shape)), size)
+            }
+            if not all(candidates.any() for candidates in subsets.values()):
+                return np.zeros(self.shape, bool)
+            self.sets.collapse(self._lowest(subsets))
+            with ThreadPoolExecutor(self.threads if self.sets.first.entries >= MANY else 1) as pool:
+                found = pool.map(self._from_below, subsets.keys(), subsets.values(), repeat(which))
+                safe = dict(zip(subsets, found))
+        return safe[tuple(range(len(self.shape)))]
+
+    def _candidates(self, columns: tuple[int, ...], safe: dict[tuple[int, ...], Mask]) -> Mask:
+        """The nodes that are safe without each of the columns."""
+        found = np.ones([self.shape[j] for j in columns], bool)
+        for at in range(len(columns)):
+            found &= np.expand_dims(safe[columns[:at] + columns[at + 1 :]], at)
+        return found
+
+    def _lowest(self, subsets: dict[tuple[int, ...], Mask]) -> Node:
+        """For each column the lowest level that it has in any node to come."""
+        lowest = list(self.shape)
+        for columns, candidates in subsets.items():
+            for at, j in enumerate(columns):
+                others = tuple(axis for axis in range(len(columns)) if axis != at)
+                lowest[j] = min(lowest[j], int(candidates.any(axis=others).argmax()))
+        return tuple(lowest)
+
+    def _from_below(self, columns: tuple[int, ...], candidates: Mask, which: list[int]) -> Mask:
+        known, safe = Known(self.sets, columns), np.zeros_like(candidates)
+        for node in _by_height(candidates):
+            if not safe[node] and self._keeps(known, node, which) is not None:
+                safe[tuple(slice(level, None) for level in node)] = True
+        return safe
+
+    def _keeps(self, known: Known, node: Node, which: list[int]) -> Mask | None:
+        interrupt.check()
+        self.checks += 1
+        self.tell(columns=len(known.columns), checks=self.checks)
+        return self.judge.keeps(known.at(node), which)
+
+    def checked(self, candidates: Mask) -> Mask:
+        """The candidates that are safe by all criteria, each looked at."""
+        known, which = Known(self.sets, tuple(range(len(self.shape)))), list(range(len(self.judge.criteria)))
+        safe = np.zeros_like(candidates)
+        for node in _by_height(candidates):
+            safe[node] = self._keeps(known, node, which) is not None
+        return safe
+
+
+def _by_height(nodes: Mask) -> Iterator[Node]:
+    """Nodes from the lowest, those of one height in the order of the columns."""
+    listed = np.argwhere(nodes)
+    for at in np.argsort(listed.sum(axis=1), kind="stable"):
+        yield tuple(listed[at].tolist())
+
+
+def minimal(safe: Mask) -> list[Node]:
+    """Safe nodes with no safe one below, from the lowest."""
+    below = np.zeros_like(safe)  # whether some safe node lies below or here
+    below |= safe
+    for axis in range(safe.ndim):
+        np.logical_or.accumulate(below, axis=axis, out=below)
+    under = np.zeros_like(safe)  # whether one lies truly below
+    for axis in range(safe.ndim):
+        upper, lower = [slice(None)] * safe.ndim, [slice(None)] * safe.ndim
+        upper[axis], lower[axis] = slice(1, None), slice(None, -1)
+        under[tuple(upper)] |= below[tuple(lower)]
+    return list(_by_height(safe & ~under))

@@ -1,0 +1,162 @@
+"""What a run with the lattice leaves: labels of one level per column, suppressed rows that are nowhere, and words where
+nothing is safe. And the parts of the search that only large tables come to."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon.criteria import KAnonymity
+from anon.errors import ConfigError, ResourceError, UnsafeError
+from anon.levels import CellIndex
+from anon.memory import Memory
+from anon.search.lattice import Lattice, frequency
+from anon.search.means import Means
+from tests.conftest import House
+from tests.helpers_lattice import cube_of, random_table
+
+LATTICE = {"kind": "lattice"}
+AGES = {"age": {"intervals": [5, 10], "origin": 1}, "zip": {"digits": 3}}
+PEOPLE: dict[str, Any] = {
+    "age": [21, 22, 23, 24, 25, 26, 27, 28, 29, 77],
+    "zip": ["111", "111", "111", "112", "112", "112", "121", "121", "121", "999"],
+    "disease": list("abcabcabca"),
+    "note": ["n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "HIDDEN"],
+}
+
+
+def wanted(**more: Any) -> dict[str, Any]:
+    return {"columns__quasi_identifiers": AGES, "privacy": [{"k_anonymity": {"k": 3}}], "method": LATTICE | more}
+
+
+def test_every_column_is_published_at_one_level(house: House) -> None:
+    told = house.run(pa.table(PEOPLE), **wanted(suppress=0.1, choose="height")).to_dict()
+    assert (told["rows"], told["groups"], told["suppressed"]) == (9, 3, 1)
+    assert {(row["age"], row["zip"]) for row in house.released().to_pylist()} == {
+        ("21-30", z) for z in ("111", "112", "121")
+    }
+    package = json.loads((house.folder / "out" / "datapackage.json").read_text())
+    assert package["suppressed_share"] == 0.1
+    assert {name: cells["levels"] for name, cells in package["cells"].items()} == {"age": [2], "zip": [0]}
+    manifest = json.loads((house.folder / "out-run" / "manifest.json").read_text())
+    assert (manifest["rows"], manifest["suppressed"]) == (10, 1)
+
+
+def test_a_node_that_covers_one_value_has_its_own_label(house: House) -> None:
+    """Somebody alone in an interval is published in that interval, not under the value."""
+    table = pa.table({"age": [22] * 3 + [33, 35, 36], "zip": ["111"] * 6, "disease": list("abcabc")})
+    house.run(table, **wanted(choose="height"))
+    assert {row["age"] for row in house.released().to_pylist()} == {"21-30", "31-40"}
+
+
+def test_suppressed_rows_are_nowhere_in_the_release(house: House) -> None:
+    house.run(pa.table(PEOPLE), **wanted(suppress=0.1), columns__keep=["note"])
+    assert "HIDDEN" not in house.released()["note"].to_pylist()
+    for path in (house.folder / "out").iterdir():
+        content = path.read_bytes()
+        assert b"HIDDEN" not in content and b"999" not in content
+    uncompressed = b"".join(
+        str(batch.to_pydict()).encode() for batch in pq.ParquetFile(house.folder / "out/release.parquet").iter_batches()
+    )
+    assert b"HIDDEN" not in uncompressed
+
+
+def test_csv_and_kept_columns_hold_the_same_rows(house: House) -> None:
+    changes = wanted(suppress=0.1) | {"columns__keep": ["note"]}
+    house.run(pa.table(PEOPLE), **changes)
+    parquet = house.released().to_pylist()
+    house.run(pa.table(PEOPLE), **changes, release__format="csv")
+    lines = (house.folder / "out" / "release.csv").read_text().splitlines()
+    assert lines[1:] == [",".join(f'"{word}"' for word in row.values()) for row in parquet]
+
+
+def test_a_column_without_levels_is_published_as_it_is_or_not_at_all(house: House) -> None:
+    table = pa.table(PEOPLE)
+    house.run(table, **wanted() | {"columns__quasi_identifiers": {"age": {}, "zip": {"digits": 3}}})
+    assert set(house.released()["age"].to_pylist()) == {"*"}
+
+
+def test_no_safe_node_is_told_as_elsewhere(house: House) -> None:
+    with pytest.raises(UnsafeError, match="no release is safe: even the whole table as one group fails"):
+        house.run(pa.table(PEOPLE), **wanted() | {"privacy": [{"k_anonymity": {"k": 11}}]})
+    privacy = [{"l_diversity": {"kind": "entropy", "l": 3}}]
+    with pytest.raises(
+        UnsafeError, match=r"none of the 16 combinations of levels satisfies l_diversity, also if up to 0.05"
+    ):
+        house.run(pa.table(PEOPLE), **wanted(suppress=0.05) | {"privacy": privacy})
+    assert house.cli("run", **wanted() | {"privacy": privacy, "source": {"path": str(house.write(PEOPLE))}}).code == 3
+    assert not house.leftovers()
+
+
+def test_suppression_may_save_what_the_whole_table_fails(house: House) -> None:
+    """The tenth person spoils the entropy of the whole table, but may be left out."""
+    privacy = [{"l_diversity": {"kind": "entropy", "l": 3}}]
+    told = house.run(pa.table(PEOPLE), **wanted(suppress=0.1) | {"privacy": privacy}).to_dict()
+    assert told["suppressed"] == 1
+
+
+def test_too_many_values_or_nodes_are_refused(house: House) -> None:
+    many = pa.table({"age": list(range(70_000)), "zip": ["111"] * 70_000, "disease": ["a"] * 70_000})
+    with pytest.raises(ConfigError, match="more values than a column of the lattice may have"):
+        house.run(many, **wanted() | {"columns__quasi_identifiers": {"age": {}, "zip": {"digits": 3}}})
+    names = [f"q{i}" for i in range(23)]
+    wide = pa.table({name: ["a", "b", "b"] for name in names} | {"disease": ["a", "b", "b"]})
+    with pytest.raises(ConfigError, match="a lattice of 8,388,608 nodes"):
+        house.run(wide, **wanted() | {"columns__quasi_identifiers": {name: {"suppress": True} for name in names}})
+
+
+@pytest.mark.parametrize(("largest", "dense"), [(1, 8), (2**62, 0)])
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**9), share=st.sampled_from(["0", "0.2"]), counted=st.booleans())
+def test_every_way_to_roll_up_gives_the_same(largest: int, dense: int, seed: int, share: str, counted: bool) -> None:
+    table = random_table(seed)
+
+    def found() -> Any:
+        try:
+            outcome = Lattice(cube_of(table, counted), [KAnonymity(2)], "loss", Fraction(share)).run()
+        except UnsafeError:
+            return None
+        counts = pa.Table.from_batches(outcome.counts.batches()).to_pylist()
+        return outcome.recoding.facts, outcome.recoding.people.tolist(), counts, outcome.unique
+
+    with pytest.MonkeyPatch.context() as patch:
+        usual = found()
+        patch.setattr(frequency, "LARGEST", largest)
+        patch.setattr(frequency, "DENSE", dense)
+        patch.setattr(frequency, "FEW", 0)
+        patch.setattr(frequency, "CHUNK", 7)
+        assert found() == usual
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cells=st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=1, max_size=30, unique_by=tuple),
+    largest=st.sampled_from([20, 500, 2**62]),
+    table=st.sampled_from([0, 2**25]),
+)
+def test_cells_are_found_however_large_their_numbers_would_be(cells: Any, largest: int, table: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("anon.levels.LARGEST", largest)
+        patch.setattr("anon.levels.TABLE", table)
+        index = CellIndex(np.array(cells, np.uint16).T, [10] * 4)
+        asked = [*cells, *([a, b, 3, 9] for a in range(10) for b in range(10))]
+        found = index.find(np.array(asked, np.uint16).T)
+    place = {tuple(cell): number for number, cell in enumerate(cells)}
+    assert found.tolist() == [place.get(tuple(cell), len(cells)) for cell in asked]
+
+
+def test_what_does_not_fit_in_memory_is_refused_with_what_would_do() -> None:
+    cube = cube_of(random_table(3), False)
+    means = Means(Memory(260_000_000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frequency, "FEW", 0)
+        with pytest.raises(ResourceError, match=r"limits\.memory"):
+            Lattice(cube, [KAnonymity(2)], means=means).run()
