@@ -160,3 +160,11 @@ def test_what_does_not_fit_in_memory_is_refused_with_what_would_do() -> None:
         patch.setattr(frequency, "FEW", 0)
         with pytest.raises(ResourceError, match=r"limits\.memory"):
             Lattice(cube, [KAnonymity(2)], means=means).run()
+
+
+def test_individuals_may_be_suppressed_where_nothing_is_sensitive(house: House) -> None:
+    house.write({"age": [20] * 9 + [70], "zip": ["00001"] * 10, "disease": ["flu"] * 10})
+    changes = {"columns__sensitive": [], "method": {"kind": "lattice", "suppress": 0.2}}
+    told = house.run(**changes).facts
+    assert (told["rows"], told["suppressed"]) == (9, 1)
+    assert set(house.released()["age"].to_pylist()) == {"20"}

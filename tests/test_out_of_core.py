@@ -88,6 +88,33 @@ def test_a_block_searched_ahead_in_vain_is_searched_again(tmp_path: Path, monkey
     assert len(again) > 4
 
 
+def test_a_column_that_splits_into_many_parts_at_once_is_split_at_the_top(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    config = settings(tmp_path, [{"k_anonymity": {"k": 2}}])
+    table = pq.read_table(tmp_path / "source.parquet")
+    words = pa.array([f"w{n % 300}" for n in table["q0"].to_pylist()])
+    pq.write_table(table.set_column(0, "q0", words), tmp_path / "source.parquet")
+    config["columns"]["quasi_identifiers"] = {"q0": {"suppress": True}}
+    assert pipeline.run(config, None, Options(overwrite=True)).facts["groups"] == 300
+
+
+def test_criteria_about_combinations_alone_do_not_depend_on_threads_and_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts are too small to be split by their people, not by those with one value of the other column."""
+    joint = [{"l_diversity": {"kind": "distinct", "l": 3, "sensitive": name}} for name in ("s", "t")]
+    config = settings(tmp_path, joint, rows=3_000)
+    table = pq.read_table(tmp_path / "source.parquet")
+    pq.write_table(table.append_column("t", pa.array([n % 4 for n in range(3_000)])), tmp_path / "source.parquet")
+    config["columns"]["sensitive"] = ["s", "t"]
+    first = published(tmp_path, config, threads=1)
+    monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
+    monkeypatch.setattr(decide, "CELLS", 50)
+    assert published(tmp_path, config, threads=2) == first
+
+
 def test_a_full_disk_is_a_matter_of_resources_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

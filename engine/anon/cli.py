@@ -187,6 +187,9 @@ def utility(
 def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of an earlier `anon run`.")],
     as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
     debug: Debug = False,
 ) -> None:
     """Why a run came to its release: what holds and how close it is, what was lost per column.
@@ -208,7 +211,7 @@ def explain(
             show_explanation(Console(), told)
         return 0
 
-    guarded(work, as_json, debug)
+    guarded(work, as_json, debug, show_values)
 
 
 @app.command()

@@ -184,6 +184,7 @@ def column_labels(column: Levels, level: int, nodes: NDArray[Any]) -> ColumnLabe
     """The labels of some nodes of a level: each different one once, in canonical order, and which of them each has."""
     used, inverse = np.unique(nodes, return_inverse=True)
     words = column.labels(level)
+    used = used.astype(np.int64)
     labels = [words[node] for node in used]
     ends = np.append(column.first[level], column.domain.size)
     cells = np.stack([ends[used], ends[used + 1] - 1], axis=1)

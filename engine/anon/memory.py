@@ -9,6 +9,7 @@ from anon.errors import ResourceError
 
 LIBRARIES = 260_000_000  # bytes of the interpreter, the libraries and the compiled loops before any data
 BATCHES = 40_000_000  # batches under way between DuckDB and us
+TIGHT = 1_000_000_000  # of the whole process
 LEAST = 400_000_000  # of the whole process: less than this is not enough for one block of the search
 
 
@@ -37,6 +38,11 @@ class Memory:
     def search(self) -> int:
         """For the blocks under way, beside the records as they are read and as they are sorted."""
         return self.free - 2 * self.records
+
+    @property
+    def tight(self) -> bool:
+        """Whether queries have to be made one after the other."""
+        return self.total < TIGHT
 
     def check(self) -> None:
         """ResourceError, with the least that would do, if this is too little."""

@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # numba is imported only where it is used
 FEW_REFUSALS = 5  # failures that are told of each criterion
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
 NUMBERS = ("integer", "number", "decimal")
+STEPS = 2  # the form of the steps of a search that a checkpoint holds; others are not gone on with
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,7 @@ def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
     if resume and source.path is None:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
     files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.files]
-    return {"config": config.digest, "source": files, "version": version("anon-engine")}
+    return {"config": config.digest, "source": files, "version": f"{version('anon-engine')}, steps {STEPS}"}
 
 
 def _load_loops(config: Config) -> None:
@@ -460,7 +461,7 @@ def _report(
         "version": 1,
         "summary": told,
         "individual": config.columns.individual,
-        "method": config.original.get("method", {"kind": "partition"}),
+        "method": {"kind": config.method.kind, **config.original.get("method", {})},
         "privacy": config.original["privacy"],
         "utility": utility,
         **({"lattice": recoding.facts} if isinstance(recoding, LevelRecoding) else {}),

@@ -149,25 +149,32 @@ def _checksum(source: Source, recoding: AnyRecoding) -> int:
     """Of the source's rows, but for those who are suppressed."""
     wanted = [*source.sensitive, *source.keep]
     columns = [column.alias for column in wanted]
-    if not recoding.suppressed:
+    if not recoding.suppressed or not columns:
         return int(source.query(f"SELECT {checksum(columns)} FROM {source.VIEW}")[0][0].as_py())
     schema = pa.schema([(name, source.types[name]) for name in columns])
     encoder = Encoder(source.quasi_identifiers, recoding.domains)
 
+    failures: list[BaseException] = []
+
     def published() -> Iterator[pa.RecordBatch]:
-        for batch in source.batches([*source.quasi_identifiers, *wanted]):
-            kept = pa.array(recoding.assign(encoder.codes(batch)) < recoding.groups)
-            rows = batch.select(range(len(recoding.domains), batch.num_columns)).filter(kept)
-            yield pa.record_batch(rows.columns, schema=schema)
+        try:
+            for batch in source.batches([*source.quasi_identifiers, *wanted]):
+                kept = pa.array(recoding.assign(encoder.codes(batch)) < recoding.groups)
+                rows = batch.select(range(len(recoding.domains), batch.num_columns)).filter(kept)
+                yield pa.record_batch(rows.columns, schema=schema)
+        except BaseException as error:
+            failures.append(error)
+            raise
 
     rows = pa.RecordBatchReader.from_batches(schema, published())
-    (batch,) = source.stream(f"SELECT {checksum(columns)} FROM published_rows", {"published_rows": rows})
+    with _causes(failures):
+        (batch,) = source.stream(f"SELECT {checksum(columns)} FROM published_rows", {"published_rows": rows})
     return int(batch.column(0)[0].as_py())
 
 
 def checksum(columns: list[str]) -> str:
     """SQL: a number that depends on the rows of these columns, but not on their order."""
-    return f"CAST(sum(CAST(hash({', '.join(columns)}) AS HUGEINT)) AS VARCHAR)" if columns else "'0'"
+    return f"CAST(sum(CAST(hash({', '.join(columns)}) AS HUGEINT)) AS VARCHAR)" if columns else "max('0')"
 
 
 @contextmanager

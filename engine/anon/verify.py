@@ -19,6 +19,7 @@ from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
 from anon.database import literal, quote, translated
 from anon.errors import ConfigError, SourceError, VerificationError
 from anon.grouped import Grouped, Reading, code_tuples, cross_table, histograms, labels_of, listed, same_in
+from anon.memory import Memory
 from anon.release import Written, checksum
 from anon.source import describe
 from anon.values import text
@@ -188,6 +189,8 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> 
             _refuse(_difference_in_form(con, written))
             # takes one thread as long as the rest takes the others
             disorder = beside.submit(_rows_out_of_order, con.cursor(), _reader(written), list(written.types))
+            if Memory(config.limits.memory).tight:
+                disorder.result()
             grouped = Grouped.of(con, "written_release", config.columns)
             _refuse(_difference_in_content(grouped, written))
             found = examine(grouped, config, absent=True)

@@ -123,7 +123,8 @@ def _divergence(
     def values(row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in sensitive)
 
-    whole = math.prod(sum(counts.values()) for counts in under) * len({values(row) for row in rows})
+    whole = math.prod(sum(counts.values()) for counts in under)
+    whole *= math.prod(len({row[name] for row in rows}) for name in sensitive)
     missing = Fraction(len(rows) - sum(map(len, kept.values())), len(rows)) / whole
     exactly = Counter((tuple(row[name] for name in columns), values(row)) for row in rows)
     found = 0.0

@@ -15,10 +15,10 @@ def explained(run: Path) -> dict[str, Any]:
     """The method, what holds, what was lost per column, and for a lattice every minimal combination of levels."""
     try:
         report = json.loads((run / "report.json").read_text(encoding="utf-8"))
-        method, utility, criteria = report["method"], report["utility"], report["summary"]["criteria"]
+        utility, criteria = report["utility"], report["summary"]["criteria"]
+        found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
+        return found | {"criteria": criteria, "loss": utility["loss"]} | report.get("lattice", {})
     except FileNotFoundError:
         raise ConfigError.at("RUN", "no report.json there", EXPECTED) from None
     except (OSError, ValueError, KeyError, TypeError):
         raise ConfigError.at("RUN", "a report.json that cannot be read", EXPECTED) from None
-    found = {"method": method, "groups": utility["groups"], "suppressed": utility["suppressed"]}
-    return found | {"criteria": criteria, "loss": utility["loss"]} | report.get("lattice", {})

@@ -120,10 +120,10 @@ class Demands:
     fewest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     largest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def barren(self, groups: Groups) -> NDArray[np.bool_]:
-        """Groups of which no split can satisfy these. There are at least as many people outside the largest counts of
-        a group as of its parts together: the largest counts of the parts add up to no less."""
-        found = groups.n < 2 * self.least
+    def barren(self, people: Ints, groups: Groups) -> NDArray[np.bool_]:
+        """Groups of so many people of which no split can satisfy these. There are at least as many people outside the
+        largest counts of a group as of its parts together: the largest counts of the parts add up to no less."""
+        found = people < 2 * self.least
         if len(self.fewest):
             from anon.criteria.kernels_ck import fill_largest
 

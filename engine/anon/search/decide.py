@@ -223,7 +223,7 @@ class Decisions:
     def _admit(self, level: Level, splits: Splits) -> None:
         """Takes the splits that are accepted whatever comes, and lets those wait that may be when their turn comes."""
         fine = np.ones(len(splits), bool)
-        splits.barren = self.rules.demands.barren(splits.groups[self.rules.demands.value])
+        splits.barren = self.rules.demands.barren(splits.people, splits.groups[self.rules.demands.value])
         for criterion, column in self.rules.alone:
             fine &= _safe(criterion, splits.groups[column], splits.part_start, fine)
         if self.rules.erratic:

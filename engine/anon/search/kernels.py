@@ -329,6 +329,8 @@ def unique_people(codes, people, start, stop, columns, keys, alone, table):
     total = 0
     for node in range(start.size):
         begin, length = _U(start[node]), _U(stop[node] - start[node])
+        if length == _U(0):
+            continue
         for i in range(length):
             keys[i] = 0
         for j in range(columns):

@@ -156,7 +156,7 @@ class Partition:
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]
                 if not self.rules.hold(merged):
-                    found, alone = search(run, state, self.means.threads, again=True), True
+                    found, alone = pool.submit(search, run, state, self.means.threads, again=True).result(), True
                     merged = found.state
                 elif all((now.values == then.values).all() for now, then in zip(merged, state)):
                     alone = False

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from threading import Lock
 
 import numpy as np
@@ -39,6 +40,7 @@ SORTED = 4 * CHUNK  # the same where they are sorted, in fewer and longer runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
 CELLS = 2_000_000  # the same of values
+KEPT = 256  # parts of a node of which everything is kept until it is decided
 
 
 @dataclass
@@ -170,7 +172,10 @@ class Top(Evaluator):
         spares: list[Ints] = []
 
         def work(codes: Codes, node: NDArray[np.uint32]) -> None:
-            counts = spares.pop() if spares else np.zeros(size, np.int64)
+            try:
+                counts = spares.pop()
+            except IndexError:
+                counts = np.zeros(size, np.int64)
             kernels.top_codes(codes, self.people_at, node, columns, rooms, counts)
             spares.append(counts)
 
@@ -211,14 +216,22 @@ class Top(Evaluator):
             some = np.flatnonzero(batch == number)
             first, last = cut_start[some[0]], cut_start[some[-1] + 1]
             own = cut_start[some[0] : some[-1] + 2] - first
-            found.append(self._part_tables(nodes, which[some], column[some], own, cut[first:last]))
+            tables, parts = self._part_tables(nodes, which[some], column[some], own, cut[first:last])
+            found.append(tables)
+            for i, each in zip(some.tolist(), parts):
+                if len(each.records) <= KEPT:
+                    cuts = cut[cut_start[i] : cut_start[i + 1]]
+                    self.known[self._key(nodes, int(which[i]), int(column[i]), cuts)] = each
         return {value: np.concatenate([each[value] for each in found]) for value in self.sizes}
+
+    def _key(self, nodes: Nodes, node: int, column: int, cut: Ints) -> tuple[int, int, bytes]:
+        return int(nodes.start[node]), column, cut.tobytes()
 
     def _part_tables(
         self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints
-    ) -> dict[int, Ints]:
-        """People by value in the parts of each node between its cuts, in one pass over the records. What else it finds
-        out about the parts is kept for the case that they are chosen."""
+    ) -> tuple[dict[int, Ints], list[Parts]]:
+        """People by value in the parts of each node between its cuts, in one pass over the records; and what else it
+        finds out about the parts of each node."""
         base, parts = cut_start[:-1] + np.arange(len(which)), len(cut) + len(which)
         parent = np.repeat(which, np.diff(cut_start) + 1)
         tree = self._extended(nodes.start[which], column, cut_start, base, parts)
@@ -226,7 +239,10 @@ class Top(Evaluator):
         spares: list[Pass] = []
 
         def work(codes: Codes, node: NDArray[np.uint32]) -> None:
-            own = spares.pop() if spares else self._counters(parts, size)
+            try:
+                own = spares.pop()
+            except IndexError:
+                own = self._counters(parts, size)
             part = node.copy()
             kernels.walk(codes, *tree[:2], cut, tree[2], part)
             for value, counts in own.values.items():
@@ -249,12 +265,11 @@ class Top(Evaluator):
             Counted(j, begin, done.ahead[at : at + length]) if j >= 0 else None
             for j, begin, at, length in zip(guess.tolist(), low.tolist(), room.tolist(), np.diff(room).tolist())
         ]
-        for i, at in enumerate(nodes.start[which].tolist()):
-            mine = slice(base[i], base[i] + cut_start[i + 1] - cut_start[i] + 1)
-            key = (at, int(column[i]), cut[cut_start[i] : cut_start[i + 1]].tobytes())
-            if mine.stop - mine.start <= 256:
-                self.known[key] = Parts(done.records[mine], done.low[mine], done.high[mine], ahead[mine])
-        return {value: counts[:-1] for value, counts in done.values.items()}
+        edges = [*base.tolist(), parts]
+        of_node = [
+            Parts(done.records[a:b], done.low[a:b], done.high[a:b], ahead[a:b]) for a, b in pairwise(edges)
+        ]
+        return {value: counts[:-1] for value, counts in done.values.items()}, of_node
 
     def _counters(self, parts: int, codes: int) -> Pass:
         """Counters for a pass, with one more part for records that are in none."""
@@ -310,10 +325,11 @@ class Top(Evaluator):
         parts: list[Parts] = []
         for i, at in enumerate(chosen.node.tolist()):
             own = cut[cut_start[i] : cut_start[i + 1]]
-            key = (int(nodes.start[at]), int(chosen.column[i]), own.tobytes())
-            if key not in self.known:
-                self._part_tables(nodes, np.array([at]), chosen.column[i : i + 1], np.array([0, len(own)]), own)
-            parts.append(self.known[key])
+            known = self.known.get(self._key(nodes, at, int(chosen.column[i]), own))
+            if known is None:
+                alone = np.array([at]), chosen.column[i : i + 1], np.array([0, len(own)]), own
+                (known,) = self._part_tables(nodes, *alone)[1]
+            parts.append(known)
         self.known.clear()
         low, high, records = (np.concatenate([getattr(p, name) for p in parts]) for name in ("low", "high", "records"))
         number = self.nodes + np.arange(len(chosen.low))

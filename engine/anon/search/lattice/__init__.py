@@ -65,7 +65,7 @@ class Lattice:
             raise UnsafeError(self._none_safe())
         sets = self._sets(True)
         source, unique = sets.exactly()
-        utility = Utility(self.columns, source, len(self.values))
+        utility = Utility(self.columns, source, prod(other.size for other in self.cube.others[: self.cube.sensitive]))
         sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
 
         def weighed(node: Node) -> Choice:

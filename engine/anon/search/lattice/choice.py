@@ -46,7 +46,7 @@ class Choice:
 @dataclass(frozen=True)
 class Utility:
     """What the metrics need of the table: the people of each tuple of quasi-identifiers and sensitive values, and how
-    many combinations of sensitive values occur."""
+    many combinations of sensitive values there could be."""
 
     columns: list[Levels]
     source: Counts

@@ -10,7 +10,6 @@ from anon.compiled import compiled
 
 _CODES = nb.types.Array(nb.uint16, 2, "C", readonly=True)
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_KEYS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
 _VALUES = nb.types.Array(nb.uint32, 1, "C", readonly=True)
 
 
