@@ -207,7 +207,7 @@ class Domain:
         return place + self.null
 
     def _text(self, code: int) -> str:
-        return str(self.texts[code])
+        return text(self._objects[code - self.null])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything about the domain as plain data, in values and never in codes."""
