@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,12 +37,13 @@ Threads = Annotated[int | None, typer.Option(min=1, help="Threads; overrides lim
 ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `anon schema`).", metavar="CONFIG")]
 
 
-def _progress(as_json: bool, log_json: bool) -> Progress:
+@contextmanager
+def _progress(as_json: bool, log_json: bool) -> Iterator[Progress]:
     from anon.progress import Bars, Events, Lines
 
-    if log_json:
-        return Events()
-    return Bars() if sys.stderr.isatty() and not as_json else Lines()
+    kind = Events if log_json else Bars if sys.stderr.isatty() and not as_json else Lines
+    with closing(kind()) as progress:
+        yield progress
 
 
 def _options(memory: str | None, **options: Any) -> Options:
@@ -49,18 +52,23 @@ def _options(memory: str | None, **options: Any) -> Options:
     return Options.of(memory=memory, **options)
 
 
-def _show(result: Result, as_json: bool) -> None:
+def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any) -> None:
+    """Prints facts: as one JSON object, or in words, by a function of report.words that may need to know more."""
     if as_json:
-        print(json.dumps(result.to_dict(), ensure_ascii=False))
+        print(json.dumps(told, ensure_ascii=False))
         return
     from rich.console import Console
 
-    from anon.report.words import show
+    from anon.report import words
 
+    getattr(words, way)(Console(), told, *more)
+
+
+def _show_result(result: Result, as_json: bool) -> None:
     places = {}
     if result.release and result.run:
         places = {"release": str(result.release), "report ": str(result.run / "report.json")}
-    show(Console(), result.facts, result.report, places)
+    _show(result.to_dict(), as_json, "show", result.report, places)
 
 
 @app.command()
@@ -95,12 +103,9 @@ def run(
         options = _options(
             memory, out=out, threads=threads, resume=resume, overwrite=overwrite, show_values=show_values, strict=strict
         )
-        progress = _progress(as_json, log_json)
-        try:
+        with _progress(as_json, log_json) as progress:
             result = pipeline.run(config, None, options, progress)
-        finally:
-            progress.close()
-        _show(result, as_json)
+        _show_result(result, as_json)
         return 0
 
     guarded(work, as_json, debug, show_values)
@@ -133,12 +138,9 @@ def check(
         from anon import pipeline
 
         options = _options(memory, threads=threads, show_values=show_values, prior=prior, save_priors=save_priors)
-        progress = _progress(as_json, log_json)
-        try:
+        with _progress(as_json, log_json) as progress:
             result = pipeline.check(config, on, options, progress)
-        finally:
-            progress.close()
-        _show(result, as_json)
+        _show_result(result, as_json)
         return 0 if result.safe and not (strict and result.facts["warnings"]) else 3
 
     guarded(work, as_json, debug, show_values)
@@ -165,19 +167,9 @@ def utility(
     def work() -> int:
         from anon import pipeline
 
-        progress = _progress(as_json, log_json)
-        try:
+        with _progress(as_json, log_json) as progress:
             result = pipeline.utility(config, on, _options(memory, threads=threads), progress)
-        finally:
-            progress.close()
-        if as_json:
-            print(json.dumps(result.to_dict(), ensure_ascii=False))
-        else:
-            from rich.console import Console
-
-            from anon.report.words import show_utility
-
-            show_utility(Console(), result.facts)
+        _show(result.to_dict(), as_json, "show_utility")
         return 0
 
     guarded(work, as_json, debug, show_values)
@@ -200,15 +192,7 @@ def explain(
     def work() -> int:
         from anon.report.explain import explained
 
-        told = explained(run)
-        if as_json:
-            print(json.dumps(told, ensure_ascii=False))
-        else:
-            from rich.console import Console
-
-            from anon.report.words import show_explanation
-
-            show_explanation(Console(), told)
+        _show(explained(run), as_json, "show_explanation")
         return 0
 
     guarded(work, as_json, debug, show_values)

@@ -144,8 +144,9 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             with progress.stage("verify"), at_rest(con):
                 found = verify.verify(outsider, written, config)
             with progress.stage("utility"):
-                measured = of_recoding(outcome.recoding)
-                if source.rows <= MEASURED:
+                if source.rows > MEASURED:
+                    measured = of_recoding(outcome.recoding)
+                else:
                     multiplicity = config.columns.multiplicity
                     original = Original(source, cube.domains, sensitive, multiplicity, _threads(config))
                     assert found.table is not None

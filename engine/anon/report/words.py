@@ -45,9 +45,7 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
 
 def show_explanation(console: Console, told: dict[str, Any]) -> None:
     """Prints why a run came to its release."""
-    said = f"{_counted(told['groups'], 'group')} by method {told['method']['kind']}"
-    if told["suppressed"]:
-        said += f"; {_counted(told['suppressed'], 'individual')} suppressed"
+    said = f"{_counted(told['groups'], 'group')} by method {told['method']['kind']}{_suppressed(told)}"
     console.print(f"{said}\n", highlight=False)
     _section(console, "What holds, and how close it is", _criteria(told))
     if "minimal" in told:
