@@ -157,16 +157,12 @@ def _checksum(source: Source, recoding: AnyRecoding) -> int:
     failures: list[BaseException] = []
 
     def published() -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in source.batches([*source.quasi_identifiers, *wanted]):
-                kept = pa.array(recoding.assign(encoder.codes(batch)) < recoding.groups)
-                rows = batch.select(range(len(recoding.domains), batch.num_columns)).filter(kept)
-                yield pa.record_batch(rows.columns, schema=schema)
-        except BaseException as error:
-            failures.append(error)
-            raise
+        for batch in source.batches([*source.quasi_identifiers, *wanted]):
+            kept = pa.array(recoding.assign(encoder.codes(batch)) < recoding.groups)
+            rows = batch.select(range(len(recoding.domains), batch.num_columns)).filter(kept)
+            yield pa.record_batch(rows.columns, schema=schema)
 
-    rows = pa.RecordBatchReader.from_batches(schema, published())
+    rows = _fed(schema, published(), failures)
     with _causes(failures):
         (batch,) = source.stream(f"SELECT {checksum(columns)} FROM published_rows", {"published_rows": rows})
     return int(batch.column(0)[0].as_py())
@@ -175,6 +171,19 @@ def _checksum(source: Source, recoding: AnyRecoding) -> int:
 def checksum(columns: list[str]) -> str:
     """SQL: a number that depends on the rows of these columns, but not on their order."""
     return f"CAST(sum(CAST(hash({', '.join(columns)}) AS HUGEINT)) AS VARCHAR)" if columns else "max('0')"
+
+
+def _fed(schema: pa.Schema, batches: Iterator[pa.RecordBatch], failures: list[BaseException]) -> pa.RecordBatchReader:
+    """A stream for DuckDB to read, which notes what goes wrong in it for `_causes`."""
+
+    def noting() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(schema, noting())
 
 
 @contextmanager
@@ -234,19 +243,15 @@ def _grouped(
     )
 
     def batches() -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in source.batches(columns):
-                codes = encoder.codes(batch)
-                group = recoding.assign(codes[:first_value])
-                values = [pa.array(own) for own in codes[first_value:]]
-                kept = [batch.column(first_kept + i) for i in range(len(source.keep))]
-                rows = pa.record_batch([pa.array(group), *values, *kept], schema=schema)
-                yield rows.filter(pa.array(group < recoding.groups)) if recoding.suppressed else rows
-        except BaseException as error:
-            failures.append(error)
-            raise
+        for batch in source.batches(columns):
+            codes = encoder.codes(batch)
+            group = recoding.assign(codes[:first_value])
+            values = [pa.array(own) for own in codes[first_value:]]
+            kept = [batch.column(first_kept + i) for i in range(len(source.keep))]
+            rows = pa.record_batch([pa.array(group), *values, *kept], schema=schema)
+            yield rows.filter(pa.array(group < recoding.groups)) if recoding.suppressed else rows
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return _fed(schema, batches(), failures)
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
