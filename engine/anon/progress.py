@@ -7,11 +7,13 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from anon import interrupt
+
+Tell = Callable[..., None]  # takes named numbers about a stage under way, as Progress.update does
 
 
 class Progress:

@@ -137,10 +137,7 @@ def _lower(figures, slot, integers, values, witness):
         column = slot * 5 + i
         lower = figures[i] < values[0, column]
         if figures[i] == values[0, column]:
-            for j in range(integers.size):
-                if integers[j] != witness[0, column, j]:
-                    lower = integers[j] < witness[0, column, j]
-                    break
+            lower = before(integers, witness[0, column])
         if lower:
             values[0, column] = figures[i]
             for j in range(integers.size):

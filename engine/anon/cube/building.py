@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from anon import hierarchy
 from anon.config import Builder
 from anon.criteria import Criterion, Groups, Ints
-from anon.cube.counted import Counted, Tell, count, counted_values
+from anon.cube.counted import Counted, count, counted_values
 from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
+from anon.progress import Tell
 from anon.records import Codes, Records, in_memory
 from anon.source import Column, Source, why_text
 from anon.values import text

@@ -4,7 +4,7 @@ lie close together are counted in tables, all columns in one stream over the sou
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from anon.cube.domain import CODES, LOOKUP, as_numbers
 from anon.errors import SourceError
+from anon.progress import Tell
 from anon.source import Column, Source
 
 Ints = NDArray[np.int64]
-Tell = Callable[..., None]  # of named numbers
 TABLES = 2**23  # counters in all tables together
 
 

@@ -16,7 +16,7 @@ safe, everything that was accepted would have been accepted too. If it is not, t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from anon.checkpoint import Arrays
 from anon.criteria import Criterion, State
 from anon.cube import Cube
 from anon.errors import UnsafeError
+from anon.progress import Tell
 from anon.records import Records, make
 from anon.search import block, top
 from anon.search.block import Found
@@ -42,8 +43,6 @@ IN_MEMORY = 4  # times its records: what a block takes while it is searched
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy
 
 SORT, LEVELS = 5, 12  # levels of the top that take about as long as sorting it, and as searching a block
-
-Tell = Callable[..., None]  # of named numbers
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
 from anon.cube import Cube
+from anon.progress import Tell
 from anon.records import Codes, Records
 from anon.search import kernels
 from anon.search.candidates import (
@@ -44,7 +45,7 @@ KEPT = 256  # parts of a node of which everything is kept until it is decided
 
 
 @dataclass
-class Counted:
+class CodeCounts:
     """The people of a node by code of one column, from its lowest code on."""
 
     column: int
@@ -59,7 +60,7 @@ class Parts:
     records: Ints
     low: NDArray[np.uint16]  # [parts, columns]
     high: NDArray[np.uint16]
-    ahead: list[Counted | None]  # what they will probably be asked for next
+    ahead: list[CodeCounts | None]  # what they will probably be asked for next
 
 
 @dataclass
@@ -92,7 +93,7 @@ class Top(Evaluator):
         self.widest = rules.prefer == "widest"
         self.fragment, self.nodes, self.marked = Fragment(), 1, 1  # nodes so far, and when the marks were made
         self.known: dict[tuple[int, int, bytes], Parts] = {}
-        self.ahead: dict[int, Counted] = {}
+        self.ahead: dict[int, CodeCounts] = {}
         self.tables_of: tuple[bytes, dict[int, Ints]] = (b"", {})
 
     def root(self) -> Nodes:
@@ -163,7 +164,7 @@ class Top(Evaluator):
             room = np.cumsum(sizes[some]) - sizes[some]
             counts = self._count_codes(nodes.start[which[some]], column[some], room - low[some], int(sizes[some].sum()))
             for at, begin in zip(some.tolist(), room.tolist()):
-                own = Counted(int(column[at]), int(low[at]), counts[begin : begin + sizes[at]])
+                own = CodeCounts(int(column[at]), int(low[at]), counts[begin : begin + sizes[at]])
                 yield int(which[at]), *_occurring(own)
 
     def _count_codes(self, node: Ints, column: Ints, room: Ints, size: int) -> Ints:
@@ -262,7 +263,7 @@ class Top(Evaluator):
         if self.people_at < 0:
             done.records = next(iter(done.values.values())).sum(axis=1)
         ahead = [
-            Counted(j, begin, done.ahead[at : at + length]) if j >= 0 else None
+            CodeCounts(j, begin, done.ahead[at : at + length]) if j >= 0 else None
             for j, begin, at, length in zip(guess.tolist(), low.tolist(), room.tolist(), np.diff(room).tolist())
         ]
         edges = [*base.tolist(), parts]
@@ -340,7 +341,7 @@ class Top(Evaluator):
         return Nodes(number, number, *cells, *reach, chosen.people, chosen.safe, chosen.barren), records
 
 
-def _occurring(counted: Counted) -> tuple[Ints, Ints]:
+def _occurring(counted: CodeCounts) -> tuple[Ints, Ints]:
     """The codes that occur, and their people."""
     at = np.flatnonzero(counted.people)
     return at + counted.low, counted.people[at]
@@ -379,7 +380,7 @@ class Step:
         return cls(chosen, nodes, arrays["records"], states_of(arrays))
 
 
-def search(top: Top, rules: Rules, state: list[State], tell: Callable[..., None], steps: Steps) -> Ended:
+def search(top: Top, rules: Rules, state: list[State], tell: Tell, steps: Steps) -> Ended:
     """Splits nodes for as long as they are large; levels that are among the finished steps are taken from there."""
     decisions = Decisions(top.cube, rules, top, state)
     nodes, records = top.root(), np.array([top.records.count])

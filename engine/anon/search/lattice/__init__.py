@@ -14,10 +14,11 @@ from anon.criteria import Criterion, prunes
 from anon.cube import Cube
 from anon.errors import ConfigError, UnsafeError
 from anon.levels import LevelRecoding, Levels, canonical_order
+from anon.progress import Tell
 from anon.search.lattice.choice import Choice, Utility, best
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
 from anon.search.lattice.judging import Judge, Mask, Rebound, needs_values, part
-from anon.search.lattice.search import MANY, Search, Tell, minimal
+from anon.search.lattice.search import MANY, Search, minimal
 from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
 

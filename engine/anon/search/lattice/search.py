@@ -8,7 +8,7 @@ because what fails those fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations, repeat
@@ -16,10 +16,10 @@ from itertools import combinations, repeat
 import numpy as np
 
 from anon import interrupt
+from anon.progress import Tell
 from anon.search.lattice.frequency import FrequencySets, Known, Node
 from anon.search.lattice.judging import Judge, Mask
 
-Tell = Callable[..., None]  # gets the number of columns under way, and of nodes checked
 MANY = 2**18  # entries to roll up, from which on it pays to do so in several threads
 
 
