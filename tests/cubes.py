@@ -38,7 +38,8 @@ class Table:
             halves = np.array([(n & 0xFFFF, n >> 16) for n in people], np.uint16).reshape(-1, 2)
             rows = np.hstack([rows, halves])
         total = np.bincount([code_of[value] for _, value in self.rows], minlength=len(self.values))
-        return Cube(domains, [values], [total], InMemory(rows.T.copy()), collapsed)
+        held = [np.bincount([codes[j] for codes, _ in self.rows], minlength=d.size) for j, d in enumerate(domains)]
+        return Cube(domains, held, [values], [total], InMemory(rows.T.copy()), collapsed)
 
 
 def domain(name: str, column: oracle.Column) -> Domain:

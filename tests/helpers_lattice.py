@@ -111,7 +111,8 @@ def cube_of(table: Table, counted: bool) -> Cube:
         people = np.array([rows[row] for row in listed])
         records = np.column_stack([records, people & 0xFFFF, people >> 16]).astype(np.uint16)
     where = {(Combinations, ("x", "d")): 2}
-    return Cube(domains, [*others, combined], totals, InMemory(records.T.copy()), counted, None, 2, where)
+    people = [np.bincount([row[i] for row in rows.elements()], minlength=d.size) for i, d in enumerate(domains)]
+    return Cube(domains, people, [*others, combined], totals, InMemory(records.T.copy()), counted, None, 2, where)
 
 
 def _domain(table: Table, name: str) -> Domain:

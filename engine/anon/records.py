@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,18 @@ Codes = NDArray[np.uint16]  # [columns, records]
 class Records(ABC):
     """A number of records that can be read and written by place, as arrays [columns, records]."""
 
-    def __init__(self, count: int, width: int) -> None:
-        self.count, self.width = count, width
+    def __init__(self, count: int, width: int, kind: DTypeLike) -> None:
+        self.count, self.width, self.kind = count, width, np.dtype(kind)
 
-    @abstractmethod
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """A copy of some records."""
+        codes = np.empty((self.width, stop - start), self.kind)
+        self.fill(start, codes, range(self.width))
+        return codes
+
+    @abstractmethod
+    def fill(self, start: int, codes: NDArray[Any], columns: Iterable[int]) -> None:
+        """Copies some columns of the records from `start` on to the same columns of an array."""
 
     @abstractmethod
     def write(self, at: int, codes: NDArray[Any]) -> None:
@@ -39,11 +45,12 @@ class Records(ABC):
 class InMemory(Records):
     def __init__(self, codes: NDArray[Any]) -> None:
         width, count = codes.shape
-        super().__init__(count, width)
+        super().__init__(count, width, codes.dtype)
         self.codes = codes
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        return self.codes[:, start:stop].copy()
+    def fill(self, start: int, codes: NDArray[Any], columns: Iterable[int]) -> None:
+        for column in columns:
+            codes[column] = self.codes[column, start : start + codes.shape[1]]
 
     def write(self, at: int, codes: NDArray[Any]) -> None:
         self.codes[:, at : at + codes.shape[1]] = codes
@@ -54,25 +61,26 @@ class InMemory(Records):
 
 class OnDisk(Records):
     def __init__(self, count: int, width: int, path: Path, kind: DTypeLike = np.uint16) -> None:
-        super().__init__(count, width)
-        self.path, self.room, self.kind = path, count, np.dtype(kind)
+        super().__init__(count, width, kind)
+        self.path, self.room = path, count
         with translated("writing the spill"):
             self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             os.ftruncate(self.file, self.kind.itemsize * count * width)
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        codes = np.empty((self.width, stop - start), self.kind)
-        self._move(lambda part, place: os.preadv(self.file, [part], place), start, codes)
-        return codes
+    def fill(self, start: int, codes: NDArray[Any], columns: Iterable[int]) -> None:
+        self._move(lambda part, place: os.preadv(self.file, [part], place), start, codes, columns)
 
     def write(self, at: int, codes: NDArray[Any]) -> None:
-        self._move(lambda part, place: os.pwritev(self.file, [part], place), at, codes)
+        self._move(lambda part, place: os.pwritev(self.file, [part], place), at, codes, range(self.width))
 
-    def _move(self, move: Callable[[memoryview, int], int], at: int, codes: NDArray[Any]) -> None:
-        """Reads or writes all bytes of some records; the system may move fewer at a time."""
+    def _move(
+        self, move: Callable[[memoryview, int], int], at: int, codes: NDArray[Any], columns: Iterable[int]
+    ) -> None:
+        """Reads or writes all bytes of some columns of records; the system may move fewer at a time."""
         with translated("reading or writing the spill"):
-            for column, own in enumerate(codes):
-                view, place = memoryview(own.view(np.uint8)), self.kind.itemsize * (column * self.room + at)
+            for column in columns:
+                view = memoryview(codes[column].view(np.uint8))
+                place = self.kind.itemsize * (column * self.room + at)
                 while view:
                     moved = move(view, place)
                     if not moved:

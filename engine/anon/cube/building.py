@@ -29,8 +29,9 @@ from anon.values import text
 BATCH = 131_072  # records
 
 
-def quasi_identifier(source: Source, column: Column, builder: Builder, counted: Counted) -> Domain:
-    """The domain of a quasi-identifier: its distinct values, or bins of them when there are too many, and its tree."""
+def quasi_identifier(source: Source, column: Column, builder: Builder, counted: Counted) -> tuple[Domain, Ints]:
+    """The domain of a quasi-identifier: its distinct values, or bins of them when there are too many, and its tree; and
+    the rows with each code."""
     path, distinct = f"columns.quasi_identifiers.{column.name}", counted.distinct
     free = builder.kind == "free"
     if free and column.kind == "text" and distinct > TEXT_VALUES:
@@ -40,9 +41,12 @@ def quasi_identifier(source: Source, column: Column, builder: Builder, counted: 
     if counted.bins is not None:
         if not free or column.kind not in CUTTABLE:
             raise ConfigError.at(path, f"{distinct:,} distinct values", f"at most {CODES:,}, or numbers cut freely")
-        return Domain(column.name, column.kind, counted.bins, False, counted.values.null_count > 0)
+        return Domain(column.name, column.kind, counted.bins, False, counted.values.null_count > 0), counted.rows
     domain = _distinct(column, counted)
-    return domain if free else _with_tree(source, column, domain, builder)
+    if free:
+        return domain, counted.rows
+    domain, order = _with_tree(source, column, domain, builder)
+    return domain, np.append(counted.rows[: domain.null], counted.rows[domain.null :][order])
 
 
 def sensitive(column: Column, counted: Counted) -> Domain:
@@ -58,7 +62,8 @@ def _distinct(column: Column, counted: Counted) -> Domain:
     return Domain(column.name, column.kind, values.drop_null(), True, values.null_count > 0)
 
 
-def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder) -> Domain:
+def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder) -> tuple[Domain, Ints]:
+    """The domain with its values in the order of the tree's leaves, and that order."""
     objects = domain.values.to_pylist()
     try:
         paths = hierarchy.paths(builder, objects, column.name)
@@ -72,7 +77,7 @@ def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder)
         counted = replace(first, found=f"{first.found} ({rows[0][0].as_py():,} rows)")
         raise HierarchyGap([counted, *rest], gap.missing) from None
     tree, order = Tree.build(paths, [text(value) for value in objects], domain.null)
-    return Domain(column.name, column.kind, domain.values.take(pa.array(order)), True, domain.null, tree)
+    return Domain(column.name, column.kind, domain.values.take(pa.array(order)), True, domain.null, tree), order
 
 
 @dataclass(frozen=True)
@@ -110,8 +115,9 @@ class Cube:
     in two halves."""
 
     domains: list[Domain]
+    people: list[Ints]  # of the table by code, per quasi-identifier
     others: list[Other]
-    totals: list[Ints]  # per other the people of the table by code
+    totals: list[Ints]  # the same per other
     records: Records
     counted: bool = False  # equal rows are one record
     target: int | None = None  # index in others
@@ -212,14 +218,15 @@ def build(
         read.append(next(c for c in [*source.quasi_identifiers, *source.sensitive, *source.keep] if c.name == target))
     counts = list(count(source, [*source.quasi_identifiers, *read], room.threads, room.tell))
     own, rest = counts[: len(builders)], counts[len(builders) :]
-    domains = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, own)]
+    coded = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, own)]
+    domains, people = [domain for domain, _ in coded], [rows for _, rows in coded]
     own_domains = [sensitive(column, each) for column, each in zip(read, rest)]
     others: list[Other] = [*own_domains]
     totals = [each.rows for each in rest]
     if not others:
         others, totals = [Domain("", "integer", pa.array([0]), True, False)], [np.array([source.rows])]
     at = None if target is None else len(read) - 1
-    cube = Cube(domains, others, totals, in_memory(0, 0), False, at, len(source.sensitive))
+    cube = Cube(domains, people, others, totals, in_memory(0, 0), False, at, len(source.sensitive))
     known = [_combine(source, cube, *both) for both in combined]
     encoder = Encoder([*source.quasi_identifiers, *read], [*domains, *own_domains], known)
     _fill(cube, source, encoder, room)

@@ -26,7 +26,7 @@ TABLES = 2**23  # counters in all tables together
 @dataclass(frozen=True)
 class Counted:
     """The values of a column in order, null first where it occurs, and the rows with each; or too many to be loaded,
-    and then the smallest values of bins with about as many rows each."""
+    and then the smallest values of bins with about as many rows each, and the rows of these, those of null first."""
 
     distinct: int
     values: pa.Array
@@ -35,16 +35,18 @@ class Counted:
 
     @classmethod
     def of(cls, values: pa.Array, rows: Ints) -> Counted:
-        return cls(len(values), values, rows, None if len(values) <= CODES else _bins(values, rows))
+        if len(values) <= CODES:
+            return cls(len(values), values, rows)
+        first = values.null_count  # null is a value by itself, and comes first
+        begins = _bins(rows[first:]) + first
+        of_bins = np.append(rows[:first], np.add.reduceat(rows, begins))
+        return cls(len(values), values, of_bins, values.take(pa.array(begins)))
 
 
-def _bins(values: pa.Array, rows: Ints) -> pa.Array:
-    """Exact weighted quantiles: each bin begins where another share of the rows that have a value is complete."""
-    first = values.null_count  # null is a value by itself, and comes first
-    rows = rows[first:]
+def _bins(rows: Ints) -> Ints:
+    """Exact weighted quantiles: each bin begins where another share of the rows is complete."""
     share = (np.cumsum(rows) - rows) * (CODES - 1) // rows.sum()
-    begins = np.flatnonzero(np.append(True, share[1:] != share[:-1]))
-    return values.take(pa.array(begins + first))
+    return np.flatnonzero(np.append(True, share[1:] != share[:-1]))
 
 
 def count(source: Source, columns: list[Column], threads: int, tell: Tell = lambda **facts: None) -> Iterator[Counted]:
@@ -60,13 +62,14 @@ def _grouped(source: Source, column: Column) -> Counted:
             table = source.query(f"SELECT {column.alias} AS v, n FROM counted ORDER BY v NULLS FIRST")
             return Counted(distinct, _array(table["v"]), table["n"].to_numpy().astype(np.int64))
         name = column.alias
-        nulls = source.query(f"SELECT count(*) FROM counted WHERE {name} IS NULL")[0][0].as_py()
+        nulls = source.query(f"SELECT n FROM counted WHERE {name} IS NULL")["n"].to_numpy()
         table = source.query(
-            f"WITH binned AS (SELECT {name} AS v, (sum(n) OVER (ORDER BY {name}) - n) * {CODES - 1} // sum(n) OVER () "
-            f"AS bin FROM counted WHERE {name} IS NOT NULL) SELECT min(v) AS v FROM binned GROUP BY bin ORDER BY v"
+            f"WITH binned AS (SELECT {name} AS v, n, (sum(n) OVER (ORDER BY {name}) - n) * {CODES - 1} "
+            f"// sum(n) OVER () AS bin FROM counted WHERE {name} IS NOT NULL) "
+            "SELECT min(v) AS v, sum(n)::BIGINT AS n FROM binned GROUP BY bin ORDER BY v"
         )
-        bins = _array(table["v"])
-        return Counted(distinct, pa.nulls(nulls, bins.type), np.empty(0, np.int64), bins)
+        bins, rows = _array(table["v"]), np.append(nulls, table["n"].to_numpy()).astype(np.int64)
+        return Counted(distinct, pa.nulls(len(nulls), bins.type), rows, bins)
 
 
 def _array(values: pa.ChunkedArray) -> pa.Array:

@@ -53,7 +53,7 @@ class Original:
         roles = [*source.quasi_identifiers, *source.sensitive]
         counted = list(count(source, roles, threads))
         builders = list(columns.quasi_identifiers.values())
-        own = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, counted)]
+        own = [quasi_identifier(source, *each)[0] for each in zip(source.quasi_identifiers, builders, counted)]
         rest = [sensitive(*each) for each in zip(source.sensitive, counted[len(own) :])]
         return cls(source, own, rest, columns.multiplicity, threads)
 

@@ -36,6 +36,7 @@ from anon.search.candidates import Ints, Nodes
 from anon.search.decide import Rules
 from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
+from anon.search.passes import Passes
 from anon.search.steps import Steps
 from anon.search.tree import Fragment, assemble
 
@@ -118,16 +119,16 @@ class Partition:
         and these; individuals that are unique in groups of the top."""
         cube, means, rules = self.cube, self.means, self.rules
         if cube.individuals <= self.limit:
-            root = top.Top(cube, rules, None, self.limit, means).root()
+            root = top.root(cube, rules.demands)
             root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
             return [], cube.records, root, 0, state
         room = partial(make, means.memory.records, means.spill, cube.records.count)
-        marks = room(1, "marks", np.uint32)
-        upper = top.Top(cube, rules, marks, self.limit, means)
+        passes = Passes(cube.records, room, means.threads)
+        upper = top.Top(cube, rules, passes, self.limit, means)
         ended = top.search(upper, rules, state, self.pace.tell, self.steps)
         records = room(cube.records.width, "sorted-records")
         top.sort(upper, ended, records)
-        marks.close()
+        passes.close()
         cube.records.close()
         unique = 0
         for number in range(len(ended.groups)):

@@ -4,8 +4,7 @@ far; only when all nodes are small enough (or groups) are the records brought in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -18,10 +17,11 @@ from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.progress import Tell
-from anon.records import Codes, Records
+from anon.records import Records
 from anon.search import kernels
 from anon.search.candidates import (
     Boundaries,
+    Demands,
     Evaluator,
     Ints,
     Nodes,
@@ -33,11 +33,11 @@ from anon.search.candidates import (
 )
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.means import Means
+from anon.search.passes import CHUNK, Chunk, Node, Passes, Tree, Work
 from anon.search.steps import Steps
 from anon.search.tree import Fragment
 
-CHUNK = 131_072  # records that a thread takes at a time
-SORTED = 4 * CHUNK  # the same where they are sorted, in fewer and longer runs
+SORTED = 8 * CHUNK  # records that a thread sorts at a time, if the memory allows: the more, the longer the runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
 CELLS = 2_000_000  # the same of values
@@ -83,59 +83,25 @@ class Pass:
 
 
 class Top(Evaluator):
-    """Evaluates nodes whose records lie anywhere; Nodes.start is the number of a node in the tree so far, and `marks`
-    holds how far each record has come in it. Nodes of more than `limit` people will be split."""
+    """Evaluates nodes whose records lie anywhere, in passes over all of them; Nodes.start is the number of a node in
+    the tree so far. Nodes of more than `limit` people will be split."""
 
-    def __init__(self, cube: Cube, rules: Rules, marks: Records | None, limit: int, means: Means) -> None:
+    def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, means: Means) -> None:
         super().__init__(cube, rules.value_columns, rules.demands)
-        self.records, self.marks, self.limit, self.threads = cube.records, marks, limit, means.threads
+        self.passes, self.limit, self.memory = passes, limit, means.memory
+        self.people_columns = [] if self.people_at < 0 else [self.people_at, self.people_at + 1]
         self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
         self.widest = rules.prefer == "widest"
-        self.fragment, self.nodes, self.marked = Fragment(), 1, 1  # nodes so far, and when the marks were made
+        self.fragment, self.nodes = Fragment(), 1  # nodes so far
         self.known: dict[tuple[int, int, bytes], Parts] = {}
         self.ahead: dict[int, CodeCounts] = {}
         self.tables_of: tuple[bytes, dict[int, Ints]] = (b"", {})
 
-    def root(self) -> Nodes:
-        low, high = unreached(1, self.columns)
-        lock = Lock()
+    def over_records(self, work: Work, size: int | None = None) -> None:
+        """Calls work(chunk of records, the node of each) for all records, from several threads."""
+        self.passes.over(work, self.tree(), size)
 
-        def work(codes: Codes, node: NDArray[np.uint32]) -> None:
-            own_low, own_high = unreached(1, self.columns)
-            kernels.bounds(codes, np.array([0]), np.array([codes.shape[1]]), own_low, own_high)
-            with lock:
-                np.minimum(low, own_low, out=low)
-                np.maximum(high, own_high, out=high)
-
-        self.over_records(work)
-        last = np.array([[domain.size - 1 for domain in self.cube.domains]], np.int64)
-        zero, people = np.zeros(1, np.int64), np.array([self.cube.individuals])
-        reach = low.astype(np.int64), high.astype(np.int64)
-        barren = people < 2 * self.demands.least
-        return Nodes(zero, zero, np.zeros_like(last), last, *reach, people, np.ones(1, bool), barren)
-
-    def over_records(self, work: Callable[[Codes, NDArray[np.uint32]], None], chunk: int = CHUNK) -> None:
-        """Calls work(records, the node of each) for all records, in chunks, from several threads."""
-        tree = self.tree()
-
-        def each(start: int) -> None:
-            stop = min(start + chunk, self.records.count)
-            codes = self.records.read(start, stop)
-            if self.marks is None:
-                node = np.zeros((1, stop - start), np.uint32)
-            else:
-                node = self.marks.read(start, stop)
-                if self.marked < self.nodes:
-                    kernels.walk(codes, *tree, node[0])
-                    self.marks.write(start, node)
-            work(codes, node[0])
-
-        with ThreadPoolExecutor(self.threads) as pool:
-            for _ in pool.map(each, range(0, self.records.count, chunk)):
-                pass
-        self.marked = self.nodes
-
-    def tree(self) -> tuple[Ints, Ints, Ints, Ints]:
+    def tree(self) -> Tree:
         """The tree so far for a walk that ends in the numbers of its nodes."""
         listed = [*self.fragment.column, np.full(self.nodes - sum(map(len, self.fragment.column)), -1)]
         column = np.concatenate(listed)
@@ -151,8 +117,8 @@ class Top(Evaluator):
 
     def _codes(self, nodes: Nodes, which: Ints, column: Ints) -> Iterator[tuple[int, Ints, Ints]]:
         """Per node the codes of a column that occur and their people; those counted ahead first."""
-        held = [self.ahead.get(int(nodes.start[i])) for i in which]
-        found = np.array([each is not None and each.column == j for each, j in zip(held, column.tolist())], bool)
+        held = [self._held(int(nodes.start[i]), j) for i, j in zip(which, column.tolist())]
+        found = np.array([each is not None for each in held], bool)
         for at in np.flatnonzero(found).tolist():
             yield int(which[at]), *_occurring(held[at])  # type: ignore[arg-type]
         which, column = which[~found], column[~found]
@@ -167,16 +133,24 @@ class Top(Evaluator):
                 own = CodeCounts(int(column[at]), int(low[at]), counts[begin : begin + sizes[at]])
                 yield int(which[at]), *_occurring(own)
 
+    def _held(self, node: int, column: int) -> CodeCounts | None:
+        """What is known already of the codes of a column in a node."""
+        if node == 0:
+            return CodeCounts(column, 0, self.cube.people[column])
+        ahead = self.ahead.get(node)
+        return ahead if ahead is not None and ahead.column == column else None
+
     def _count_codes(self, node: Ints, column: Ints, room: Ints, size: int) -> Ints:
         columns, rooms = np.full(self.nodes, -1), np.zeros(self.nodes, np.int64)
         columns[node], rooms[node] = column, room
         spares: list[Ints] = []
 
-        def work(codes: Codes, node: NDArray[np.uint32]) -> None:
+        def work(chunk: Chunk, node: Node) -> None:
             try:
                 counts = spares.pop()
             except IndexError:
                 counts = np.zeros(size, np.int64)
+            codes = chunk.columns({*column.tolist(), *self.people_columns})
             kernels.top_codes(codes, self.people_at, node, columns, rooms, counts)
             spares.append(counts)
 
@@ -234,26 +208,29 @@ class Top(Evaluator):
         """People by value in the parts of each node between its cuts, in one pass over the records; and what else it
         finds out about the parts of each node."""
         base, parts = cut_start[:-1] + np.arange(len(which)), len(cut) + len(which)
-        parent = np.repeat(which, np.diff(cut_start) + 1)
         tree = self._extended(nodes.start[which], column, cut_start, base, parts)
-        guess, low, room, size = self._guess(nodes, which, column, cut_start, cut)
+        low, high = _reach(nodes, which, column, cut_start, cut)
+        guess, lowest, room, size = self._guess(np.repeat(nodes.people[which], np.diff(cut_start) + 1), low, high)
+        values = [self.columns + value for value in self.sizes]
         spares: list[Pass] = []
+        always = {*column.tolist(), *guess[guess >= 0].tolist(), *values, *self.people_columns}
 
-        def work(codes: Codes, node: NDArray[np.uint32]) -> None:
+        def work(chunk: Chunk, part: Node) -> None:
             try:
                 own = spares.pop()
             except IndexError:
                 own = self._counters(parts, size)
-            part = node.copy()
+            # a part that reaches as far as it can in a column need not be looked at there any more
+            inside = (own.low[:parts] > low) | (own.high[:parts] < high)
+            bounded = np.flatnonzero(inside.any(axis=0))
+            codes = chunk.columns(always.union(bounded.tolist()))
             kernels.walk(codes, *tree[:2], cut, tree[2], part)
             for value, counts in own.values.items():
                 kernels.top_values(codes, self.people_at, part, self.columns + value, counts)
             if self.people_at >= 0:
                 own.records += np.bincount(part, minlength=parts + 1)
-            kernels.top_codes(codes, self.people_at, part, guess, room - low, own.ahead)
-            # a part that reaches as far as its node in a column need not be looked at there any more
-            inside = (own.low[:parts] > nodes.low[parent]) | (own.high[:parts] < nodes.high[parent])
-            kernels.top_bounds(codes, part, np.flatnonzero(inside.any(axis=0)), own.low, own.high)
+            kernels.top_codes(codes, self.people_at, part, guess, room - lowest, own.ahead)
+            kernels.top_bounds(codes, part, bounded, own.low, own.high)
             spares.append(own)
 
         self.over_records(work)
@@ -264,7 +241,7 @@ class Top(Evaluator):
             done.records = next(iter(done.values.values())).sum(axis=1)
         ahead = [
             CodeCounts(j, begin, done.ahead[at : at + length]) if j >= 0 else None
-            for j, begin, at, length in zip(guess.tolist(), low.tolist(), room.tolist(), np.diff(room).tolist())
+            for j, begin, at, length in zip(guess.tolist(), lowest.tolist(), room.tolist(), np.diff(room).tolist())
         ]
         edges = [*base.tolist(), parts]
         of_node = [
@@ -288,24 +265,17 @@ class Top(Evaluator):
         first = np.append(0, np.cumsum(cuts))
         return columns, first, child
 
-    def _guess(
-        self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints
-    ) -> tuple[Ints, Ints, Ints, int]:
+    def _guess(self, people: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints, int]:
         """The column whose codes each part will be asked for if it is split in turn, -1 for none; the lowest code there
-        and the place of its counter; and the number of all counters. Of what the parts reach only as much is known as
-        is of their nodes, which a pass more makes good where it misleads."""
-        sides = np.diff(cut_start) + 1
-        parent, split = np.repeat(which, sides), np.repeat(column, sides)
-        guess, lowest, sizes = np.full(len(parent) + 1, -1), *np.zeros((2, len(parent) + 1), np.int64)
-        if self.widest and (sides == 2).all():
-            at = np.arange(len(parent))
-            low, high = nodes.low[parent], nodes.high[parent]
-            low[at[1::2], split[1::2]], high[at[0::2], split[0::2]] = cut, cut - 1
+        and the place of its counter; and the number of all counters. Of the parts only as much is known as the people
+        of their nodes and what they reach at most, which a pass more makes good where it misleads."""
+        guess, lowest, sizes = np.full(len(people) + 1, -1), *np.zeros((2, len(people) + 1), np.int64)
+        if self.widest:
             wide = np.where(high > low, widths(self.cube.domains, low, high), -1.0)
-            best = wide.argmax(axis=1)
+            at, best = np.arange(len(people)), wide.argmax(axis=1)
             free = np.array([domain.tree is None for domain in self.cube.domains])
             lowest[:-1], sizes[:-1] = low[at, best], high[at, best] - low[at, best] + 1
-            wanted = free[best] & (nodes.people[parent] > 2 * self.limit)
+            wanted = free[best] & (people > 2 * self.limit)
             wanted &= np.cumsum(sizes[:-1] * wanted) <= self.counters
             guess[:-1][wanted] = best[wanted]
         sizes[guess < 0] = 0
@@ -339,6 +309,16 @@ class Top(Evaluator):
         reach = low.astype(np.int64), high.astype(np.int64)
         cells = children_cells(nodes, chosen)
         return Nodes(number, number, *cells, *reach, chosen.people, chosen.safe, chosen.barren), records
+
+
+def _reach(nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> tuple[Ints, Ints]:
+    """The lowest and highest codes that the parts of some nodes between their cuts can reach, [parts, columns]."""
+    cuts = np.diff(cut_start)
+    at = np.arange(len(cut)) + np.repeat(np.arange(len(which)), cuts)  # the part below each cut
+    split = np.repeat(column, cuts)
+    low, high = (np.repeat(reach[which], cuts + 1, axis=0) for reach in (nodes.low, nodes.high))
+    low[at + 1, split], high[at, split] = cut, cut - 1
+    return low, high
 
 
 def _occurring(counted: CodeCounts) -> tuple[Ints, Ints]:
@@ -380,10 +360,20 @@ class Step:
         return cls(chosen, nodes, arrays["records"], states_of(arrays))
 
 
+def root(cube: Cube, demands: Demands) -> Nodes:
+    """The whole table, of whose columns the cube knows all codes."""
+    held = [np.flatnonzero(people) for people in cube.people]
+    low, high = (np.array([[codes[end] for codes in held]]) for end in (0, -1))
+    last = np.array([[domain.size - 1 for domain in cube.domains]], np.int64)
+    zero, people = np.zeros(1, np.int64), np.array([cube.individuals])
+    barren = people < 2 * demands.least
+    return Nodes(zero, zero, np.zeros_like(last), last, low, high, people, np.ones(1, bool), barren)
+
+
 def search(top: Top, rules: Rules, state: list[State], tell: Tell, steps: Steps) -> Ended:
     """Splits nodes for as long as they are large; levels that are among the finished steps are taken from there."""
     decisions = Decisions(top.cube, rules, top, state)
-    nodes, records = top.root(), np.array([top.records.count])
+    nodes, records = root(top.cube, top.demands), np.array([top.passes.records.count])
     nodes.safe[:] = rules.whole_table_safe(top.cube)
     roots: list[tuple[Nodes, Ints]] = []
     groups: list[tuple[Nodes, Ints]] = []
@@ -430,7 +420,8 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
         begin += int(counts.sum())
     lock = Lock()
 
-    def work(codes: Codes, node: NDArray[np.uint32]) -> None:
+    def work(chunk: Chunk, node: Node) -> None:
+        codes = chunk.columns(range(into.width))
         begin, moved = np.zeros(top.nodes + 2, np.int64), np.empty_like(codes)
         kernels.scatter(codes, node, begin, np.empty(len(node), np.int32), moved)
         mine = np.diff(begin[:-1])
@@ -440,4 +431,5 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
         for at in np.flatnonzero(mine).tolist():
             into.write(int(to[at]), moved[:, begin[at] : begin[at + 1]])
 
-    top.over_records(work, SORTED)
+    held = top.memory.search // (2 * top.passes.threads * (4 * into.width + 12))
+    top.over_records(work, max(min(held, SORTED), CHUNK))

@@ -1,0 +1,86 @@
+"""Passes over records that lie anywhere, in memory or on disk: several threads take them in chunks, know the node of
+the tree so far that each record has come to, and read no column that nobody asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from anon.criteria import Ints
+from anon.records import Codes, Records
+from anon.search import kernels
+
+CHUNK = 131_072  # records that a thread takes at a time
+NARROW = 2**16  # nodes that two bytes tell apart
+
+Tree = tuple[Ints, Ints, Ints, Ints]  # for kernels.walk
+Node = NDArray[np.uint32]  # of each record
+
+
+class Chunk:
+    """Consecutive records that a thread works on."""
+
+    def __init__(self, records: Records, start: int, codes: Codes) -> None:
+        self.records, self.start, self.codes = records, start, codes
+        self.read: set[int] = set()
+
+    def columns(self, wanted: Iterable[int]) -> Codes:
+        """The codes of the records, of which these columns can be relied on."""
+        missing = set(wanted) - self.read
+        self.records.fill(self.start, self.codes, sorted(missing))
+        self.read |= missing
+        return self.codes
+
+
+Work = Callable[[Chunk, Node], None]
+
+
+class Passes:
+    """All passes of a search over its records. Between them, marks tell how far each record has come, in as few bytes
+    as the nodes need."""
+
+    def __init__(self, records: Records, room: Callable[[int, str, DTypeLike], Records], threads: int) -> None:
+        """`room`: a place for as many records of a width, by name and kind."""
+        self.records, self.room, self.threads = records, room, threads
+        self.marks = room(1, "marks", np.uint16)
+        self.marked = 1  # nodes there were when the marks were made
+
+    def over(self, work: Work, tree: Tree, size: int | None = None) -> None:
+        """Calls work(chunk, the node of each record) for all records, in chunks of a size."""
+        column, child, count, size = tree[0], tree[3], self.records.count, size or CHUNK
+        marks = self._marks(len(column))
+        entered = np.unique(column[(column >= 0) & (child >= self.marked)]).tolist()
+        spare: list[Codes] = []
+
+        def each(start: int) -> None:
+            length = min(size, count - start)
+            fits = spare and spare[-1].shape[1] == length
+            chunk = Chunk(self.records, start, spare.pop() if fits else self._buffer(length))
+            node = self.marks.read(start, start + length)[0].astype(np.uint32)
+            if self.marked < len(column):
+                kernels.walk(chunk.columns(entered), *tree, node)
+                marks.write(start, node[None].astype(marks.kind))
+            work(chunk, node)
+            spare.append(chunk.codes)
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            for _ in pool.map(each, range(0, count, size)):
+                pass
+        if marks is not self.marks:
+            self.marks.close()
+        self.marks, self.marked = marks, len(column)
+
+    def _buffer(self, length: int) -> Codes:
+        return np.empty((self.records.width, length), np.uint16)
+
+    def _marks(self, nodes: int) -> Records:
+        """The marks to be written by a pass: wider ones when the nodes have become too many."""
+        if nodes > NARROW and self.marks.kind == np.uint16:
+            return self.room(1, "wide-marks", np.uint32)
+        return self.marks
+
+    def close(self) -> None:
+        self.marks.close()
