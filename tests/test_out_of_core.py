@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anon import pipeline
+from anon import pipeline, records
 from anon.errors import ResourceError
 from anon.memory import Memory
 from anon.pipeline import Options
@@ -66,7 +66,8 @@ def test_memory_threads_and_chunks_change_no_byte(
     assert published(tmp_path, config) == first
     assert sum(on_disk) == 2 * ROWS  # as they were read, and in the order of the blocks
     monkeypatch.setattr(passes, "CHUNK", 777)
-    monkeypatch.setattr(passes, "NARROW", 3)
+    monkeypatch.setattr(passes, "WIDE", 3)
+    monkeypatch.setattr(records, "SEGMENT", 1_000)
     monkeypatch.setattr(top, "COUNTERS", 10)
     monkeypatch.setattr(decide, "CELLS", 50)
     assert published(tmp_path, config, threads=1) == first

@@ -1,27 +1,32 @@
-"""Where the records of a search are while it works on them: columns of 16-bit codes, in memory where they fit and
-otherwise in a file of the spill folder, read and written in order. (Not mapped: mapped pages count as memory.)"""
+"""Where the records of a search are while it works on them: columns of codes, in memory where they fit and otherwise in
+files of the spill folder, read and written in order. (Not mapped: mapped pages count as memory.)"""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from anon.database import translated
 
 Codes = NDArray[np.uint16]  # [columns, records]
+WIDE = 2**16  # codes of a column that two bytes tell apart
+SEGMENT = 2**22  # records of a file
 
 
 class Records(ABC):
-    """A number of records that can be read and written by place, as arrays [columns, records]."""
+    """A number of records that can be read and written by place, as arrays [columns, records]; `sizes` are the codes
+    that each column may have."""
 
-    def __init__(self, count: int, width: int, kind: DTypeLike) -> None:
-        self.count, self.width, self.kind = count, width, np.dtype(kind)
+    def __init__(self, count: int, sizes: Sequence[int]) -> None:
+        self.count, self.sizes, self.width = count, list(sizes), len(sizes)
+        self.kind = _kind(sizes)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """A copy of some records."""
@@ -37,15 +42,23 @@ class Records(ABC):
     def write(self, at: int, codes: NDArray[Any]) -> None:
         """Puts records in their place."""
 
+    def drop(self, start: int, stop: int) -> None:  # noqa: B027 (what is in memory is given back as a whole)
+        """Gives back what some records take; they are not read again."""
+
     @abstractmethod
     def close(self) -> None:
         """Gives back what the records take."""
 
 
+def _kind(sizes: Sequence[int]) -> np.dtype[Any]:
+    """What arrays of records are made of."""
+    return np.dtype(np.uint32 if max(sizes, default=0) > WIDE else np.uint16)
+
+
 class InMemory(Records):
     def __init__(self, codes: NDArray[Any]) -> None:
         width, count = codes.shape
-        super().__init__(count, width, codes.dtype)
+        super().__init__(count, [np.iinfo(codes.dtype).max + 1] * width)
         self.codes = codes
 
     def fill(self, start: int, codes: NDArray[Any], columns: Iterable[int]) -> None:
@@ -60,48 +73,85 @@ class InMemory(Records):
 
 
 class OnDisk(Records):
-    def __init__(self, count: int, width: int, path: Path, kind: DTypeLike = np.uint16) -> None:
-        super().__init__(count, width, kind)
-        self.path, self.room = path, count
+    """Records in several files, so that those of which all records were dropped can go at once: what is gone before the
+    system writes it out need not be written at all. Columns with few codes take a byte."""
+
+    def __init__(self, count: int, sizes: Sequence[int], path: Path) -> None:
+        super().__init__(count, sizes)
+        self.kinds = [np.dtype(np.uint8) if size <= 256 else self.kind for size in sizes]
+        self.room = max(min(count, SEGMENT), 1)
+        self.begins = np.cumsum([0, *(self.room * kind.itemsize for kind in self.kinds)]).tolist()
+        self.paths = [path.with_name(f"{path.name}-{n}") for n in range(-(-count // self.room))]
+        self.left = [self.room] * len(self.paths)  # records of each file that were not dropped
+        self.files: list[int] = []
+        self.lock = Lock()
         with translated("writing the spill"):
-            self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            os.ftruncate(self.file, self.kind.itemsize * count * width)
+            for each in self.paths:
+                self.files.append(os.open(each, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                os.ftruncate(self.files[-1], self.begins[-1])
 
     def fill(self, start: int, codes: NDArray[Any], columns: Iterable[int]) -> None:
-        self._move(lambda part, place: os.preadv(self.file, [part], place), start, codes, columns)
+        wanted = list(columns)
+        for file, at, part in self._parts(start, codes.shape[1]):
+            for column in wanted:
+                own = codes[column, part]
+                into = own if self.kinds[column] == own.dtype else np.empty(len(own), self.kinds[column])
+                self._move(os.preadv, file, column, at, into)
+                if into is not own:
+                    own[:] = into
 
     def write(self, at: int, codes: NDArray[Any]) -> None:
-        self._move(lambda part, place: os.pwritev(self.file, [part], place), at, codes, range(self.width))
+        for file, place, part in self._parts(at, codes.shape[1]):
+            for column in range(self.width):
+                own = codes[column, part].astype(self.kinds[column], copy=False)
+                self._move(os.pwritev, file, column, place, own)
+
+    def _parts(self, start: int, count: int) -> Iterator[tuple[int, int, slice]]:
+        """The files that hold some records, the place of the first one in each, and which of them it holds."""
+        done = 0
+        while done < count:
+            number, at = divmod(start + done, self.room)
+            length = min(self.room - at, count - done)
+            yield number, at, slice(done, done + length)
+            done += length
 
     def _move(
-        self, move: Callable[[memoryview, int], int], at: int, codes: NDArray[Any], columns: Iterable[int]
+        self, move: Callable[[int, list[Any], int], int], file: int, column: int, at: int, codes: NDArray[Any]
     ) -> None:
-        """Reads or writes all bytes of some columns of records; the system may move fewer at a time."""
+        """Reads or writes all bytes of a column of some records; the system may move fewer at a time."""
+        view, place = codes.view(np.uint8).data, self.begins[column] + self.kinds[column].itemsize * at
         with translated("reading or writing the spill"):
-            for column in columns:
-                view = memoryview(codes[column].view(np.uint8))
-                place = self.kind.itemsize * (column * self.room + at)
-                while view:
-                    moved = move(view, place)
-                    if not moved:
-                        raise OSError("the spill file is shorter than it was written")
-                    view, place = view[moved:], place + moved
+            while view:
+                moved = move(self.files[file], [view], place)
+                if not moved:
+                    raise OSError("the spill file is shorter than it was written")
+                view, place = view[moved:], place + moved
+
+    def drop(self, start: int, stop: int) -> None:
+        with self.lock:
+            for file, _, part in self._parts(start, stop - start):
+                self.left[file] -= part.stop - part.start
+                if not self.left[file]:
+                    self._close(file)
 
     def close(self) -> None:
-        os.close(self.file)
-        self.path.unlink()
+        for file, left in enumerate(self.left):
+            if left:
+                self._close(file)
+
+    def _close(self, file: int) -> None:
+        os.close(self.files[file])
+        self.paths[file].unlink()
 
 
-def in_memory(count: int, width: int) -> Records:
+def in_memory(count: int, sizes: Sequence[int]) -> Records:
     """Room for records in memory, which they take as they come."""
-    return InMemory(np.empty((width, count), np.uint16))
+    return InMemory(np.empty((len(sizes), count), _kind(sizes)))
 
 
-def make(
-    memory: int, folder: Path | None, count: int, width: int, name: str, kind: DTypeLike = np.uint16
-) -> Records:
+def make(memory: int, folder: Path | None, count: int, sizes: Sequence[int], name: str) -> Records:
     """Room for records, zero until they are written: in memory if they take no more than that or have nowhere else to
-    go, or in a file."""
-    if folder is None or np.dtype(kind).itemsize * count * width <= memory:
-        return InMemory(np.zeros((width, count), kind))
-    return OnDisk(count, width, folder / name, kind)
+    go, or in files."""
+    if folder is None or _kind(sizes).itemsize * count * len(sizes) <= memory:
+        return InMemory(np.zeros((len(sizes), count), _kind(sizes)))
+    return OnDisk(count, sizes, folder / name)

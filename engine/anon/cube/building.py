@@ -22,11 +22,12 @@ from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
 from anon.progress import Tell
-from anon.records import Codes, Records, in_memory
+from anon.records import WIDE, Codes, Records, in_memory
 from anon.source import Column, Source, why_text
 from anon.values import text
 
 BATCH = 131_072  # records
+PEOPLE = [WIDE, WIDE]  # codes of the two halves that people are counted in
 
 
 def quasi_identifier(source: Source, column: Column, builder: Builder, counted: Counted) -> tuple[Domain, Ints]:
@@ -196,10 +197,10 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Room:
-    """Where records may go: gives a place for so many of a width, by name; threads to fill it with, and whom to tell of
-    the rows that were read."""
+    """Where records may go: gives a place for so many with so many codes of each column, by name; threads to fill it
+    with, and whom to tell of the rows that were read."""
 
-    place: Callable[[int, int, str], Records] = lambda count, width, name: in_memory(count, width)
+    place: Callable[[int, list[int], str], Records] = lambda count, sizes, name: in_memory(count, sizes)
     threads: int = 1
     tell: Tell = lambda **facts: None
 
@@ -226,7 +227,7 @@ def build(
     if not others:
         others, totals = [Domain("", "integer", pa.array([0]), True, False)], [np.array([source.rows])]
     at = None if target is None else len(read) - 1
-    cube = Cube(domains, people, others, totals, in_memory(0, 0), False, at, len(source.sensitive))
+    cube = Cube(domains, people, others, totals, in_memory(0, []), False, at, len(source.sensitive))
     known = [_combine(source, cube, *both) for both in combined]
     encoder = Encoder([*source.quasi_identifiers, *read], [*domains, *own_domains], known)
     _fill(cube, source, encoder, room)
@@ -236,10 +237,10 @@ def build(
 def _fill(cube: Cube, source: Source, encoder: Encoder, room: Room) -> None:
     """Makes the records of a cube. Equal rows are counted if there must be so many that this at least halves the table,
     or if there turn out to be."""
-    width = len(cube.domains) + len(cube.others)
+    sizes = [domain.size for domain in (*cube.domains, *cube.others)]
     cube.counted = 2 * prod(domain.size for domain in encoder.domains) <= source.rows
     keys: list[NDArray[np.uint64]] = []
-    place = room.place(source.rows, width + 2 * cube.counted, "records")
+    place = room.place(source.rows, sizes + PEOPLE * cube.counted, "records")
     cube.records = _records(source, encoder, cube.counted, place, room, keys)
     if not cube.counted and _share(keys) <= 0.5:
         cube.records, cube.counted = _counted(source, cube.records, room), True
@@ -323,7 +324,7 @@ def _counted(source: Source, records: Records, room: Room) -> Records:
             yield pa.record_batch([pa.array(column) for column in codes], schema=schema)
 
     listed = ", ".join(names)
-    place, at = room.place(records.count, records.width + 2, "counted-records"), 0
+    place, at = room.place(records.count, records.sizes + PEOPLE, "counted-records"), 0
     for batch in source.stream(
         f"SELECT {listed}, count(*) FROM uncounted GROUP BY {listed}",
         {"uncounted": pa.RecordBatchReader.from_batches(schema, batches())},

@@ -126,7 +126,7 @@ class Partition:
         passes = Passes(cube.records, room, means.threads)
         upper = top.Top(cube, rules, passes, self.limit, means)
         ended = top.search(upper, rules, state, self.pace.tell, self.steps)
-        records = room(cube.records.width, "sorted-records")
+        records = room(cube.records.sizes, "sorted-records")
         top.sort(upper, ended, records)
         passes.close()
         cube.records.close()

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from anon.criteria import Ints
-from anon.records import Codes, Records
+from anon.records import WIDE, Codes, Records
 from anon.search import kernels
 
 CHUNK = 131_072  # records that a thread takes at a time
-NARROW = 2**16  # nodes that two bytes tell apart
 
 Tree = tuple[Ints, Ints, Ints, Ints]  # for kernels.walk
 Node = NDArray[np.uint32]  # of each record
@@ -42,10 +41,10 @@ class Passes:
     """All passes of a search over its records. Between them, marks tell how far each record has come, in as few bytes
     as the nodes need."""
 
-    def __init__(self, records: Records, room: Callable[[int, str, DTypeLike], Records], threads: int) -> None:
-        """`room`: a place for as many records of a width, by name and kind."""
+    def __init__(self, records: Records, room: Callable[[list[int], str], Records], threads: int) -> None:
+        """`room`: a place for as many records with so many codes of each column, by name."""
         self.records, self.room, self.threads = records, room, threads
-        self.marks = room(1, "marks", np.uint16)
+        self.marks = room([WIDE], "marks")
         self.marked = 1  # nodes there were when the marks were made
 
     def over(self, work: Work, tree: Tree, size: int | None = None) -> None:
@@ -78,8 +77,8 @@ class Passes:
 
     def _marks(self, nodes: int) -> Records:
         """The marks to be written by a pass: wider ones when the nodes have become too many."""
-        if nodes > NARROW and self.marks.kind == np.uint16:
-            return self.room(1, "wide-marks", np.uint32)
+        if nodes > WIDE and self.marks.kind == np.uint16:
+            return self.room([2**32], "wide-marks")
         return self.marks
 
     def close(self) -> None:

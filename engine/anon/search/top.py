@@ -422,6 +422,7 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
 
     def work(chunk: Chunk, node: Node) -> None:
         codes = chunk.columns(range(into.width))
+        chunk.records.drop(chunk.start, chunk.start + len(node))
         begin, moved = np.zeros(top.nodes + 2, np.int64), np.empty_like(codes)
         kernels.scatter(codes, node, begin, np.empty(len(node), np.int32), moved)
         mine = np.diff(begin[:-1])

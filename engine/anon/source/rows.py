@@ -20,7 +20,7 @@ from anon.source.checks import check_present, individual_problems, individual_sq
 from anon.source.tables import as_arrow, count_rows, describe, one, register, resolve, stat
 from anon.source.types import Unusable, canonical, published
 
-BATCH = 65_536  # rows of a batch of the source
+BATCH = 32_768  # rows of a batch of the source
 
 
 @dataclass(frozen=True)
