@@ -25,7 +25,8 @@ import numpy as np
 
 from anon.criteria import Groups, Point, Skyline, State
 from anon.criteria.ck_safety import CKSafety
-from anon.criteria.kernels_ck import fill_largest, least_absences
+from anon.criteria.kernels_ck import least_absences
+from anon.criteria.kernels_counts import fill_largest
 
 sys.path.insert(0, str(Path(__file__).parent))
 import measure

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anon import cube as cubes
-from anon import interrupt, records, release, verify
+from anon import loops, records, release, verify
 from anon.checkpoint import Checkpoint
 from anon.config import (
     Config,
@@ -128,7 +128,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             source = open_source(con, config, table, work.spill)
             checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
         with progress.stage("cube"):
-            _load_loops(config)
+            loops.load(loops.needed(config))
             place = partial(records.make, Memory(limits.memory).records, work.spill)
             builders = list(config.columns.quasi_identifiers.values())
             room = Room(place, _threads(config), partial(progress.update, "cube"))
@@ -204,7 +204,7 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
             grouped = Grouped.opened(con, opened, config.columns)
         with progress.stage("source"):
             source = open_source(con, config, None, spill)
-            _load_query_loops()
+            loops.load({loops.QUERIES})
             original = Original.of(source, config.columns, _threads(config))
         with progress.stage("utility"):
             told = measure(original, grouped)
@@ -300,25 +300,6 @@ def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
     files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.files]
     return {"config": config.digest, "source": files, "version": f"{version('anon-engine')}, steps {STEPS}"}
-
-
-def _load_loops(config: Config) -> None:
-    """Loads the compiled loops, or compiles them if this is the first time, before any of them is needed."""
-    with interrupt.held():
-        if isinstance(config.method, Lattice):
-            import anon.search.lattice.kernels
-        else:
-            import anon.criteria.kernels
-            import anon.criteria.kernels_ck
-            import anon.search.kernels  # noqa: F401
-    _load_query_loops()
-
-
-def _load_query_loops() -> None:
-    """Loads those of them that `utility` needs."""
-    with interrupt.held():
-        import anon.cube.kernels
-        import anon.explore.kernels  # noqa: F401
 
 
 def _threads(config: Config) -> int:

@@ -173,10 +173,10 @@ class Disclosure:
     @classmethod
     def of(cls, groups: Groups, max_k: int) -> Disclosure:
         """From a batch of at least one group."""
-        from anon.criteria import kernels_ck
+        from anon.criteria.kernels_counts import fill_largest
 
         top = np.zeros((len(groups), max_k + 1), np.int64)
-        kernels_ck.fill_largest(groups.start, groups.count, top)
+        fill_largest(groups.start, groups.count, top)
         ratios = (groups.n[:, None] - top.cumsum(axis=1)) / top[:, :1]
         negations = State(ratios.min(axis=0), (groups.first + ratios.argmin(axis=0))[:, None])
         return cls(max_k, CKSafety("", Fraction(1), max_k).state(groups), negations)

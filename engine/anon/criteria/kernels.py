@@ -1,4 +1,5 @@
-"""The compiled loops of the criteria: plain loops with explicit types, compiled once per installation."""
+"""The compiled loops of skylines: from the counts of each group to the minima over all groups. Plain loops with
+explicit types, compiled once per installation."""
 
 # mypy: disable-error-code="no-untyped-def,misc"
 from __future__ import annotations
@@ -9,6 +10,7 @@ import numba as nb
 import numpy as np
 
 from anon.compiled import compiled, inner
+from anon.criteria.kernels_counts import before, largest_counts
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
@@ -64,30 +66,6 @@ def family(kind, n, s, m, k):
             return 0.0
         product *= numerator / (n - k - i)
     return _above(product)
-
-
-@inner(nb.void(_IN, _I, _I, _OUT))
-def largest_counts(count, low, high, top):
-    """Fills `top` with the largest of count[low:high], descending, padded with zeros."""
-    for j in range(top.size):
-        top[j] = 0
-    for e in range(low, high):
-        j = top.size - 1
-        if count[e] <= top[j]:
-            continue
-        while j > 0 and top[j - 1] < count[e]:
-            top[j] = top[j - 1]
-            j -= 1
-        top[j] = count[e]
-
-
-@inner(nb.boolean(_OUT, _OUT))
-def before(integers, witness):
-    """Lexicographic order of witnesses, so that ties do not depend on the order of the groups."""
-    for i in range(integers.size):
-        if integers[i] != witness[i]:
-            return integers[i] < witness[i]
-    return False
 
 
 @inner(nb.void(_I, _OUT, _OUT))

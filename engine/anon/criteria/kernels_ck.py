@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 
 from anon.compiled import compiled, inner
-from anon.criteria.kernels import before, largest_counts
+from anon.criteria.kernels_counts import before, largest_counts
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
@@ -73,10 +73,3 @@ def fold_ck(n, start, count, owner, k, values, witness, first):
                 if keep:
                     for i in range(integers.size):
                         witness[o, column, i] = integers[i]
-
-
-@compiled(nb.void(_IN, _IN, nb.int64[:, ::1]))
-def fill_largest(start, count, top):
-    """Fills each row of `top` with the largest counts of its group, descending."""
-    for g in range(top.shape[0]):
-        largest_counts(count, start[g], start[g + 1], top[g])

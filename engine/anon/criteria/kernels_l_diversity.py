@@ -9,7 +9,7 @@ import numba as nb
 import numpy as np
 
 from anon.compiled import compiled, inner
-from anon.criteria.kernels import largest_counts
+from anon.criteria.kernels_counts import largest_counts
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)

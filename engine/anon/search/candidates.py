@@ -125,7 +125,7 @@ class Demands:
         largest counts of a group as of its parts together: the largest counts of the parts add up to no less."""
         found = people < 2 * self.least
         if len(self.fewest):
-            from anon.criteria.kernels_ck import fill_largest
+            from anon.criteria.kernels_counts import fill_largest
 
             top = np.zeros((len(groups), max(int(self.largest.max()), 1)), np.int64)
             fill_largest(groups.start, groups.count, top)

@@ -1,0 +1,85 @@
+"""Which compiled loops a run loads, and that they are there whatever becomes of the second process that compiles."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import anon
+from anon import loops
+from anon.config import load
+
+ROOT = Path(anon.__file__).parent
+SHARED = {"anon.cube.kernels", "anon.criteria.kernels_counts"}  # loaded by every run, and by other modules of loops
+
+
+def _holding_loops() -> set[str]:
+    files = [path for path in ROOT.rglob("*.py") if re.search("^@compiled", path.read_text(), re.MULTILINE)]
+    return {".".join(["anon", *path.relative_to(ROOT).with_suffix("").parts]) for path in files}
+
+
+def test_every_module_of_loops_is_known():
+    assert set(loops.MODULES) | SHARED == _holding_loops()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "method", "expected"),
+    [
+        ({"k_anonymity": {"k": 2}}, "partition", {"anon.search.kernels"}),
+        ({"k_anonymity": {"k": 2}}, "lattice", {"anon.search.lattice.kernels"}),
+        ({"skyline": {"points": [{"l": 0, "k": 1, "m": 1, "c": 0.9}]}}, "partition",
+         {"anon.search.kernels", "anon.criteria.kernels"}),
+        ({"ck_safety": {"c": 0.9, "k": 1}}, "partition", {"anon.search.kernels", "anon.criteria.kernels_ck"}),
+    ],
+)  # fmt: skip
+def test_a_run_loads_the_loops_of_its_search_and_criteria(privacy, method, expected):
+    config = {
+        "source": {"path": "people.csv"},
+        "columns": {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["illness"]},
+        "privacy": [privacy],
+        "method": {"kind": method},
+        "release": {"path": "release"},
+    }
+    assert loops.needed(load(config)) == expected | {loops.QUERIES}
+
+
+@pytest.mark.parametrize("modules", [1, 2, 3, 8])
+def test_the_two_processes_share_all_modules(modules):
+    own, others = loops._halves(list(loops.MODULES[:modules]))
+    assert sorted(own + others) == sorted(loops.MODULES[:modules])
+    assert abs(len(own) - len(others)) <= 1
+
+
+WITH_A_SECOND = """
+import json, subprocess, sys
+from anon import loops
+SECOND
+loops._compiles_first = lambda: True
+started = []
+loops.subprocess.Popen = lambda *a, **k: started.append(a) or second(*a, **k)
+wanted = {"anon.explore.kernels", "anon.search.lattice.kernels"}
+loops.load(wanted)
+print(json.dumps([len(started), wanted <= set(sys.modules)]))
+"""
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "second = subprocess.Popen",
+        "real = subprocess.Popen\nsecond = lambda c, **k: real([sys.executable, '-c', 'raise SystemExit(1)'], **k)",
+        "def second(*a, **k): raise OSError",
+    ],
+    ids=["works", "fails", "cannot be started"],
+)
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core compiles alone")
+def test_loops_are_loaded_whatever_becomes_of_the_second_process(second):
+    code = WITH_A_SECOND.replace("\nSECOND\n", f"\n{second}\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [1, True]
