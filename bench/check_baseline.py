@@ -239,7 +239,7 @@ def split_lines(groups: int, runs: int) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", type=int, default=SMALLEST, help="groups of the smallest release")
-    parser.add_argument("--runs", type=int, default=5, help="runs of the faster programs; the best counts")
+    parser.add_argument("--runs", type=int, default=40, help="runs of the faster programs; the best counts")
     options = parser.parse_args(arguments)
     facts, times = measure.machine(), list(skyline_times(options.groups, options.runs))
     tables = {

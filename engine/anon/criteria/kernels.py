@@ -14,7 +14,6 @@ from anon.criteria.kernels_counts import before, largest_counts
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_MASK = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 _IN2 = nb.types.Array(nb.int64, 2, "C", readonly=True)
 _OUT = nb.int64[::1]
 _MEMO = nb.int64[:, ::1]
@@ -213,23 +212,38 @@ def _fold_value(
             _remember(memo[row, 2], s, slot, k, m, values, witness, memo, row, 3 + knowledge[slot, 3], depths)
 
 
-@compiled(nb.void(_I, _IN, _IN, _IN, _IN, _MASK, _IN, _IN, _IN2, _IN, _MEMO, _VALUES, _WITNESS, _I))
+@inner(_I(_IN, _I, _I, _I), forceinline=True)
+def _place(value, low, high, v):
+    """Where a value is in a group, -1 if it is not; looked for first where it is if no lower one is missing."""
+    guess = min(low + v, high - 1)
+    for e in range(guess, low - 1, -1):
+        if value[e] == v:
+            return e
+    for e in range(guess + 1, high):
+        if value[e] == v:
+            return e
+    return -1
+
+
+@compiled(nb.void(_I, _IN, _IN, _IN, _IN, _IN, _IN, _IN, _IN2, _IN, _MEMO, _VALUES, _WITNESS, _I))
 def fold_skyline(
     kind, n, start, value, count, asked, slot_start, slot_of, knowledge, depth, memo, values, witness, first
 ):
     """Lowers values[0] (five per slot) by every group, and fills in the witnesses: n, s, the l largest other counts
     padded with zeros to the largest l, and the group.
 
-    `depth` lists the different l. With a `memo` of zeros, for single values, most groups are seen to change nothing
-    without formulas. Half of its rows say for a value, s, and n or more people when they might,
-    the others what groups there were; each row has its place, and is taken over by the next that has the same one.
+    `asked` lists the values that have slots, `depth` the different l. With a `memo` of zeros, for single values, most
+    groups are seen to change nothing without formulas. Half of its rows say for a value, s, and n or more people when
+    they might, the others what groups there were; each row has its place, and is taken over by the next that has the
+    same one.
     """
     most = depth[depth.size - 1] if depth.size else 0
     top, others, integers = np.zeros(most + 1, np.int64), np.zeros(most, np.int64), np.zeros(most + 3, np.int64)
     edge, named = np.zeros(depth.size, np.int64), np.zeros(depth.size, np.int64)
     share, figures = np.zeros(depth.size), np.zeros(5)
     rows, row, known = memo.shape[0] // 2, 0, False
-    stride = rows // asked.size if asked.size else 0
+    values_known = slot_start.size - 1
+    stride = rows // values_known if values_known else 0
     for g in range(n.size):
         low, high, size = start[g], start[g + 1], n[g]
         integers[most + 2] = first + g
@@ -237,11 +251,13 @@ def fold_skyline(
         if exact:
             largest_counts(count, low, high, top)
         else:
-            for i in range(depth.size):
-                edge[i] = int(share[i] * size + 0.5)
+            for j in range(depth.size):
+                edge[j] = int(share[j] * size + 0.5)
             _bound_named(count, low, high, depth, edge, named)
-        for e in range(low, high):
-            if not asked[value[e]]:
+        few = asked.size < high - low
+        for i in range(asked.size if few else high - low):
+            e = _place(value, low, high, asked[i]) if few else low + i
+            if e < 0 or slot_start[value[e]] == slot_start[value[e] + 1]:
                 continue
             v, s = value[e], count[e]
             if rows > 0:
@@ -252,9 +268,9 @@ def fold_skyline(
                 if not exact:
                     exact = True
                     largest_counts(count, low, high, top)
-                    for i in range(depth.size):
-                        edge[i] = top[depth[i]]
-                        share[i] = edge[i] / size
+                    for j in range(depth.size):
+                        edge[j] = top[depth[j]]
+                        share[j] = edge[j] / size
                     _bound_named(count, low, high, depth, edge, named)
                     if known and not _reached(memo, row, size, s, edge, named):
                         continue

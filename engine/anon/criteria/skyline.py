@@ -181,7 +181,7 @@ class Skyline(Criterion):
                 slot_of.append(index[key])
             start.append(len(slot_of))
         self._start, self._slot = np.array(start, np.int64), np.array(slot_of, np.int64)
-        self._asked = self._start[1:] > self._start[:-1]
+        self._asked = np.flatnonzero(self._start[1:] > self._start[:-1])
         depth = sorted({slot.point.l for slot in self.slots})
         self._depth = np.array(depth, np.int64)
         knowledge = [(p.l, p.k, p.m, depth.index(p.l)) for p in (slot.point for slot in self.slots)]
