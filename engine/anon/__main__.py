@@ -3,10 +3,12 @@ takes time, so that an interrupt is answered with a plain line also then."""
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
 def main() -> None:
+    gc.set_threshold(100_000)  # what is imported stays, and was searched for garbage again and again while it grew
     try:
         from anon import interrupt
 
