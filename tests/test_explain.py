@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+import anon
 from anon.cli import app
 from tests.conftest import House
 
@@ -52,3 +55,70 @@ def test_a_folder_that_is_no_run_is_told_so(tmp_path: Path, report: str | None) 
         (tmp_path / "report.json").write_text(report)
     code, said = explain(tmp_path)
     assert code == 2 and "run folder" in said and "Traceback" not in said
+
+
+def test_what_blocks_groups_is_counted_group_by_group(house: House) -> None:
+    """k = 7 blocks groups of fewer than 14; distinct 2 needs no more than 4. Nobody else says anything of the rest."""
+    house.write(ROWS)
+    house.run(privacy=[{"k_anonymity": {"k": 7}}, {"l_diversity": {"kind": "distinct", "l": 2}}])
+    released = house.released()
+    sizes = Counter(zip(released["age"].to_pylist(), released["zip"].to_pylist()))
+    told = json.loads(explain(house.folder / "out-run", "--json")[1])
+    small = [people for people in sizes.values() if people < 14]
+    k, l = told["blocking"]["criteria"]
+    assert (k["groups"], k["individuals"]) == (len(small), sum(small)) and small
+    assert l["groups"] == 0 and k["only"] == {"groups": len(small), "individuals": sum(small)}
+    assert k["largest"][0]["individuals"] == max(small)
+    rest = told["blocking"]["refused"]["groups"] + told["blocking"]["finest"]["groups"]
+    assert rest == len(sizes) - len(small)
+    assert told["binding"] == 0 and told["criteria"][0]["near"] == 7 / min(sizes.values())
+
+
+def test_groups_as_fine_as_the_data_are_blocked_by_nothing(house: House) -> None:
+    house.write({"age": [1] * 4 + [2] * 4, "zip": ["00000"] * 8, "disease": list("abcdabcd")})
+    house.run()
+    blocking = json.loads(explain(house.folder / "out-run", "--json")[1])["blocking"]
+    assert blocking["finest"] == {"groups": 2, "individuals": 8} and blocking["refused"]["groups"] == 0
+
+
+def test_columns_say_where_they_were_never_cut(house: House) -> None:
+    house.write(ROWS)
+    house.run(privacy=[{"k_anonymity": {"k": 30}}])
+    released = house.released()
+    for column in json.loads(explain(house.folder / "out-run", "--json")[1])["columns"]:
+        labels = released[column["column"]].to_pylist()
+        assert column["uncut"]["individuals"] == labels.count("*")
+        assert (column["cuts"] == 0) == (set(labels) == {"*"})
+
+
+def test_a_lattice_says_what_refuses_one_level_less(house: House) -> None:
+    """Each node just below is judged by each criterion alone, by a check of the table at its levels."""
+    house.write(ROWS)
+    privacy = [{"k_anonymity": {"k": 12}}, {"l_diversity": {"kind": "distinct", "l": 2}}]
+    house.run(
+        privacy=privacy, method={"kind": "lattice"}, columns__quasi_identifiers={"age": AGE, "zip": {"digits": 5}}
+    )
+    told = json.loads(explain(house.folder / "out-run", "--json")[1])
+    levels = told["chosen"]["levels"]
+    assert [node["column"] for node in told["finer"]] == [name for name, level in levels.items() if level]
+    for node in told["finer"]:
+        rows = at_levels(levels | {node["column"]: node["level"]})
+        refused = [i for i, spec in enumerate(privacy) if not house.check(rows, privacy=[spec]).safe]
+        assert node["refused_by"] == refused and refused
+
+
+AGE = {"intervals": [5, 20]}
+
+
+def at_levels(levels: dict[str, int]) -> pa.Table:
+    """The rows with ages in intervals and so many digits of the zip starred."""
+    width = [1, 5, 20, 1000][levels["age"]]
+    age = [str(value // width) for value in ROWS["age"]]
+    return pa.table(ROWS | {"age": age, "zip": [value[: 5 - levels["zip"]] for value in ROWS["zip"]]})
+
+
+def test_a_run_can_be_explained_in_python(house: House) -> None:
+    house.write(ROWS)
+    house.run()
+    folder = house.folder / "out-run"
+    assert anon.explain(folder).to_dict() == json.loads(explain(folder, "--json")[1])

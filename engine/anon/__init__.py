@@ -11,7 +11,8 @@ The way of the data, one direction, each stage a function of what the one before
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     AnyConfig = str | os.PathLike[str] | Mapping[str, Any] | Config
 
-__all__ = ["check", "run", "utility"]
+__all__ = ["attack", "check", "disclose", "explain", "explore", "run", "utility"]
 
 
 def run(config: AnyConfig, table: Any = None, **options: Any) -> Result:
@@ -54,3 +55,52 @@ def utility(config: AnyConfig, table: Any, **options: Any) -> Result:
     from anon import pipeline
 
     return pipeline.utility(config, table, pipeline.Options.of(**options))
+
+
+def explore(config: AnyConfig, table: Any, values: Sequence[str], confidences: Sequence[Any], **options: Any) -> Result:
+    """Knowledge skylines of a table that is already grouped, as for `check`: for each value and confidence all maximal
+    safe amounts of knowledge (l, k, m), and who succeeds just beyond each.
+
+    Options: sensitive (the column, where there are several), memory, threads, show_values, strict.
+    """
+    from anon.explore import commands
+
+    return _looked(commands.explore, config, table, options, values, confidences)
+
+
+def disclose(config: AnyConfig, table: Any, max_k: int, **options: Any) -> Result:
+    """The maximum disclosure of a table that is already grouped, for 0..max_k pieces of knowledge. Options as for
+    `explore`."""
+    from anon.explore import commands
+
+    return _looked(commands.disclose, config, table, options, max_k)
+
+
+def attack(
+    config: AnyConfig, table: Any, threshold: Any = "0.95", prior: Any = None, rho1: Any = None, rho2: Any = None,
+    **options: Any,
+) -> Result:  # fmt: skip
+    """Homogeneity attacks on a table that is already grouped, and with a prior file how far it moves beliefs. Options
+    as for `explore`."""
+    from anon.explore import commands
+
+    return _looked(commands.attack, config, table, options, threshold, prior, rho1, rho2)
+
+
+def _looked(look: Callable[..., Result], config: AnyConfig, table: Any, options: dict[str, Any], *asked: Any) -> Result:
+    from anon import pipeline
+
+    sensitive = options.pop("sensitive", None)
+    result = look(config, table, *asked, sensitive, pipeline.Options.of(**options))
+    if options.get("strict"):
+        pipeline.refuse_warnings(result.facts)
+    return result
+
+
+def explain(run: str | os.PathLike[str]) -> Result:
+    """Why a run came to its release, from its run folder."""
+    from anon import pipeline
+    from anon.report.explain import explained
+
+    told = explained(Path(run))
+    return pipeline.Result(told, {"explanation": told})

@@ -34,6 +34,10 @@ Memory = Annotated[
     typer.Option(help="Memory of the whole process, e.g. 1GB; overrides limits.memory. At least 400MB."),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads; overrides limits.threads.")]
+Grouped = Annotated[str, typer.Option("--on", help="The table: Parquet, CSV, a folder of either, or a glob.")]
+Sensitive = Annotated[
+    str | None, typer.Option(help="The sensitive column to look at, where the config has several.", metavar="COLUMN")
+]
 ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `anon schema`).", metavar="CONFIG")]
 
 
@@ -52,16 +56,16 @@ def _options(memory: str | None, **options: Any) -> Options:
     return Options.of(memory=memory, **options)
 
 
-def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any) -> None:
-    """Prints facts: as one JSON object, or in words, by a function of report.words that may need to know more."""
+def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any, module: str = "words") -> None:
+    """Prints facts: as one JSON object, or in words, by a function of a module of report that may need to know more."""
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
         return
+    from importlib import import_module
+
     from rich.console import Console
 
-    from anon.report import words
-
-    getattr(words, way)(Console(), told, *more)
+    getattr(import_module(f"anon.report.{module}"), way)(Console(), told, *more)
 
 
 def _show_result(result: Result, as_json: bool) -> None:
@@ -69,6 +73,12 @@ def _show_result(result: Result, as_json: bool) -> None:
     if result.release and result.run:
         places = {"release": str(result.release), "report ": str(result.run / "report.json")}
     _show(result.to_dict(), as_json, "show", result.report, places)
+
+
+def _show_risk(result: Result, as_json: bool, strict: bool, way: str) -> int:
+    """Prints what was found in a table; the exit code."""
+    _show(result.to_dict(), as_json, way, module="words_risk")
+    return 3 if strict and result.facts["warnings"] else 0
 
 
 @app.command()
@@ -176,6 +186,106 @@ def utility(
 
 
 @app.command()
+def explore(
+    config: ConfigFile,
+    on: Grouped,
+    value: Annotated[list[str], typer.Option("--value", help="A sensitive value; may be repeated.")],
+    confidence: Annotated[
+        list[str], typer.Option("--confidence", help="How sure an adversary may not become; may be repeated.")
+    ],
+    sensitive: Sensitive = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """How much an adversary may know before a table is not safe any more: knowledge skylines.
+
+    For each value and confidence all maximal safe amounts of knowledge (l, k, m), and who succeeds with one piece more
+    (docs/explore.md). The table is read as by `check`; a value that it does not have is a warning.
+    """
+
+    def work() -> int:
+        from anon.explore import commands
+
+        options = _options(memory, threads=threads, show_values=show_values)
+        with _progress(as_json, log_json) as progress:
+            result = commands.explore(config, on, value, confidence, sensitive, options, progress)
+        return _show_risk(result, as_json, strict, "show_skylines")
+
+    guarded(work, as_json, debug, show_values)
+
+
+@app.command()
+def disclose(
+    config: ConfigFile,
+    on: Grouped,
+    max_k: Annotated[int, typer.Option("--max-k", min=0, help="The most pieces of knowledge.")],
+    sensitive: Sensitive = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """How sure of somebody's value 0 to K pieces of knowledge can make, for implications and for negations.
+
+    With the pieces that reach each maximum (docs/explore.md). The table is read as by `check`.
+    """
+
+    def work() -> int:
+        from anon.explore import commands
+
+        options = _options(memory, threads=threads, show_values=show_values)
+        with _progress(as_json, log_json) as progress:
+            result = commands.disclose(config, on, max_k, sensitive, options, progress)
+        return _show_risk(result, as_json, strict, "show_disclosure")
+
+    guarded(work, as_json, debug, show_values)
+
+
+@app.command()
+def attack(
+    config: ConfigFile,
+    on: Grouped,
+    threshold: Annotated[str, typer.Option(help="The share of a value from which on a group counts.")] = "0.95",
+    prior: Annotated[
+        Path | None, typer.Option(help="A prior file: what the adversary believes before the release.")
+    ] = None,
+    rho1: Annotated[str | None, typer.Option(help="Beliefs below this that rise above rho2 are breaches.")] = None,
+    rho2: Annotated[str | None, typer.Option(help="See --rho1; also from above 1 - rho1 to below 1 - rho2.")] = None,
+    sensitive: Sensitive = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """What can be read off a table: groups where nearly everybody has one value, at once or with others ruled out.
+
+    With a prior also how far the table moves what an adversary believes (docs/explore.md). The table is read as by
+    `check`.
+    """
+
+    def work() -> int:
+        from anon.explore import commands
+
+        options = _options(memory, threads=threads, show_values=show_values)
+        with _progress(as_json, log_json) as progress:
+            result = commands.attack(config, on, threshold, prior, rho1, rho2, sensitive, options, progress)
+        return _show_risk(result, as_json, strict, "show_attack")
+
+    guarded(work, as_json, debug, show_values)
+
+
+@app.command()
 def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of an earlier `anon run`.")],
     as_json: Json = False,
@@ -184,15 +294,17 @@ def explain(
     log_json: LogJson = False,
     debug: Debug = False,
 ) -> None:
-    """Why a run came to its release: what holds and how close it is, what was lost per column.
+    """Why a run came to its release: what holds and how close it is, what was generalized and lost per column.
 
-    For the lattice method also every combination of levels that is safe while none below it is, with its metrics.
+    Which criterion binds, which groups it keeps from being split and what relaxing it could free at most. For the
+    lattice method every combination of levels that is safe while none below it is, and what refuses a level less. Reads
+    the run folder only.
     """
 
     def work() -> int:
         from anon.report.explain import explained
 
-        _show(explained(run), as_json, "show_explanation")
+        _show(explained(run), as_json, "show_why", module="words_why")
         return 0
 
     guarded(work, as_json, debug, show_values)

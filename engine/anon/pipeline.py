@@ -40,12 +40,14 @@ from anon.criteria.priors import write_prior
 from anon.cube import Combinations, Combined, Cube, Room, Tuples
 from anon.database import at_rest, connect, translated
 from anon.errors import ConfigError, Problem, UnsafeError
+from anon.explore.blocking import blocking
 from anon.explore.utility import MEASURED, Original, measure, of_recoding
 from anon.grouped import Grouped
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
 from anon.progress import Progress
 from anon.publish import check_places, publish, write_run
+from anon.recoding import Recoding
 from anon.report import facts
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.workspace import scratch, workspace
@@ -143,6 +145,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with closing(connect(limits.memory, limits.threads, work.spill)) as outsider:
             with progress.stage("verify"), at_rest(con):
                 found = verify.verify(outsider, written, config)
+                blocked = _blocking(found, outcome.recoding)
             with progress.stage("utility"):
                 if source.rows > MEASURED:
                     measured = of_recoding(outcome.recoding)
@@ -155,7 +158,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         if options.strict:
             refuse_warnings(told, "; nothing was published")
-        report = _report(config, told, found, outcome.recoding, measured, progress)
+        report = _report(config, told, found, outcome.recoding, measured, progress) | blocked
         write_run(work, config, source, outcome.recoding, report, began)
         publish(work, config, options.overwrite)
     return Result(told, report, config.release.path, config.release.run)
@@ -429,6 +432,15 @@ def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: 
         intro = "no release is safe: even the whole table as one group fails, and splitting only makes it worse"
         raise UnsafeError("\n".join([intro, *(f"  {line}" for line in lines)]))
     return erratic
+
+
+def _blocking(found: verify.Findings, recoding: AnyRecoding) -> dict[str, Any]:
+    """Of a tree of cuts, which criteria keep its groups from being split further."""
+    if not isinstance(recoding, Recoding) or found.table is None:
+        return {}
+    finest = (recoding.low == recoding.high).all(axis=1)
+    with translated("examining the release"):
+        return {"blocking": blocking(found.table, found.criteria, finest)}
 
 
 def _report(

@@ -1,4 +1,6 @@
-"""Why a run came to this release, from what its run folder holds, after the way of the data."""
+"""Why a run came to this release, from what its run folder holds (report.json and recoding.json), after the way of the
+data: how close each criterion is to its bound, which of them keep groups from being split, and what was generalized in
+each column."""
 
 from __future__ import annotations
 
@@ -12,13 +14,77 @@ EXPECTED = "the run folder of an earlier `anon run` (release.run), with its repo
 
 
 def explained(run: Path) -> dict[str, Any]:
-    """The method, what holds, what was lost per column, and for a lattice every minimal combination of levels."""
+    """The method, what holds and how near it is to failing, what blocks groups, what was generalized and lost per
+    column, and for a lattice every minimal combination of levels."""
     try:
-        report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+        report = _read(run / "report.json")
+        recoding = _read(run / "recoding.json")
         utility, criteria = report["utility"], report["summary"]["criteria"]
         found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
-        return found | {"criteria": criteria, "loss": utility["loss"]} | report.get("lattice", {})
-    except FileNotFoundError:
-        raise ConfigError.at("RUN", "no report.json there", EXPECTED) from None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ConfigError.at("RUN", "a report.json that cannot be read", EXPECTED) from None
+        criteria = [entry | {"near": nearness(entry)} for entry in criteria]
+        found |= {"criteria": criteria, "binding": _binding(criteria, report)}
+        found |= {"columns": _columns(recoding, utility["loss"]["columns"]), "loss": utility["loss"]}
+        return found | {"blocking": report.get("blocking") or None} | report.get("lattice", {})
+    except FileNotFoundError as error:
+        raise ConfigError.at("RUN", f"no {Path(error.filename).name} there", EXPECTED) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise ConfigError.at("RUN", "a report.json or recoding.json that cannot be read", EXPECTED) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def nearness(entry: dict[str, Any]) -> float | None:
+    """How near a criterion is to its bound: 1 at the bound, less away from it. None where it has no one number.
+
+    >>> nearness({"figure": 6, "bound": 5, "relation": ">="}), nearness({"figure": 0.3, "bound": 0.4, "relation": "<"})
+    (0.8333333333333334, 0.7499999999999999)
+    """
+    points = [(point["breach"], point["c"]) for point in entry.get("points", [])]
+    if points:
+        return max(breach / c for breach, c in points)
+    figure, bound = entry["figure"], entry["bound"]
+    if not isinstance(figure, int | float) or not isinstance(bound, int | float):
+        return None
+    top, bottom = (bound, figure) if entry["relation"] in (">=", ">") else (figure, bound)
+    return top / bottom if bottom else None
+
+
+def _binding(criteria: list[dict[str, Any]], report: dict[str, Any]) -> int | None:
+    """The place of the criterion that binds: in a lattice that which refuses most of the nodes just below, in a tree of
+    cuts that which alone blocks most individuals; if that tells nothing, the nearest to its bound."""
+    weight = [0] * len(criteria)
+    for node in report.get("lattice", {}).get("finer") or []:
+        for at in node["refused_by"]:
+            weight[at] += 1
+    for at, blocked in enumerate((report.get("blocking") or {}).get("criteria", [])):
+        weight[at] += blocked["only"]["individuals"]
+    near = [entry["near"] or 0.0 for entry in criteria]
+    places = range(len(criteria))
+    return max(places, key=lambda at: (weight[at], near[at])) if criteria else None
+
+
+def _columns(recoding: dict[str, Any], loss: dict[str, float]) -> list[dict[str, Any]]:
+    """What was generalized in each column: its level, or how often it was cut, and for whom it never was."""
+    if "nodes" not in recoding:
+        levels = recoding["chosen"]["levels"]
+        return [{"column": name, "lost": loss[name], "level": level} for name, level in levels.items()]
+    names = [column["name"] for column in recoding["columns"]]
+    nodes, cut = recoding["nodes"], [0] * len(recoding["nodes"])  # per node the columns cut above it, as bits
+    told: dict[str, dict[str, Any]] = {
+        name: {"column": name, "lost": loss[name], "cuts": 0, "uncut": {"groups": 0, "individuals": 0}}
+        for name in names
+    }
+    for number, node in enumerate(nodes):
+        if "children" in node:
+            told[node["column"]]["cuts"] += 1
+            for child in node["children"]:
+                cut[child] = cut[number] | 1 << names.index(node["column"])
+            continue
+        for at, name in enumerate(names):
+            if not cut[number] >> at & 1:
+                told[name]["uncut"]["groups"] += 1
+                told[name]["uncut"]["individuals"] += node["people"]
+    return list(told.values())

@@ -7,6 +7,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
 
 NODES = 2**22  # of the largest lattice that is searched
+EXPLAINED = 2**20  # records; of more of them it is not told why the node below is not safe
 
 __all__ = ["Choice", "Lattice"]
 
@@ -75,7 +77,26 @@ class Lattice:
         with ThreadPoolExecutor(self.threads if sets.first.entries >= MANY else 1) as pool:
             choices = list(pool.map(weighed, nodes))
         chosen = best(choices, self.choose)
-        return self._outcome(*self._groups(sets, chosen.levels), chosen, choices, unique)
+        finer = self._finer(chosen.levels)
+        outcome = self._outcome(*self._groups(sets, chosen.levels), chosen, choices, unique)
+        assert isinstance(outcome.recoding, LevelRecoding)
+        outcome.recoding.facts["finer"] = finer
+        return outcome
+
+    def _finer(self, levels: Node) -> list[dict[str, Any]] | None:
+        """The criteria, by their places, that refuse each node with one column a level lower; None where it would take
+        long to find out."""
+        sets = self._sets(any(map(needs_values, self.criteria)))
+        if sets.first.entries > EXPLAINED:
+            return None
+        told = []
+        for at, level in enumerate(levels):
+            if level:
+                node = (*levels[:at], level - 1, *levels[at + 1 :])
+                found = sets.roll_up(sets.first, tuple(range(len(levels))), node)
+                refused = [i for i in range(len(self.criteria)) if self.judge.keeps(found, [i]) is None]
+                told.append({"column": self.columns[at].domain.column, "level": level - 1, "refused_by": refused})
+        return told
 
     def _safe_nodes(self) -> Mask:
         sets = self._sets(any(map(needs_values, self.criteria)))
