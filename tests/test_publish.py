@@ -81,7 +81,8 @@ def test_a_run_leaves_two_folders_and_nothing_else(tmp_path: Path, given: dict[s
     assert result.run == tmp_path / "new" / "parent" / "out-run"
     assert everything(tmp_path / "new") == [
         "parent", "parent/out", "parent/out-run", "parent/out-run/manifest.json", "parent/out-run/recoding.json",
-        "parent/out-run/report.json", "parent/out/datapackage.json", "parent/out/release.parquet",
+        "parent/out-run/report.html", "parent/out-run/report.json", "parent/out/datapackage.json",
+        "parent/out/release.parquet",
     ]  # fmt: skip
     assert everything(tmp_path)[0] == "new"
 
@@ -355,7 +356,7 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     result = pipeline.run(given)
     manifest = json.loads((tmp_path / "out-run" / "manifest.json").read_text())
     report = json.loads((tmp_path / "out-run" / "report.json").read_text())
-    assert manifest["version"] == report["version"] == 1
+    assert (manifest["version"], report["version"]) == (1, 2)
     digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (tmp_path / "out").iterdir()}
     assert manifest["release"] == digests
     size = (tmp_path / "source.parquet").stat().st_size
@@ -367,7 +368,8 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     groups = {int(n): count for n, count in report["group_sizes"].items()}
     assert sum(n * count for n, count in groups.items()) == 80
     assert sum(groups.values()) == result.to_dict()["groups"]
-    assert list(report["seconds"]) == ["source", "cube", "search", "release", "verify", "utility"]
+    assert list(report["seconds"]) == ["source", "cube", "search", "release", "verify", "utility", "report"]
+    assert report["provenance"].items() <= manifest.items()
 
 
 def test_secrets_are_in_no_file_and_no_message(

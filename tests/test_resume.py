@@ -103,7 +103,7 @@ def test_a_killed_search_goes_on_and_ends_with_the_same_bytes(
     assert resumed == undisturbed(config, monkeypatch)
 
 
-@pytest.mark.parametrize("stage", ["source", "cube", "search", "release", "verify", "utility"])
+@pytest.mark.parametrize("stage", ["source", "cube", "search", "release", "verify", "utility", "report"])
 def test_a_run_killed_at_a_stage_goes_on_and_ends_with_the_same_bytes(
     config: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:

@@ -71,7 +71,7 @@ def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any, module: str
 def _show_result(result: Result, as_json: bool) -> None:
     places = {}
     if result.release and result.run:
-        places = {"release": str(result.release), "report ": str(result.run / "report.json")}
+        places = {"release": str(result.release), "report ": str(result.run / "report.html")}
     _show(result.to_dict(), as_json, "show", result.report, places)
 
 
@@ -305,6 +305,32 @@ def explain(
         from anon.report.explain import explained
 
         _show(explained(run), as_json, "show_why", module="words_why")
+        return 0
+
+    guarded(work, as_json, debug, show_values)
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of an earlier `anon run`.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; report.html in the run folder without it.", metavar="FILE")
+    ] = None,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """Renders the page of a run again, from its report.json alone.
+
+    One file that needs no network. It names values of the data only if the run was told to show them.
+    """
+
+    def work() -> int:
+        from anon.report.page import write
+
+        _show(write(run, out, show_values), as_json, "show_page")
         return 0
 
     guarded(work, as_json, debug, show_values)

@@ -12,6 +12,7 @@ from importlib import import_module
 from anon import interrupt
 from anon.config import CKSafety, Config, Lattice, Skyline
 
+SKYLINES = "anon.explore.kernels_skylines"  # of knowledge skylines, which the report shows
 QUERIES = "anon.explore.kernels"  # of random COUNT queries, by which utility is measured
 CRITERIA: dict[type, str] = {CKSafety: "anon.criteria.kernels_ck", Skyline: "anon.criteria.kernels"}
 # All but those of the cube, which every run needs, and of the modules that these import. By how long they take to
@@ -19,14 +20,14 @@ CRITERIA: dict[type, str] = {CKSafety: "anon.criteria.kernels_ck", Skyline: "ano
 MODULES = (
     "anon.search.kernels", "anon.criteria.kernels", "anon.criteria.kernels_robustness",
     "anon.criteria.kernels_proximity", "anon.explore.kernels", "anon.search.lattice.kernels",
-    "anon.criteria.kernels_ck", "anon.criteria.kernels_l_diversity",
+    "anon.explore.kernels_skylines", "anon.criteria.kernels_ck", "anon.criteria.kernels_l_diversity",
 )  # fmt: skip
 
 
 def needed(config: Config) -> set[str]:
     """The modules that a run needs in any case; the loops of other criteria are loaded when a group is judged."""
     search = "anon.search.lattice.kernels" if isinstance(config.method, Lattice) else "anon.search.kernels"
-    return {search, QUERIES} | {CRITERIA[type(spec)] for spec in config.privacy if type(spec) in CRITERIA}
+    return {search, SKYLINES, QUERIES} | {CRITERIA[type(spec)] for spec in config.privacy if type(spec) in CRITERIA}
 
 
 def load(wanted: set[str]) -> None:

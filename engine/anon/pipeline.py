@@ -48,7 +48,9 @@ from anon.memory import Memory
 from anon.progress import Progress
 from anon.publish import check_places, publish, write_run
 from anon.recoding import Recoding
-from anon.report import facts
+from anon.report import VERSION, facts
+from anon.report.sensitive import sensitive_columns
+from anon.report.shape import shape
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.workspace import scratch, workspace
 
@@ -154,11 +156,14 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                     original = Original(source, cube.domains, sensitive, multiplicity, _threads(config))
                     assert found.table is not None
                     measured = measure(original, found.table)
-        names = facts.Names.of(found, config, options.show_values)
+            with progress.stage("report"):
+                names = facts.Names.of(found, config, options.show_values)
+                drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
+                drawn |= shape(outcome.recoding, options.show_values)
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         if options.strict:
             refuse_warnings(told, "; nothing was published")
-        report = _report(config, told, found, outcome.recoding, measured, progress) | blocked
+        report = _report(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
         write_run(work, config, source, outcome.recoding, report, began)
         publish(work, config, options.overwrite)
     return Result(told, report, config.release.path, config.release.run)
@@ -303,6 +308,27 @@ def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
     files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.files]
     return {"config": config.digest, "source": files, "version": f"{version('anon-engine')}, steps {STEPS}"}
+
+
+def _load_loops(config: Config) -> None:
+    """Loads the compiled loops, or compiles them if this is the first time, before any of them is needed."""
+    with interrupt.held():
+        import anon.explore.kernels_skylines
+
+        if isinstance(config.method, Lattice):
+            import anon.search.lattice.kernels
+        else:
+            import anon.criteria.kernels
+            import anon.criteria.kernels_ck
+            import anon.search.kernels  # noqa: F401
+    _load_query_loops()
+
+
+def _load_query_loops() -> None:
+    """Loads those of them that `utility` needs."""
+    with interrupt.held():
+        import anon.cube.kernels
+        import anon.explore.kernels  # noqa: F401
 
 
 def _threads(config: Config) -> int:
@@ -452,7 +478,7 @@ def _report(
     progress: Progress,
 ) -> dict[str, Any]:
     return {
-        "version": 1,
+        "version": VERSION,
         "summary": told,
         "individual": config.columns.individual,
         "method": {"kind": config.method.kind, **config.original.get("method", {})},

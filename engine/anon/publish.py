@@ -19,10 +19,12 @@ from anon.config import Config, redact
 from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.levels import AnyRecoding
+from anon.report.page import render
 from anon.source import Source
 from anon.workspace import Workspace
 
 MANIFEST = 1  # version of manifest.json
+PROVENANCE = ("run", "anon", "began", "config_sha256", "source", "rows", "rows_dropped", "release")  # for the page
 RUN_LEAVES = re.compile(
     r"(release|qi|sensitive)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv"
 )
@@ -54,7 +56,7 @@ def _left_by_a_run(place: Path, mark: str) -> bool:
 def write_run(
     work: Workspace, config: Config, source: Source, recoding: AnyRecoding, report: dict[str, Any], began: float
 ) -> None:
-    """Fills the run folder, which stays in the house: manifest, recoding and report."""
+    """Fills the run folder, which stays in the house: manifest, recoding, report and its page."""
     manifest = {
         "version": MANIFEST,
         "run": work.run_id,
@@ -68,11 +70,13 @@ def write_run(
         "suppressed": recoding.suppressed,
         "release": {file.name: _sha256(file) for file in sorted(work.release.iterdir())},
     }
+    report = report | {"provenance": {name: manifest[name] for name in PROVENANCE}}
     with translated("writing the run folder"):
         recoding.write(work.run / "recoding.json")
         for name, content in (("manifest.json", manifest), ("report.json", report)):
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             (work.run / name).write_text(text, encoding="utf-8")
+        (work.run / "report.html").write_text(render(report), encoding="utf-8")
 
 
 def _sha256(path: Path) -> str:

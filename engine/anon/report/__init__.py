@@ -1,1 +1,3 @@
-"""What a run or a check found, as plain data and in words."""
+"""What a run or a check found, as plain data, in words and as a page."""
+
+VERSION = 2  # of report.json

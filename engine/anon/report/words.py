@@ -54,6 +54,11 @@ def show_explanation(console: Console, told: dict[str, Any]) -> None:
     _section(console, LOST, _loss(told["loss"]))
 
 
+def show_page(console: Console, told: dict[str, Any]) -> None:
+    """Prints where a page was written."""
+    console.print(Text.assemble(("report", "bold"), "  ", _near(told["page"])), soft_wrap=True)
+
+
 def show_utility(console: Console, utility: dict[str, Any]) -> None:
     """Prints what a release still tells of its source."""
     groups, mean = _counted(utility["groups"], "group"), utility["average_group"]

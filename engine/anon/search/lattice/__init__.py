@@ -63,7 +63,8 @@ class Lattice:
 
     def run(self) -> Outcome:
         """The minimal safe nodes, and the release by the chosen one."""
-        nodes = minimal(self._safe_nodes())
+        safe = self._safe_nodes()
+        nodes = minimal(safe)
         if not nodes:
             raise UnsafeError(self._none_safe())
         sets = self._sets(True)
@@ -78,7 +79,7 @@ class Lattice:
             choices = list(pool.map(weighed, nodes))
         chosen = best(choices, self.choose)
         finer = self._finer(chosen.levels)
-        outcome = self._outcome(*self._groups(sets, chosen.levels), chosen, choices, unique)
+        outcome = self._outcome(*self._groups(sets, chosen.levels), chosen, choices, safe, unique)
         assert isinstance(outcome.recoding, LevelRecoding)
         outcome.recoding.facts["finer"] = finer
         return outcome
@@ -121,7 +122,9 @@ class Lattice:
         few = f", also if up to {float(self.suppress):.4g} of the individuals are left out" if self.suppress else ""
         return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
 
-    def _outcome(self, found: FrequencySet, kept: Mask, chosen: Choice, choices: list[Choice], unique: int) -> Outcome:
+    def _outcome(
+        self, found: FrequencySet, kept: Mask, chosen: Choice, choices: list[Choice], safe: Mask, unique: int
+    ) -> Outcome:
         left, dropped = part(found, kept), found.cells[:, ~kept]
         order = canonical_order(self.columns, chosen.levels, left.cells)
         facts = {
@@ -130,7 +133,7 @@ class Lattice:
             "minimal": [choice.facts(self.columns) for choice in choices],
         }
         recoding = LevelRecoding(
-            self.columns, chosen.levels, left.cells[:, order], left.n[order], dropped, chosen.suppressed, facts
+            self.columns, chosen.levels, left.cells[:, order], left.n[order], dropped, chosen.suppressed, facts, safe
         )
         counts = GroupCounts(self.cube.sensitive, self.spill)
         counts.rank = np.empty(len(order), np.int64)

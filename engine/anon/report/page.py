@@ -1,0 +1,89 @@
+"""report.html: what report.json holds as one file that people open, the last step of the way of the data (config ->
+source -> cube -> search -> release -> verify -> report).
+
+The charts are a few hundred lines of plain SVG of our own: a library that draws three dimensions brings megabytes of
+script and WebGL, which prints badly and says nothing to a screen reader, and the others do not draw a skyline at all.
+Words and tables stand in the file itself, so that it can be read without any script. Data is never HTML: the template
+escapes all of it, and a content security policy lets nothing run but the one script that belongs to the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from anon.database import translated
+from anon.errors import ConfigError
+from anon.report import VERSION
+from anon.report.explain import EXPECTED
+from anon.report.view import view
+
+PARTS = Path(__file__).parent / "assets"
+SCRIPTS = ("svg.js", "charts.js", "skyline.js", "map.js", "lattice.js", "main.js")
+
+
+def read_report(run: Path) -> dict[str, Any]:
+    """The report.json of a run folder; ConfigError if there is none that can be read."""
+    try:
+        report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+        version = report["version"]
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError.at("RUN", "no report.json there", EXPECTED) from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ConfigError.at("RUN", "a report.json that cannot be read", EXPECTED) from None
+    if version != VERSION:
+        found = f"a report of version {version}"
+        raise ConfigError.at("RUN", found, f"version {VERSION}, which this anon writes; run it again")
+    assert isinstance(report, dict)
+    return report
+
+
+def write(run: Path, out: Path | None = None, show_values: bool = False) -> dict[str, Any]:
+    """Renders the page of a run folder again; where it is, and its size in bytes."""
+    report, out = read_report(run), out or run / "report.html"
+    text = render(report)
+    if show_values and not report["shows_values"]:
+        raise ConfigError.at("--show-values", "a run that did not record values", "a run with --show-values")
+    if out.is_dir() or not out.parent.is_dir():
+        found = f"{out}, which is a folder" if out.is_dir() else f"{out.parent}, which is not there"
+        raise ConfigError.at("--out", found, "a file to write, in a folder that exists")
+    with translated("writing the page"), open(out, "w", encoding="utf-8", opener=_private) as file:
+        file.write(text)
+    return {"page": str(out), "bytes": len(text.encode())}
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def render(report: dict[str, Any]) -> str:
+    """The page of a report; ConfigError if something is missing in it."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    style = (PARTS / "style.css").read_text(encoding="utf-8")
+    script = "\n".join((PARTS / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{script}}})();\n'
+    loader = FileSystemLoader(PARTS, encoding="utf-8")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    try:
+        told = view(report)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise ConfigError.at("RUN", "a report.json in which something is missing", EXPECTED) from error
+    return environment.get_template("template.html").render(
+        told,
+        policy=f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}; base-uri 'none'; "
+        "form-action 'none'",
+        style=Markup(style),
+        script=Markup(script),
+        privacy=json.dumps(report["privacy"], indent=2, ensure_ascii=False),
+    )
+
+
+def _hashed(text: str) -> str:
+    """How a content security policy names the only text it allows for."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,139 @@
+"""What a recoding looks like, for the report: what became of each column, and the tree of cuts or the lattice, both
+small enough for a page whatever the number of groups. Labels are data, and are told only to those who asked for
+values."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.levels import AnyRecoding, LevelRecoding
+from anon.recoding import Ints, Recoding
+
+NODES = 3_000  # of a tree of cuts that are told one by one
+CHILDREN = 64  # of one node; the smallest of more are put together
+LATTICE = 4_096  # nodes of a lattice that are told one by one
+
+
+def shape(recoding: AnyRecoding, show_values: bool) -> dict[str, Any]:
+    """The facts about a recoding: `columns`, and `tree` or, of a lattice, `lattice_nodes`."""
+    spans = recoding.spans
+    columns = [_column(recoding, index, *spans[domain.column]) for index, domain in enumerate(recoding.domains)]
+    if isinstance(recoding, LevelRecoding):
+        return {"columns": columns, "lattice_nodes": _lattice(recoding)}
+    cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
+    for facts, count in zip(columns, cuts):
+        facts["cuts"] = count
+    return {"columns": columns, "tree": Tree(recoding).facts(show_values)}
+
+
+def _column(recoding: AnyRecoding, index: int, span: NDArray[Any], whole: float) -> dict[str, Any]:
+    """How many values a column had and has labels for, and the shares of individuals whose value is told as it is, and
+    not at all."""
+    domain, people = recoding.domains[index], recoding.people
+    everybody = int(people.sum())
+    facts: dict[str, Any] = {
+        "name": domain.column,
+        "values": domain.size,
+        "labels": len(recoding.labels[index].labels),
+        "as_it_is": int(people[span == 0].sum()) / everybody,
+        "not_at_all": int(people[(span == whole) & (span > 0)].sum()) / everybody,
+    }
+    if domain.tree is not None or isinstance(recoding, LevelRecoding):
+        facts["levels"] = recoding.levels_of(index)
+    return facts
+
+
+def _lattice(recoding: LevelRecoding) -> dict[str, Any]:
+    """How many nodes of each height there are and are safe; of a small lattice which ones, in the order of the columns,
+    the last one running fastest."""
+    safe = recoding.safe
+    height = sum(np.indices(safe.shape, sparse=True))
+    every, fine = (np.bincount(np.broadcast_to(height, safe.shape)[which]) for which in (np.ones_like(safe), safe))
+    fine = np.pad(fine, (0, len(every) - len(fine)))
+    facts: dict[str, Any] = {
+        "levels": [size - 1 for size in safe.shape],
+        "heights": [{"nodes": a, "safe": b} for a, b in zip(every.tolist(), fine.tolist())],
+    }
+    if safe.size <= LATTICE:
+        facts["safe"] = "".join("1" if node else "0" for node in safe.ravel().tolist())
+    return facts
+
+
+class Tree:
+    """A tree of cuts with what lies under each node: individuals, groups, the smallest of them."""
+
+    def __init__(self, recoding: Recoding) -> None:
+        self.recoding = recoding
+        split = np.flatnonzero(recoding.column >= 0)
+        self.parts = np.where(recoding.column >= 0, np.diff(recoding.cut_start) + 1, 0)
+        self.parent = np.full(len(recoding.column), -1)
+        self.parent[1:] = np.repeat(split, self.parts[split])
+        leaf = recoding.column < 0
+        own = recoding.people[np.where(leaf, recoding.child, 0)]
+        self.people, self.groups = np.where(leaf, own, 0), leaf.astype(np.int64)
+        self.smallest = np.where(leaf, own, np.iinfo(np.int64).max)
+        for low, high in reversed(self._levels()):
+            above = self.parent[low:high]
+            np.add.at(self.people, above, self.people[low:high])
+            np.add.at(self.groups, above, self.groups[low:high])
+            np.minimum.at(self.smallest, above, self.smallest[low:high])
+
+    def _levels(self) -> list[tuple[int, int]]:
+        """The nodes of each level but the first; they follow each other."""
+        found, low, high = [], 0, 1
+        while count := int(self.parts[low:high].sum()):
+            low, high = high, high + count
+            found.append((low, high))
+        return found
+
+    def facts(self, show_values: bool) -> list[dict[str, Any]]:
+        """Nodes from the root on, the largest opened first until there are enough. Each has its individuals, and below
+        the root the node above; `split` is the column that an opened node is cut by, `groups` how many lie under it,
+        `together` how many small nodes one stands for."""
+        told: list[dict[str, Any]] = [self._node(0)]
+        queue = [(-int(self.people[0]), 0, 0)] if self.parts[0] else []  # individuals, place in told, node
+        while queue and len(told) + min(int(self.parts[queue[0][2]]), CHILDREN) <= NODES:
+            _, place, node = heapq.heappop(queue)
+            told[place]["split"] = int(self.recoding.column[node])
+            shown, rest = self._children(node)
+            for child in shown.tolist():
+                if self.parts[child]:
+                    heapq.heappush(queue, (-int(self.people[child]), len(told), child))
+                told.append(self._node(child) | {"above": place} | self._label(child, node, show_values))
+            if len(rest):
+                told.append(self._together(rest) | {"above": place})
+        return told
+
+    def _children(self, node: int) -> tuple[Ints, Ints]:
+        """Those that are told one by one, in their order, and those that are not."""
+        first = int(self.recoding.child[node])
+        nodes = np.arange(first, first + self.parts[node])
+        if len(nodes) <= CHILDREN:
+            return nodes, nodes[:0]
+        order = np.argsort(-self.people[nodes], kind="stable")
+        return np.sort(nodes[order[: CHILDREN - 1]]), nodes[order[CHILDREN - 1 :]]
+
+    def _node(self, node: int) -> dict[str, Any]:
+        facts = {"individuals": int(self.people[node])}
+        if not self.parts[node]:
+            return facts | {"group": int(self.recoding.child[node])}
+        return facts | {"groups": int(self.groups[node]), "smallest": int(self.smallest[node])}
+
+    def _together(self, nodes: Ints) -> dict[str, Any]:
+        return {
+            "individuals": int(self.people[nodes].sum()),
+            "groups": int(self.groups[nodes].sum()),
+            "smallest": int(self.smallest[nodes].min()),
+            "together": len(nodes),
+        }
+
+    def _label(self, node: int, above: int, show_values: bool) -> dict[str, Any]:
+        if not show_values:
+            return {}
+        recoding = self.recoding
+        domain = recoding.domains[int(recoding.column[above])]
+        return {"label": domain.label(int(recoding.own_low[node]), int(recoding.own_high[node]))}

@@ -1,0 +1,23 @@
+"""Tables and lists of the page as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+LONG = 40  # characters of a first column that leave no room for others on a phone
+Report = dict[str, Any]  # what report.json holds
+
+
+def table(label: str, head: list[str], rows: Iterable[Iterable[Any]], text: int = 1) -> dict[str, Any]:
+    """A table whose first columns are text, and the others numbers. The cells of a wide one are put under each other on
+    a narrow screen."""
+    told = [[str(cell) for cell in row] for row in rows]
+    long = max((len(row[0]) for row in told), default=0)
+    return {"label": label, "head": head, "rows": told, "text": text, "wide": len(head) > 4 or long > LONG}
+
+
+def few(names: list[str], most: int = 4) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - most
+    return f"{', '.join(names[:most])} and {more:,} more" if more > 0 else ", ".join(names)

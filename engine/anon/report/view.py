@@ -1,0 +1,164 @@
+"""What the page tells, from what report.json holds: numbers and tables for the template, which has the words, and facts
+for the charts. Everything here is plain data; nothing of it is HTML."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from anon.report.promises import below, counted, knowledge, percent, promises
+from anon.report.tables import Report, few, table
+from anon.report.view_groups import groups, lattice, lost, tree
+from anon.report.view_risk import attacks, skylines
+
+POINTS = 200  # (value, point) pairs that are listed
+DOTS = 24  # of them that are drawn
+PARTS = {
+    "asked": "What holds",
+    "knowledge": "What may be known",
+    "breach": "How close it is",
+    "groups": "The groups",
+    "lost": "What was lost",
+    "cuts": "The cuts",
+    "lattice": "The levels",
+    "attacks": "Attacks",
+    "origin": "Where it comes from",
+}
+
+
+def view(report: Report) -> dict[str, Any]:
+    """What the template asks for. `data` is for the charts, under the name of the part that each is in."""
+    parts = {
+        "knowledge": skylines(report),
+        "breach": _breach(report),
+        "groups": groups(report),
+        "lost": lost(report),
+        "cuts": tree(report),
+        "lattice": lattice(report),
+        "attacks": attacks(report),
+        "seconds": _seconds(report),
+    }
+    return {
+        **parts,
+        **_top(report),
+        "parts": [{"id": id, "name": name} for id, name in PARTS.items() if parts.get(id, True)],
+        "promises": promises(report),
+        "points": _points(report),
+        "warnings": report["summary"]["warnings"],
+        "origin": _origin(report),
+        "provenance": report["provenance"],
+        "data": {name: part.pop("data") for name, part in parts.items() if part},
+    }
+
+
+def _top(report: Report) -> dict[str, Any]:
+    told, loss = report["summary"], report["utility"]["loss"]
+    smallest = round(1 / told["risk"]["highest"])
+    numbers = [
+        ("individuals", f"{told['individuals']:,}"),
+        ("groups", f"{told['groups']:,}"),
+        ("in the smallest group", f"{smallest:,}"),
+        ("highest risk to be recognized", percent(told["risk"]["highest"])),
+        ("in groups with one sensitive value", f"{told['risk']['homogeneous_rows']:,}"),
+        ("of the detail was lost", percent(loss["all"])),
+    ]
+    if told["suppressed"]:
+        numbers.append(("left out", f"{told['suppressed']:,}"))
+    return {
+        "safe": told["safe"],
+        "began": _day(report["provenance"]["began"]),
+        "rows": counted(told["rows"], "row"),
+        "about": "" if told["rows"] == told["individuals"] else counted(told["individuals"], "individual"),
+        "in_groups": counted(told["groups"], "group"),
+        "smallest": f"{smallest:,}",
+        "mean": f"{told['individuals'] / told['groups']:,.1f}",
+        "suppressed": counted(told["suppressed"], "individual") if told["suppressed"] else "",
+        "numbers": numbers,
+        "shows_values": report["shows_values"],
+        "row_is_person": report["individual"] == "row",
+    }
+
+
+def _day(began: str) -> str:
+    return datetime.fromisoformat(began).strftime("%-d %B %Y, %H:%M UTC")
+
+
+def _all_points(report: Report) -> list[dict[str, Any]]:
+    """The points of all skyline criteria, those that are worst against their bound first."""
+    points = [point for entry in report["summary"]["criteria"] for point in entry.get("points", [])]
+    return sorted(points, key=lambda p: (p["safe"], p["c"] - p["breach"]))
+
+
+def _points(report: Report) -> dict[str, Any] | None:
+    """The different points in words, with the values that each is for."""
+    values: dict[tuple[Any, ...], list[str]] = {}
+    for point in _all_points(report):
+        values.setdefault(tuple(point[name] for name in "clkm"), []).append(point["value"])
+    rows = []
+    for (c, l, k, m), named in sorted(values.items()):
+        known = knowledge({"l": l, "k": k, "m": m})
+        rows.append((few(named), known, f"{l:,}", f"{k:,}", f"{m:,}", f"less than {percent(c)}"))
+    head = ["value", "somebody who knows", "l", "k", "m", "may be sure"]
+    return table("Points of knowledge, and how sure they may make an adversary", head, rows, 2) if rows else None
+
+
+def _breach(report: Report) -> dict[str, Any] | None:
+    points = _all_points(report)
+    if not points:
+        return None
+    head = ["value", "l", "k", "m", "breach", "allowed below", "worst group"]
+    label = f"Breach probabilities, closest to their bound first ({min(len(points), POINTS):,} of {len(points):,})"
+    drawn = [_dot(point) for point in points[:DOTS]]
+    return {
+        "pairs": counted(len(points), "pair"),
+        "drawn": len(drawn) if len(drawn) < len(points) else 0,
+        "table": table(label, head, map(_breach_row, points[:POINTS])),
+        "data": {"label": f"{len(drawn)} breach probabilities and their bounds, in percent", "rows": drawn},
+    }
+
+
+def _dot(point: dict[str, Any]) -> dict[str, Any]:
+    amounts = f"({point['l']:,}, {point['k']:,}, {point['m']:,})"
+    return {
+        "name": f"{point['value']} {amounts}",
+        "breach": point["breach"],
+        "told": below(point["breach"], point["c"]),
+        "c": point["c"],
+        "safe": point["safe"],
+        "title": f"{point['value']}: {below(point['breach'], point['c'])} with (l, k, m) = {amounts}, allowed is less "
+        f"than {percent(point['c'])}; group #{point['worst_group']:,}",
+    }
+
+
+def _breach_row(point: dict[str, Any]) -> tuple[str, ...]:
+    amounts = (f"{point[name]:,}" for name in "lkm")
+    return point["value"], *amounts, f"{point['breach']:.4%}", percent(point["c"]), f"#{point['worst_group']:,}"
+
+
+def _seconds(report: Report) -> dict[str, Any]:
+    took = report["seconds"]
+    listed = [(name, f"{seconds:.2f} s") for name, seconds in took.items()]
+    rows = [{"name": name, "seconds": took[name], "told": told} for name, told in listed]
+    every = ("all", f"{sum(took.values()):.2f} s")
+    label = "Seconds per stage: " + ", ".join(f"{name} {told}" for name, told in listed)
+    return {
+        "table": table("Seconds per stage", ["stage", "took"], [*listed, every]),
+        "data": {"label": label, "rows": rows},
+    }
+
+
+def _origin(report: Report) -> list[tuple[str, str]]:
+    origin, method = report["provenance"], report["method"]
+    files = [f"{each['file']} ({each['bytes']:,} bytes)" for each in origin["source"]]
+    settings = ", ".join(f"{name}: {value}" for name, value in method.items() if name != "kind")
+    dropped = f", {origin['rows_dropped']:,} dropped" if origin["rows_dropped"] else ""
+    return [
+        ("run", origin["run"]),
+        ("anon", origin["anon"]),
+        ("began", origin["began"]),
+        ("source", few(files) if files else "a table in memory"),
+        ("rows read", f"{origin['rows']:,}{dropped}"),
+        ("method", f"{method['kind']}{f' ({settings})' if settings else ''}"),
+        ("config, SHA-256", origin["config_sha256"]),
+        *((f"{name}, SHA-256", digest) for name, digest in origin["release"].items()),
+    ]

@@ -1,0 +1,135 @@
+"""The groups of a release for the page: how large they are, what was lost in them, and how they came about."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from anon.report.promises import figure, percent
+from anon.report.tables import Report, table
+
+BINS = 32  # of the histogram of sizes
+LISTED = 60  # nodes of the tree, and minimal nodes of the lattice
+
+
+def groups(report: Report) -> dict[str, Any]:
+    """Groups by size."""
+    sizes = sorted((int(size), count) for size, count in report["group_sizes"].items())
+    bins, risk = _bins(sizes), report["summary"]["risk"]
+    rows = [(b["name"], f"{b['groups']:,}", f"{b['individuals']:,}") for b in bins]
+    label = f"Histogram of {report['summary']['groups']:,} groups by size, in {len(bins)} classes"
+    return {
+        "smallest": f"{sizes[0][0]:,}",
+        "median": f"{_median(sizes):,}",
+        "largest": f"{sizes[-1][0]:,}",
+        "highest": percent(risk["highest"]),
+        "mean": percent(risk["mean"]),
+        "table": table("Groups by size", ["individuals in the group", "groups", "individuals"], rows),
+        "data": {"label": label, "bins": bins},
+    }
+
+
+def _median(sizes: list[tuple[int, int]]) -> int:
+    half = sum(count for _, count in sizes) / 2
+    below = accumulate(count for _, count in sizes)
+    return next(size for (size, _), seen in zip(sizes, below) if seen >= half)
+
+
+def _bins(sizes: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Classes of sizes: single sizes where they are few, otherwise each as many times wider as the one before."""
+    low, high = sizes[0][0], sizes[-1][0]
+    edges = np.arange(low, high + 2)
+    if len(edges) > BINS:
+        edges = np.unique(np.geomspace(low, high + 1, BINS).round().astype(np.int64))
+    size, count = np.array(sizes, np.int64).T
+    place = np.searchsorted(edges, size, side="right") - 1
+    many, inside = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
+    np.add.at(many, place, count)
+    np.add.at(inside, place, count * size)
+    return [
+        {"name": f"{a:,}" if a == b - 1 else f"{a:,} to {b - 1:,}", "low": a, "groups": g, "individuals": n}
+        for a, b, g, n in zip(edges[:-1].tolist(), edges[1:].tolist(), many.tolist(), inside.tolist())
+    ]
+
+
+def lost(report: Report) -> dict[str, Any]:
+    """What was lost per column, and what is still told."""
+    utility, columns = report["utility"], {column["name"]: column for column in report["columns"]}
+    loss = utility["loss"]
+    rows = [
+        {"name": name, "share": share, "title": f"{name}: {percent(share)}"} for name, share in loss["columns"].items()
+    ]
+    mean = {"name": "all columns", "share": loss["all"], "title": f"the mean: {percent(loss['all'])}", "all": True}
+    last = "cuts" if "tree" in report else "level"
+    head = ["column", "lost", "values before", "labels", "told as they are", "not told at all", last]
+    error = utility["query_error"]
+    return {
+        "table": table("Loss per column", head, (_lost_row(columns[row["name"]], row["share"]) for row in rows)),
+        "error": error and {"queries": f"{error['queries']:,}"} | {k: percent(error[k]) for k in ("median", "mean")},
+        "divergence": utility["divergence"] and figure(utility["divergence"]),
+        "height": utility["height"],
+        "discernibility": figure(utility["discernibility"]),
+        "data": {"label": "Loss per column, in percent", "rows": [*rows, mean]},
+    }
+
+
+def _lost_row(column: dict[str, Any], share: float) -> tuple[str, ...]:
+    how = f"{column['cuts']:,}" if "cuts" in column else ", ".join(map(str, column["levels"]))
+    counts = (f"{column['values']:,}", f"{column['labels']:,}")
+    return column["name"], percent(share), *counts, percent(column["as_it_is"]), percent(column["not_at_all"]), how
+
+
+def tree(report: Report) -> dict[str, Any] | None:
+    """The tree of cuts of the partition method."""
+    if "tree" not in report:
+        return None
+    nodes, names = report["tree"], [column["name"] for column in report["columns"]]
+    rows = [_node_row(nodes, at, names) for at in range(min(len(nodes), LISTED))]
+    head = ["part", "of", "by", "individuals", "share", "groups", "cut further by"]
+    return {
+        "cuts": [(column["name"], f"{column['cuts']:,}") for column in report["columns"]],
+        "whole": sum("group" in node for node in nodes) == report["summary"]["groups"],
+        "table": table(f"The first cuts ({len(rows):,} parts)", head, rows, 3),
+        "data": {"columns": names, "nodes": nodes},
+    }
+
+
+def _node_row(nodes: list[dict[str, Any]], at: int, names: list[str]) -> tuple[str, ...]:
+    node, of, by = nodes[at], "", ""
+    if "above" in node:
+        of, by = f"{node['above']:,}", names[nodes[node["above"]]["split"]]
+    if "label" in node:
+        by += f": {'missing' if node['label'] is None else node['label']}"
+    further = names[node["split"]] if "split" in node else "not cut" if "group" in node else "not listed"
+    share = percent(node["individuals"] / nodes[0]["individuals"])
+    return f"{at:,}", of, by, f"{node['individuals']:,}", share, f"{node.get('groups', 1):,}", further
+
+
+def lattice(report: Report) -> dict[str, Any] | None:
+    """The combinations of levels of the lattice method."""
+    if "lattice" not in report:
+        return None
+    found, nodes = report["lattice"], report["lattice_nodes"]
+    every, safe = (sum(row[kind] for row in nodes["heights"]) for kind in ("nodes", "safe"))
+    rest = [choice for choice in found["minimal"] if choice != found["chosen"]]
+    head = ["levels above 0", "released", "groups", "loss", "divergence", "height", "left out"]
+    rows = [_choice(found["chosen"], "yes"), *(_choice(choice, "no") for choice in rest[: LISTED - 1])]
+    minimal = [list(choice["levels"].values()) for choice in found["minimal"]]
+    names, chosen = list(found["chosen"]["levels"]), list(found["chosen"]["levels"].values())
+    label = f"Lattice of {every:,} combinations of levels, {safe:,} of them safe, {len(minimal):,} minimal"
+    return {
+        "nodes": f"{every:,}",
+        "safe": f"{safe:,}",
+        "minimal": f"{len(minimal):,}",
+        "choose": {"average": "average group"}.get(found["choose"], found["choose"]),
+        "each": "safe" in nodes,
+        "table": table(f"Minimal combinations of levels ({len(rows):,} of {len(minimal):,})", head, rows, 2),
+        "data": nodes | {"columns": names, "minimal": minimal, "chosen": chosen, "label": label},
+    }
+
+
+def _choice(choice: dict[str, Any], mark: str) -> tuple[str, ...]:
+    levels = ", ".join(f"{column} {level}" for column, level in choice["levels"].items() if level) or "none"
+    return levels, mark, *(figure(choice[name]) for name in ("groups", "loss", "divergence", "height", "suppressed"))
