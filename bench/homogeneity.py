@@ -60,7 +60,7 @@ def minimal(table: Path, k: int, folder: Path) -> list[dict[str, int]]:
 
 
 def main() -> None:
-    people = adult.load(adult.fetch())
+    people = lattice.adult_people()
     con, found = labelled(people), []
     with TemporaryDirectory() as folder:
         table = Path(folder) / "adult.parquet"

@@ -5,7 +5,9 @@ adult  the Adult table, quasi-identifiers of 3 to 8 columns, 6-anonymity and ent
 large  Adult-like rows, 5 quasi-identifiers, k = 5, against DuckDB doing one GROUP BY over the same columns and one copy
 zip    sex, age, race, education and a zip code of 30,000 values, k = 5, 4% suppressed, within 1GB
 
-Prints tables and keeps them in bench/results/lattice.md.
+Gets the Adult table by itself and makes the others of it. Prints tables and keeps them in bench/results/lattice.md,
+with all that was measured in lattice.json and Figure 13 as a chart in lattice.svg; after each part, so that one that
+fails does not take the others with it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parent))
-from measure import ANON, ROOT, Process, Target, best, described, finished, keep, machine, markdown, targets_table
+from chart import line_chart
+from measure import (
+    ANON,
+    RESULTS,
+    ROOT,
+    Process,
+    Target,
+    best,
+    described,
+    finished,
+    keep,
+    machine,
+    markdown,
+    targets_table,
+)
 
 sys.path.insert(0, str(ROOT))
 from demo import adult
@@ -43,6 +59,14 @@ con.execute("SET preserve_insertion_order = false").fetchall()
 con.execute(f"CREATE TABLE counted AS SELECT {columns}, count(*) AS n FROM '{table}' GROUP BY {columns}").fetchall()
 con.execute(f"COPY (SELECT * FROM '{table}') TO '{out}' (FORMAT parquet)").fetchall()
 """
+
+
+def adult_people() -> pa.Table:
+    """The Adult table, fetched if it is not there."""
+    try:
+        return adult.load(adult.fetch())
+    except adult.Unavailable as error:
+        raise SystemExit(str(error)) from None
 
 
 def config(table: Path, columns: tuple[str, ...], folder: Path, privacy: list[Any], **method: Any) -> Path:
@@ -70,7 +94,7 @@ def run(path: Path, memory: str, threads: int) -> tuple[Process, dict[str, Any],
 
 def adult_part(given: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     table = folder / "adult.parquet"
-    adult.write(adult.load(adult.fetch()), table, as_csv=False)
+    adult.write(adult_people(), table, as_csv=False)
     wanted = {"6-anonymity": {"k_anonymity": {"k": 6}}, "entropy 6": {"l_diversity": {"kind": "entropy", "l": 6}}}
     found = []
     for size in range(3, 9):
@@ -96,7 +120,7 @@ def mixed(numbers: np.ndarray[Any, np.dtype[np.uint64]], salt: int) -> np.ndarra
 def rows_like_adult(columns: tuple[str, ...], rows: int) -> Iterator[pa.Table]:
     """Every column as often as in Adult, but independent of the others, which leaves more different rows; zip codes
     are dense at one end."""
-    people = adult.load(adult.fetch())
+    people = adult_people()
     zips = pa.array([f"{number:05}" for number in range(ZIPS)])
     for start in range(0, rows, BATCH):
         numbers = np.arange(start, min(start + BATCH, rows), dtype=np.uint64)
@@ -130,7 +154,8 @@ def large_part(given: argparse.Namespace, folder: Path, columns: tuple[str, ...]
     plain = best(2, lambda: finished(baseline))
     return {
         "rows": given.rows, "seconds": process.seconds, "peak": process.peak, "baseline": plain.seconds,
-        "minimal": len(recoding["minimal"]), "suppressed": recoding["suppressed"], "stages": report["seconds"],
+        "baseline_peak": plain.peak, "minimal": len(recoding["minimal"]), "suppressed": recoding["suppressed"],
+        "stages": report["seconds"],
     }  # fmt: skip
 
 
@@ -152,13 +177,17 @@ def adult_table(found: list[dict[str, Any]]) -> str:
 
 
 def large_table(found: dict[str, dict[str, Any]]) -> str:
-    head = ("data", "rows", "minimal", "suppressed", "anon run", "GROUP BY and copy", "ratio", "peak MB", "stages")
+    head = (
+        "data", "rows", "minimal", "suppressed", "anon run", "GROUP BY and copy", "ratio", "peak MB", "its peak MB",
+        "stages",
+    )  # fmt: skip
     rows = []
     for name, r in found.items():
         stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in r["stages"].items())
         rows.append(
             (name, f"{r['rows']:,}", r["minimal"], f"{r['suppressed']:,}", f"{r['seconds']:.1f} s",
-             f"{r['baseline']:.1f} s", f"{r['seconds'] / r['baseline']:.1f}x", f"{r['peak'] / 1e6:,.0f}", stages)
+             f"{r['baseline']:.1f} s", f"{r['seconds'] / r['baseline']:.1f}x", megabytes(r["peak"]),
+             megabytes(r["baseline_peak"]), stages)
         )  # fmt: skip
     return markdown(head, rows)
 
@@ -176,6 +205,28 @@ def targets(small: list[dict[str, Any]], large: dict[str, dict[str, Any]], rows:
     ]
 
 
+def chart(small: list[dict[str, Any]]) -> str:
+    """Figure 13: seconds by the size of the quasi-identifier."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for r in small:
+        lines.setdefault(r["criterion"], []).append((r["columns"], r["seconds"]))
+    title = "Adult, all minimal tables: whole anon run by size of the quasi-identifier"
+    return line_chart(title, "columns", "seconds", lines)
+
+
+def tell(small: list[dict[str, Any]], large: dict[str, dict[str, Any]], rows: int) -> str:
+    """Keeps what was measured so far."""
+    facts = machine()
+    parts = [targets_table(targets(small, large, rows))]
+    parts += [adult_table(small)] if small else []
+    parts += [large_table(large)] if large else []
+    text = f"{described(facts)}\n\n" + "\n\n".join(parts) + "\n\nWhole processes, the better of two runs each.\n"
+    keep("lattice", text, {"machine": facts, "adult": small, "large": large})
+    if small:
+        (RESULTS / "lattice.svg").write_text(chart(small))
+    return text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", nargs="+", choices=("adult", "large", "zip"), default=["adult", "large", "zip"])
@@ -183,20 +234,18 @@ def main() -> None:
     parser.add_argument("--memory", default="1GB", help="of the runs on Adult; the others have 1GB")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
-    small, large = [], {}
-    with TemporaryDirectory() as folder:
-        if "adult" in given.part:
-            small = adult_part(given, Path(folder))
-        if "large" in given.part:
-            large["large"] = large_part(given, Path(folder), LARGE)
-        if "zip" in given.part:
-            large["zip"] = large_part(given, Path(folder), ZIP, suppress=0.04)
-    facts = machine()
-    parts = [targets_table(targets(small, large, given.rows))]
-    parts += [adult_table(small)] if small else []
-    parts += [large_table(large)] if large else []
-    text = f"{described(facts)}\n\n" + "\n\n".join(parts) + "\n\nWhole processes, the better of two runs each.\n"
-    keep("lattice", text, {"machine": facts, "adult": small, "large": large})
+    small: list[dict[str, Any]] = []
+    large: dict[str, dict[str, Any]] = {}
+    text = ""
+    for part in given.part:
+        with TemporaryDirectory() as folder:
+            if part == "adult":
+                small = adult_part(given, Path(folder))
+            elif part == "large":
+                large["large"] = large_part(given, Path(folder), LARGE)
+            else:
+                large["zip"] = large_part(given, Path(folder), ZIP, suppress=0.04)
+        text = tell(small, large, given.rows)
     print(text)
 
 

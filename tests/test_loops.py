@@ -35,6 +35,9 @@ def test_every_module_of_loops_is_known():
         ({"k_anonymity": {"k": 2}}, "lattice", {"anon.search.lattice.kernels"}),
         ({"skyline": {"points": [{"l": 0, "k": 1, "m": 1, "c": 0.9}]}}, "partition",
          {"anon.search.kernels", "anon.criteria.kernels"}),
+        ({"l_diversity": {"kind": "distinct", "l": 2}}, "partition", {"anon.search.kernels"}),
+        ({"l_diversity": {"kind": "entropy", "l": 2}}, "lattice",
+         {"anon.search.lattice.kernels", "anon.criteria.kernels_l_diversity"}),
         ({"ck_safety": {"c": 0.9, "k": 1}}, "partition", {"anon.search.kernels", "anon.criteria.kernels_ck"}),
     ],
 )  # fmt: skip
@@ -46,7 +49,7 @@ def test_a_run_loads_the_loops_of_its_search_and_criteria(privacy, method, expec
         "method": {"kind": method},
         "release": {"path": "release"},
     }
-    assert loops.needed(load(config)) == expected | {loops.QUERIES}
+    assert loops.needed(load(config)) == expected | {loops.QUERIES, loops.SKYLINES}
 
 
 @pytest.mark.parametrize("modules", [1, 2, 3, 8])

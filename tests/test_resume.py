@@ -114,9 +114,7 @@ def test_a_run_killed_at_a_stage_goes_on_and_ends_with_the_same_bytes(
     assert resumed == undisturbed(config, monkeypatch)
 
 
-def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(
-    config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_killed_at_random_moments_ends_with_the_same_bytes(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed again and again, a little later every time, until it is done."""
     moments, code = random.Random(7), -signal.SIGKILL
     script = SCRIPT.format(block=BLOCK, steps=0, stage="", signal="SIGKILL", config=str(config), more=["--resume"])
@@ -192,3 +190,16 @@ def test_resume_of_a_table_in_memory_is_refused(config: Path) -> None:
     with pytest.raises(ConfigError, match="a table in memory"):
         pipeline.run(config, table, Options(resume=True))
 
+
+@pytest.mark.parametrize("stage", ["search", "release"])
+def test_a_killed_lattice_search_begins_again_and_ends_with_the_same_bytes(config: Path, stage: str) -> None:
+    """It keeps no checkpoint, so that there is nothing to go on from."""
+    settings = json.loads(config.read_text()) | {"method": {"kind": "lattice"}, "privacy": [{"k_anonymity": {"k": 5}}]}
+    config.write_text(json.dumps(settings))
+    assert start(config).returncode == 0
+    undisturbed = published(config.parent)
+    assert start(config, "--overwrite", stage=stage).returncode == -signal.SIGKILL
+    assert not list(config.parent.rglob("*.npz"))
+    assert start(config, "--overwrite", "--resume").returncode == 0
+    assert published(config.parent) == undisturbed
+    assert not left(config.parent)

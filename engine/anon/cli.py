@@ -104,7 +104,8 @@ def run(
     """The main job: from the config's source to a verified release.
 
     Nothing can be seen at release.path before the written files have passed verification. A run that is stopped leaves
-    a checkpoint, from which --resume goes on and ends with the same bytes; a start without it begins anew.
+    a checkpoint, from which --resume goes on and ends with the same bytes; a start without it begins anew. With method
+    lattice there is none, and the search begins again.
     """
 
     def work() -> int:

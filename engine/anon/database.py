@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,21 @@ def all_optimizers(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
 @contextmanager
 def at_rest(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """While others need the memory: what the connection holds beyond a little goes to the disk or is forgotten."""
+    with _limited(con, lambda limit: f"{AT_REST}B"):
+        yield
+
+
+@contextmanager
+def halved(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """While another connection works with the other half of the memory."""
+    with _limited(con, lambda limit: f"{float(limit.split()[0]) / 2} {limit.split()[1]}"):
+        yield
+
+
+@contextmanager
+def _limited(con: duckdb.DuckDBPyConnection, to: Callable[[str], str]) -> Iterator[None]:
     (limit,) = con.sql("SELECT current_setting('memory_limit')").fetchall()[0]
-    con.execute(f"SET memory_limit = '{AT_REST}B'").fetchall()
+    con.execute(f"SET memory_limit = {literal(to(limit))}").fetchall()
     try:
         yield
     finally:
@@ -108,6 +121,30 @@ def interruptible(reader: Iterable[Any], what: str) -> Iterator[Any]:
         if batch is None:
             return
         yield batch
+
+
+def fed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], failures: list[BaseException]) -> pa.RecordBatchReader:
+    """A stream for DuckDB to read, which notes what goes wrong in it for `causes`."""
+
+    def noting() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(schema, noting())
+
+
+@contextmanager
+def causes(failures: list[BaseException]) -> Iterator[None]:
+    """What goes wrong in a stream that DuckDB reads arrives as a failure of DuckDB: raises the cause in its place."""
+    try:
+        yield
+    except Exception:
+        if failures:
+            raise failures[0] from None
+        raise
 
 
 def is_interrupt(error: Exception) -> bool:

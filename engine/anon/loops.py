@@ -10,11 +10,21 @@ import sys
 from importlib import import_module
 
 from anon import interrupt
-from anon.config import CKSafety, Config, Lattice, Skyline
+from anon.config import Config, Lattice
+from anon.config.privacy import Criterion
 
 SKYLINES = "anon.explore.kernels_skylines"  # of knowledge skylines, which the report shows
 QUERIES = "anon.explore.kernels"  # of random COUNT queries, by which utility is measured
-CRITERIA: dict[type, str] = {CKSafety: "anon.criteria.kernels_ck", Skyline: "anon.criteria.kernels"}
+CRITERIA = {
+    "skyline": "anon.criteria.kernels",
+    "ck_safety": "anon.criteria.kernels_ck",
+    "l_diversity": "anon.criteria.kernels_l_diversity",
+    "t_closeness": "anon.criteria.kernels_proximity",
+    "dissimilarity": "anon.criteria.kernels_proximity",
+    "epsilon_m": "anon.criteria.kernels_proximity",
+    "variance": "anon.criteria.kernels_proximity",
+    "r_robustness": "anon.criteria.kernels_robustness",
+}
 # All but those of the cube, which every run needs, and of the modules that these import. By how long they take to
 # compile, the longest first.
 MODULES = (
@@ -25,9 +35,13 @@ MODULES = (
 
 
 def needed(config: Config) -> set[str]:
-    """The modules that a run needs in any case; the loops of other criteria are loaded when a group is judged."""
+    """The modules that a run needs."""
     search = "anon.search.lattice.kernels" if isinstance(config.method, Lattice) else "anon.search.kernels"
-    return {search, SKYLINES, QUERIES} | {CRITERIA[type(spec)] for spec in config.privacy if type(spec) in CRITERIA}
+    return {search, SKYLINES, QUERIES, *(CRITERIA[spec.name] for spec in config.privacy if _has_loops(spec))}
+
+
+def _has_loops(spec: Criterion) -> bool:
+    return spec.name in CRITERIA and getattr(spec, "kind", "") not in ("distinct", "frequency")
 
 
 def load(wanted: set[str]) -> None:

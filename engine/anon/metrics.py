@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[Any]
-PIECE = 2**18  # numbers at a time
 
 
 def height(levels: Iterable[int]) -> int:
@@ -95,13 +94,13 @@ def divergence(source: Numbers, released: Numbers, area: Numbers, suppressed: in
     >>> round(divergence(np.array([3, 1]), np.array([3]), np.array([1.0]), suppressed=1, whole=2.0), 6)
     0.057674
     """
-    own = told = 0.0
-    for at in range(0, len(source), PIECE):
-        own += float((source[at : at + PIECE] * np.log(source[at : at + PIECE])).sum())
-    for at in range(0, len(released), PIECE):
-        rows = released[at : at + PIECE]
-        told += float((rows * np.log(rows / area[at : at + PIECE] + suppressed / whole)).sum())
-    return divergence_of_sums(int(source.sum()), own, told, suppressed, whole)
+    own = float((source * np.log(source)).sum())
+    return divergence_of_sums(int(source.sum()), own, told(released, area, suppressed / whole), suppressed, whole)
+
+
+def told(released: Numbers, area: Numbers, everywhere: float) -> float:
+    """The sum of n log(n / area + everywhere) over the counts of a release."""
+    return float((released * np.log(released / area + everywhere)).sum())
 
 
 def divergence_of_sums(total: int, source: float, released: float, suppressed: int = 0, whole: float = 1.0) -> float:

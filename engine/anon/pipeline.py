@@ -310,27 +310,6 @@ def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
     return {"config": config.digest, "source": files, "version": f"{version('anon-engine')}, steps {STEPS}"}
 
 
-def _load_loops(config: Config) -> None:
-    """Loads the compiled loops, or compiles them if this is the first time, before any of them is needed."""
-    with interrupt.held():
-        import anon.explore.kernels_skylines
-
-        if isinstance(config.method, Lattice):
-            import anon.search.lattice.kernels
-        else:
-            import anon.criteria.kernels
-            import anon.criteria.kernels_ck
-            import anon.search.kernels  # noqa: F401
-    _load_query_loops()
-
-
-def _load_query_loops() -> None:
-    """Loads those of them that `utility` needs."""
-    with interrupt.held():
-        import anon.cube.kernels
-        import anon.explore.kernels  # noqa: F401
-
-
 def _threads(config: Config) -> int:
     return min(config.limits.threads or CORES, CORES)
 

@@ -31,7 +31,7 @@ def homogeneous(groups: Groups, threshold: Fraction, multiplicity: str) -> Flags
 
 def largest_counts(groups: Groups, count: int) -> Ints:
     """[groups, count]: the largest counts of each group, padded with zeros."""
-    from anon.criteria.kernels_ck import fill_largest
+    from anon.criteria.kernels_counts import fill_largest
 
     top = np.zeros((len(groups), count), np.int64)
     fill_largest(groups.start, groups.count, top)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from anon.criteria import Ints
-from anon.database import translated
+from anon.database import causes, fed, translated
 from anon.errors import SourceError
 from anon.explore.cells import BOXES, Cells
 from anon.grouped import Grouped, listed
@@ -33,9 +33,10 @@ def log_told(compared: Comparison) -> float | None:
     own = np.full(original.sensitive[0].size, -1, np.int64)
     own[codes] = np.arange(len(codes))
     _make_shares(grouped)
-    reader = _source_rows(original, cells, [each for each in numbers if each is not None], own)
+    failures: list[BaseException] = []
+    reader = _source_rows(original, cells, [each for each in numbers if each is not None], own, failures)
     keys = listed([*(f"l{j}" for j in range(len(cells))), "s"])
-    with closing(grouped.con.cursor()) as con, translated("comparing source and release"):
+    with closing(grouped.con.cursor()) as con, translated("comparing source and release"), causes(failures):
         con.register("source_labels", reader)
         logs, strange = con.sql(
             f"WITH counted AS (SELECT {keys}, any_value(area) AS area, count(*) AS n FROM source_labels GROUP BY ALL), "
@@ -73,7 +74,9 @@ def _make_shares(grouped: Grouped) -> None:
         ).fetchall()
 
 
-def _source_rows(original: Original, cells: list[Cells], numbers: list[Ints], own: Ints) -> pa.RecordBatchReader:
+def _source_rows(
+    original: Original, cells: list[Cells], numbers: list[Ints], own: Ints, failures: list[BaseException]
+) -> pa.RecordBatchReader:
     """The source's rows as numbers of labels, the area under them, and the release's code of the sensitive value."""
     names = [f"l{j}" for j in range(len(cells))]
     schema = pa.schema([*((name, pa.int64()) for name in names), ("s", pa.int64()), ("area", pa.float64())])
@@ -87,4 +90,4 @@ def _source_rows(original: Original, cells: list[Cells], numbers: list[Ints], ow
             sensitive = own[original.sensitive[0].encode(batch.column(len(cells)))]
             yield pa.record_batch([pa.array(each) for each in (*columns, sensitive, area)], schema=schema)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return fed(schema, batches(), failures)

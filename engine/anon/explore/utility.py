@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from anon.cube import Domain
 from anon.cube.building import quasi_identifier, sensitive
 from anon.cube.counted import count
 from anon.cube.domain import as_numbers
-from anon.database import at_rest
+from anon.database import at_rest, halved
 from anon.errors import SourceError
 from anon.explore import bucketized
 from anon.explore.cells import Cells, boxes_between, one_box_each, read_cells
@@ -149,8 +149,10 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
         compared = Comparison(original, grouped, cells, [np.append(0, np.cumsum(counts)) for counts in distinct])
         queries = Queries.draw(original.quasi_identifiers, original.sensitive)
         released = compared.released(queries)
+    with _sharing(grouped.con, original.source.con):
+        logs, missing = compared.told(released.logs)
     with _resting(grouped.con, original.source.con):
-        divergence = compared.divergence(released.logs)
+        divergence = compared.divergence(logs, missing)
         counted = queries.rows(original.batches(), original.threads)
     return {
         "groups": len(people),
@@ -167,6 +169,13 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
 def _resting(con: duckdb.DuckDBPyConnection, working: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
     """One of two connections leaves its memory to the other."""
     return nullcontext() if con is working else at_rest(con)
+
+
+@contextmanager
+def _sharing(con: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Two connections work at the same time."""
+    with nullcontext() if con is other else halved(con), nullcontext() if con is other else halved(other):
+        yield
 
 
 def _absent(source: int, table: int, what: str) -> int:
@@ -254,7 +263,7 @@ class Comparison:
                 if alone:
                     area[np.searchsorted(numbers, boxes.group)] = self._area(boxes.labels)
             each = np.repeat(area, np.diff(groups.start))
-            sums.append(float((groups.count * np.log(groups.count / each + everywhere)).sum()))
+            sums.append(metrics.told(groups.count, each, everywhere))
         return Released(expected, math.fsum(sums) if alone else None)
 
     def _area(self, labels: list[Ints]) -> Floats:
@@ -263,15 +272,19 @@ class Comparison:
             area *= (cells.end - cells.begin)[numbers]
         return area
 
-    def divergence(self, logs: float | None) -> float | None:
-        """None where the groups of a bucketized release share labels whose cells overlap."""
-        whole, suppressed = self._whole, self.suppressed
-        if logs is None or (suppressed and self.grouped.bucketized):
+    def told(self, logs: float | None) -> tuple[float | None, int]:
+        """What the release tells of the source's rows, summed up, and how many rows that leaves out; None where the
+        groups of a bucketized release share labels whose cells overlap."""
+        if logs is None or (self.suppressed and self.grouped.bucketized):
             joined = bucketized.log_told(self)
             if joined is not None:
-                logs, suppressed = joined, 0  # those who are missing are among the source's rows
+                return joined, 0  # those who are missing are among the source's rows
+        return logs, self.suppressed
+
+    def divergence(self, logs: float | None, suppressed: int) -> float | None:
+        """Of what the release tells; None if that is not known."""
         if logs is None:
             return None
         total, own = self.original.rows, self.original.log_counts()
-        found = metrics.divergence_of_sums(total, own, logs, suppressed, whole)
+        found = metrics.divergence_of_sums(total, own, logs, suppressed, self._whole)
         return float(f"{found:.{DIGITS}g}")

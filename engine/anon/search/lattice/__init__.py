@@ -4,22 +4,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from anon import interrupt
 from anon.criteria import Criterion, prunes
 from anon.cube import Cube
 from anon.errors import ConfigError, UnsafeError
-from anon.levels import LevelRecoding, Levels, canonical_order
+from anon.levels import Ints, LevelRecoding, Levels, canonical_order
 from anon.progress import Tell
 from anon.search.lattice.choice import Choice, Utility, best
+from anon.search.lattice.counting import Codes, Part
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
-from anon.search.lattice.judging import Judge, Mask, Rebound, needs_values, part
-from anon.search.lattice.search import MANY, Search, minimal
+from anon.search.lattice.judging import Judge, Mask, Rebound, needs_values
+from anon.search.lattice.search import Search, minimal
+from anon.search.lattice.spill import SpillDatabase
 from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
 
@@ -44,8 +49,7 @@ class Lattice:
     ) -> None:
         self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
         self.columns = [Levels(domain) for domain in cube.domains]
-        means = means or Means()
-        self.memory, self.threads, self.spill, self.tell = means.memory, means.threads, means.spill, tell
+        self.means, self.tell = means or Means(), tell
         self._refuse_large()
         self.values = SensitiveValues(cube)
         rebound = released or (lambda at, frequency: criteria[at])
@@ -63,31 +67,28 @@ class Lattice:
 
     def run(self) -> Outcome:
         """The minimal safe nodes, and the release by the chosen one."""
-        safe = self._safe_nodes()
-        nodes = minimal(safe)
-        if not nodes:
-            raise UnsafeError(self._none_safe())
-        sets = self._sets(True)
-        source, unique = sets.exactly()
-        utility = Utility(self.columns, source, prod(other.size for other in self.cube.others[: self.cube.sensitive]))
-        sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
+        with self._spill() as spill:
+            safe = self._safe_nodes(spill)
+            nodes = minimal(safe)
+            if not nodes:
+                raise UnsafeError(self._none_safe())
+            sets = self._sets(True, spill)
+            source, unique = sets.exactly()
+            values = prod(other.size for other in self.cube.others[: self.cube.sensitive])
+            utility = Utility(self.columns, self.judge, source, values)
+            sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
+            choices = self._weighed(sets, utility, nodes)
+            chosen = best(choices, self.choose)
+            finer = self._finer(chosen.levels, spill)
+            outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, unique)
+            assert isinstance(outcome.recoding, LevelRecoding)
+            outcome.recoding.facts["finer"] = finer
+            return outcome
 
-        def weighed(node: Node) -> Choice:
-            return utility.of(*self._groups(sets, node))
-
-        with ThreadPoolExecutor(self.threads if sets.first.entries >= MANY else 1) as pool:
-            choices = list(pool.map(weighed, nodes))
-        chosen = best(choices, self.choose)
-        finer = self._finer(chosen.levels)
-        outcome = self._outcome(*self._groups(sets, chosen.levels), chosen, choices, safe, unique)
-        assert isinstance(outcome.recoding, LevelRecoding)
-        outcome.recoding.facts["finer"] = finer
-        return outcome
-
-    def _finer(self, levels: Node) -> list[dict[str, Any]] | None:
+    def _finer(self, levels: Node, spill: SpillDatabase | None) -> list[dict[str, Any]] | None:
         """The criteria, by their places, that refuse each node with one column a level lower; None where it would take
         long to find out."""
-        sets = self._sets(any(map(needs_values, self.criteria)))
+        sets = self._sets(any(map(needs_values, self.criteria)), spill)
         if sets.first.entries > EXPLAINED:
             return None
         told = []
@@ -95,26 +96,45 @@ class Lattice:
             if level:
                 node = (*levels[:at], level - 1, *levels[at + 1 :])
                 found = sets.roll_up(sets.first, tuple(range(len(levels))), node)
-                refused = [i for i in range(len(self.criteria)) if self.judge.keeps(found, [i]) is None]
+                refused = [i for i in range(len(self.criteria)) if not self.judge.safe(found, [i])]
+                found.close()
                 told.append({"column": self.columns[at].domain.column, "level": level - 1, "refused_by": refused})
         return told
 
-    def _safe_nodes(self) -> Mask:
-        sets = self._sets(any(map(needs_values, self.criteria)))
+    @contextmanager
+    def _spill(self) -> Iterator[SpillDatabase | None]:
+        """The database for frequency sets that do not fit, if there is a folder for it."""
+        if self.means.spill is None:
+            yield None
+            return
+        spill = SpillDatabase(self.means.spill, self.means.memory.database // 4, self.means.threads)
+        try:
+            yield spill
+        finally:
+            spill.close()
+
+    def _safe_nodes(self, spill: SpillDatabase | None) -> Mask:
+        sets = self._sets(any(map(needs_values, self.criteria)), spill)
         pruning = [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
-        search = Search(sets, self.judge, self.tell, self.threads)
+        search = Search(sets, self.judge, self.tell)
         safe = search.pruned(pruning)
         return safe if len(pruning) == len(self.criteria) else search.checked(safe)
 
-    def _sets(self, about_values: bool) -> FrequencySets:
-        return FrequencySets(self.cube, self.columns, self.values if about_values else None, self.memory.search)
+    def _sets(self, about_values: bool, spill: SpillDatabase | None) -> FrequencySets:
+        values, means = self.values if about_values else None, self.means
+        return FrequencySets(self.cube, self.columns, values, means.memory.database, means.threads, spill)
 
-    def _groups(self, sets: FrequencySets, node: Node) -> tuple[FrequencySet, Mask]:
-        """The groups of a safe node, and which of them are published."""
-        found = sets.roll_up(sets.first, tuple(range(len(self.columns))), node)
-        kept = self.judge.keeps(found, list(range(len(self.criteria))))
-        assert kept is not None, "a node that was safe is safe"
-        return found, kept
+    def _weighed(self, sets: FrequencySets, utility: Utility, nodes: list[Node]) -> list[Choice]:
+        def weighed(node: Node) -> Choice:
+            interrupt.check()
+            with closing(self._groups(sets, node)) as found:
+                return utility.of(found)
+
+        with ThreadPoolExecutor(sets.at_once) as pool:
+            return list(pool.map(weighed, nodes))
+
+    def _groups(self, sets: FrequencySets, node: Node) -> FrequencySet:
+        return sets.roll_up(sets.first, tuple(range(len(self.columns))), node)
 
     def _none_safe(self) -> str:
         nodes = prod(column.height + 1 for column in self.columns)
@@ -123,25 +143,51 @@ class Lattice:
         return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
 
     def _outcome(
-        self, found: FrequencySet, kept: Mask, chosen: Choice, choices: list[Choice], safe: Mask, unique: int
+        self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Mask, unique: int
     ) -> Outcome:
-        left, dropped = part(found, kept), found.cells[:, ~kept]
-        order = canonical_order(self.columns, chosen.levels, left.cells)
+        counts, cells, people, dropped = GroupCounts(self.cube.sensitive, self.means.spill), [], [], []
+        groups = 0
+        for part in found.parts():
+            kept = self.judge.kept(part, range(len(self.criteria)))
+            left = part.where(kept)
+            dropped.append(part.cells[:, ~kept])
+            cells.append(left.cells)
+            people.append(left.n)
+            self._hand_over(counts, left, groups)
+            groups += len(left.n)
+        found.close()
+        self.cube.records.close()
+        recoding, counts.rank = self._recoding(chosen, choices, safe, cells, np.concatenate(people), dropped)
+        return Outcome(recoding, counts, unique)
+
+    def _hand_over(self, counts: GroupCounts, part: Part, first: int) -> None:
+        """Gives the entries of published groups, numbered from `first` on, to the release."""
+        entries = np.ones(len(part.n), np.int64) if part.start is None else np.diff(part.start)
+        group = np.repeat(np.arange(first, first + len(part.n)), entries)
+        value = part.value if len(part.value) else np.zeros(len(group), np.int64)
+        codes = self.values.codes[: self.cube.sensitive].T[value]
+        counts.add(group, codes, part.count.astype(np.int64))
+
+    def _recoding(
+        self,
+        chosen: Choice,
+        choices: list[Choice],
+        safe: Mask,
+        cells: list[Codes],
+        people: Ints,
+        dropped: list[Codes],
+    ) -> tuple[LevelRecoding, Ints]:
+        """The recoding, and the number of each group in canonical order."""
+        published = np.concatenate(cells, axis=1)
+        order = canonical_order(self.columns, chosen.levels, published)
         facts = {
             "choose": self.choose,
             "chosen": chosen.facts(self.columns),
             "minimal": [choice.facts(self.columns) for choice in choices],
         }
-        recoding = LevelRecoding(
-            self.columns, chosen.levels, left.cells[:, order], left.n[order], dropped, chosen.suppressed, facts, safe
-        )
-        counts = GroupCounts(self.cube.sensitive, self.spill)
-        counts.rank = np.empty(len(order), np.int64)
-        counts.rank[order] = np.arange(len(order))
-        entries = np.ones(len(left.n), np.int64) if left.start is None else np.diff(left.start)
-        group = np.repeat(np.arange(len(left.n)), entries)
-        codes = self.values.codes[: self.cube.sensitive].T
-        codes = codes[left.value] if len(left.value) else codes[np.zeros(len(group), np.int64)]
-        counts.add(group, codes, left.count.astype(np.int64))
-        self.cube.records.close()
-        return Outcome(recoding, counts, unique)
+        suppressed = np.concatenate(dropped, axis=1)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return LevelRecoding(
+            self.columns, chosen.levels, published[:, order], people[order], suppressed, chosen.suppressed, facts, safe
+        ), rank

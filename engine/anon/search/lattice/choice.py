@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from anon import metrics
-from anon.levels import Levels
-from anon.search.lattice.frequency import Counts, FrequencySet, Node
-from anon.search.lattice.judging import Mask, part
+from anon.levels import Ints, Levels
+from anon.search.lattice.counting import Part
+from anon.search.lattice.frequency import FrequencySet, Node
+from anon.search.lattice.judging import Judge, Mask
 
 
 @dataclass(frozen=True)
@@ -43,37 +44,66 @@ class Choice:
         }
 
 
+class Published:
+    """What is published of a node, summed up group by group, and how many individuals are not."""
+
+    def __init__(self, columns: Sequence[Levels], levels: Node) -> None:
+        self.groups = self.people = self.squares = self.suppressed = 0
+        self.under = [np.zeros(column.size(level), np.int64) for column, level in zip(columns, levels)]
+
+    def add(self, part: Part, kept: Mask) -> None:
+        """Adds the groups of a part that are published."""
+        left = part.where(kept)
+        people = int(left.n.sum())
+        self.suppressed += int(part.n.sum()) - people
+        self.groups += len(left.n)
+        self.people += people
+        self.squares += metrics.discernibility(left.n)
+        for under, nodes in zip(self.under, left.cells):
+            np.add.at(under, nodes, left.n)
+
+
 @dataclass(frozen=True)
 class Utility:
-    """What the metrics need of the table: the people of each tuple of quasi-identifiers and sensitive values, and how
-    many combinations of sensitive values there could be."""
+    """What the metrics need of the table: the sum of n log n over the people n of each tuple of quasi-identifiers and
+    sensitive values, and how many combinations of sensitive values there could be."""
 
     columns: list[Levels]
-    source: Counts
+    judge: Judge
+    source: float
     values: int
 
-    def of(self, found: FrequencySet, kept: Mask) -> Choice:
-        left = found if kept.all() else part(found, kept)
-        n = left.n
-        suppressed = int(found.n.sum() - n.sum())
-        leaves = [column.leaves(level)[cells] for column, level, cells in zip(self.columns, found.levels, left.cells)]
+    def of(self, found: FrequencySet) -> Choice:
+        """A safe node by its groups."""
+        which, told = range(len(self.judge.criteria)), Published(self.columns, found.levels)
+        for part in found.parts():
+            told.add(part, self.judge.kept(part, which))
+        leaves = [column.leaves(level) for column, level in zip(self.columns, found.levels)]
         losses = [
-            metrics.loss(under - 1, column.domain.size - 1, n, suppressed)
-            for column, under in zip(self.columns, leaves)
+            metrics.loss(under - 1, column.domain.size - 1, people, told.suppressed)
+            for column, under, people in zip(self.columns, leaves, told.under)
         ]
-        area = np.prod([under.astype(np.float64) for under in leaves], axis=0)
-        entries = area if left.start is None else np.repeat(area, np.diff(left.start))
-        whole = prod(float(column.domain.size) for column in self.columns) * self.values
+        total = told.people + told.suppressed
         return Choice(
             found.levels,
-            len(n),
+            told.groups,
             metrics.height(found.levels),
-            metrics.average_group(n),
-            metrics.discernibility(n, suppressed),
-            metrics.divergence(self.source, left.count, entries, suppressed, whole),
+            told.people / told.groups,
+            told.squares + told.suppressed * total,
+            self._divergence(found, leaves, told.suppressed, total),
             sum(losses) / len(losses),
-            suppressed,
+            told.suppressed,
         )
+
+    def _divergence(self, found: FrequencySet, leaves: list[Ints], suppressed: int, total: int) -> float:
+        whole = prod(float(column.domain.size) for column in self.columns) * self.values
+        released = 0.0  # parts are the same wherever the set lives, and so is what their sums are rounded to
+        for part in found.parts():
+            left = part.where(self.judge.kept(part, range(len(self.judge.criteria))))
+            area = np.prod([under[nodes].astype(np.float64) for under, nodes in zip(leaves, left.cells)], axis=0)
+            area = area if left.start is None else np.repeat(area, np.diff(left.start))
+            released += metrics.told(left.count, area, suppressed / whole)
+        return metrics.divergence_of_sums(total, self.source, released, suppressed, whole)
 
 
 def best(choices: list[Choice], metric: str) -> Choice:

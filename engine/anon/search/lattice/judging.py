@@ -1,18 +1,20 @@
 """Whether a node of the lattice is safe: the criteria on the groups of its frequency set, and with `suppress` on what
-is left when the groups that fail are dropped."""
+is left when the groups that fail are dropped. Sets are read part by part, so that this takes no more memory than one
+part does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.criteria import CLOSE, SAFE, Criterion, Groups
+from anon.criteria import CLOSE, SAFE, Criterion, Groups, State
 from anon.cube import Cube
 from anon.levels import Ints
+from anon.search.lattice.counting import Part
 from anon.search.lattice.frequency import FrequencySet, SensitiveValues
 
 Mask = NDArray[np.bool_]
@@ -34,64 +36,101 @@ class Judge:
     values: SensitiveValues | None
     released: Rebound
 
-    def keeps(self, found: FrequencySet, which: list[int]) -> Mask | None:
-        """The groups that are published if some criteria, by their places, shall hold; None if they cannot."""
-        least = max((self.criteria[at].least_group for at in which), default=1)
-        kept = found.n >= least
-        if not self._few(found, kept):
-            return None
-        if self.suppress:
-            return self._without_failing(found, kept, which)
-        return kept if all(self._hold(found, self.criteria[at]) for at in which) else None
+    def safe(self, found: FrequencySet, which: list[int]) -> bool:
+        """Whether some criteria, by their places, hold for a node, after groups that fail were suppressed."""
+        return self._safe_without_failing(found, which) if self.suppress else self._safe_as_it_is(found, which)
 
-    def _few(self, found: FrequencySet, kept: Mask) -> bool:
-        """Whether some groups are left, and no more people would be suppressed than may be."""
-        if kept.all():
-            return True
-        return bool(kept.any()) and int(found.n[~kept].sum()) <= self.suppress * self.cube.individuals
+    def _safe_as_it_is(self, found: FrequencySet, which: list[int]) -> bool:
+        least, state = self._least(which), dict[int, State]()
+        for part in found.parts():
+            if (part.n < least).any():
+                return False
+            for at in which:
+                criterion = self.criteria[at]
+                own = criterion.state(self.groups(part, criterion))
+                state[at] = state[at].merge(own) if at in state else own
+                if not criterion.holds(state[at]):
+                    return False
+        return True
 
-    def _hold(self, found: FrequencySet, criterion: Criterion) -> bool:
-        return criterion.holds(criterion.state(self.groups(found, criterion)))
+    def _safe_without_failing(self, found: FrequencySet, which: list[int]) -> bool:
+        least, most, dropped, left = self._least(which), self.suppress * self.cube.individuals, 0, 0
+        for part in found.parts():
+            if dropped + int(part.n[part.n < least].sum()) > most:
+                return False
+            kept = self.kept(part, which)
+            left += int(kept.sum())
+            dropped += int(part.n[~kept].sum())
+            if dropped > most:
+                return False
+        return bool(left) and all(self._hold_together(found, which, at, dropped > 0) for at in which)
 
-    def _without_failing(self, found: FrequencySet, kept: Mask, which: list[int]) -> Mask | None:
+    def kept(self, part: Part, which: Iterable[int]) -> Mask:
+        """The groups of a part that are published if some criteria hold: those that are safe alone."""
+        if not self.suppress:
+            return np.ones(len(part.n), bool)
+        kept: Mask = part.n >= self._least(which)
         for at in which:
-            kept = kept & self._pass(found, self.criteria[at])
-            if not self._few(found, kept):
-                return None
-        left = found if kept.all() else part(found, kept)
-        return kept if all(self._hold_together(left, at, left is not found) for at in which) else None
+            kept &= self._pass(part, self.criteria[at])
+        return kept
 
-    def _pass(self, found: FrequencySet, criterion: Criterion) -> Mask:
+    def _least(self, which: Iterable[int]) -> int:
+        return max((self.criteria[at].least_group for at in which), default=1)
+
+    def _pass(self, part: Part, criterion: Criterion) -> Mask:
         """The groups that are safe alone."""
-        groups = self.groups(found, criterion)
+        groups = self.groups(part, criterion)
         owner = np.arange(len(groups)) if groups.row is None else groups.row
-        judged = criterion.judge(criterion.minima(groups, owner, len(found.n)))
+        judged = criterion.judge(criterion.minima(groups, owner, len(part.n)))
         safe: Mask = judged == SAFE
         for group in np.flatnonzero(judged == CLOSE).tolist():
             safe[group] = criterion.holds(criterion.state(groups.part(group, group + 1)))
         return safe
 
-    def _hold_together(self, left: FrequencySet, at: int, fewer: bool) -> bool:
+    def _hold_together(self, found: FrequencySet, which: list[int], at: int, fewer: bool) -> bool:
         """Whether a criterion holds for groups that it holds for alone. Where distances depend on which values the
         release has, or how often, those are other than the source's after groups were dropped."""
         criterion = self.criteria[at]
         if fewer and criterion.name in ("t_closeness", "dissimilarity") and criterion.column:
-            groups = self.groups(left, criterion)
-            value = np.unique(groups.value, return_inverse=True)[1].reshape(-1)
-            bound = self.released(at, np.bincount(groups.value, groups.count).astype(np.int64).tolist())
-            groups = Groups(groups.n, groups.start, value.astype(np.int64), groups.count)
-            return bound.holds(bound.state(groups))
-        return criterion.alone or self._hold(left, criterion)
+            return self._hold_for_the_rest(found, which, at)
+        if criterion.alone:
+            return True
+        state: State | None = None
+        for groups in self._rest(found, which, criterion):
+            own = criterion.state(groups)
+            state = own if state is None else state.merge(own)
+            if not criterion.holds(state):
+                return False
+        return True
 
-    def groups(self, found: FrequencySet, criterion: Criterion) -> Groups:
-        """The groups of a set as a criterion sees them."""
-        if not needs_values(criterion) or self.values is None or found.start is None:
-            return _sizes(found.n)
+    def _hold_for_the_rest(self, found: FrequencySet, which: list[int], at: int) -> bool:
+        """The same by the distribution of what is left, which takes two readings."""
+        criterion = self.criteria[at]
+        frequency = np.zeros(self.cube.others[self.cube.reading(criterion)].size, np.int64)
+        for groups in self._rest(found, which, criterion):
+            np.add.at(frequency, groups.value, groups.count)
+        bound, number = self.released(at, frequency.tolist()), np.cumsum(frequency > 0) - 1
+        return all(
+            bound.holds(bound.state(Groups(groups.n, groups.start, number[groups.value], groups.count)))
+            for groups in self._rest(found, which, criterion)
+        )
+
+    def _rest(self, found: FrequencySet, which: list[int], criterion: Criterion) -> Iterator[Groups]:
+        """What is left of a set, as a criterion sees it."""
+        for part in found.parts():
+            kept = self.kept(part, which)
+            if kept.any():
+                yield self.groups(part.where(kept), criterion)
+
+    def groups(self, part: Part, criterion: Criterion) -> Groups:
+        """Groups as a criterion sees them."""
+        if not needs_values(criterion) or self.values is None or part.start is None:
+            return _sizes(part.n)
         reading = self.cube.reading(criterion)
-        start, value, count = found.start, found.value.astype(np.int64), found.count.astype(np.int64)
+        start, value, count = part.start, part.value.astype(np.int64), part.count.astype(np.int64)
         if len(self.values.codes) > 1:
             start, value, count = _read(start, self.values.codes[reading].astype(np.int64)[value], count)
-        return self.cube.seen_by(Groups(found.n, start, value, count), reading)
+        return self.cube.seen_by(Groups(part.n, start, value, count), reading)
 
 
 def _sizes(n: Ints) -> Groups:
@@ -105,13 +144,3 @@ def _read(start: Ints, code: Ints, count: Ints) -> tuple[Ints, Ints, Ints]:
     group, code = group[order], code[order]
     first = np.flatnonzero(np.append(True, (group[1:] != group[:-1]) | (code[1:] != code[:-1])))
     return np.searchsorted(group[first], np.arange(len(start))), code[first], np.add.reduceat(count[order], first)
-
-
-def part(found: FrequencySet, kept: Mask) -> FrequencySet:
-    """Some cells of a frequency set."""
-    if found.start is None:
-        return FrequencySet(found.columns, found.levels, found.cells[:, kept], None, found.value, found.count[kept])
-    entries = np.diff(found.start)
-    of = np.repeat(kept, entries)
-    start = np.append(0, np.cumsum(entries[kept]))
-    return FrequencySet(found.columns, found.levels, found.cells[:, kept], start, found.value[of], found.count[of])

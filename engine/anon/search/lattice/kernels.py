@@ -37,17 +37,17 @@ def cell_keys(codes, rows, table, offset, key):
             key[first + i] = np.uint64(number[i])
 
 
-@compiled(nb.void(_CODES, _IN, _IN, _IN, _VALUES, nb.int64, _VALUES, nb.uint32[::1]))
-def count_cells(codes, rows, table, offset, value, values, people, counts):
-    """Adds people to the counters of the cell and value of each record. No values: everybody has the same; no people:
-    one each."""
+@compiled(nb.void(_CODES, _IN, _IN, _IN, _VALUES, _VALUES, nb.uint32[::1]))
+def count_cells(codes, rows, table, offset, value, people, counts):
+    """Adds people to the counters of the cell and value of each record, where the counters of a cell's values stand
+    together. No values: everybody has the same; no people: one each."""
     number = np.empty(_BLOCK, np.int64)
     for first in range(0, codes.shape[1], _BLOCK):
         last = min(first + _BLOCK, codes.shape[1])
         _numbers(codes, rows, table, offset, first, last, number)
         if value.size > 0:
             for i in range(last - first):
-                number[i] = number[i] * values + value[first + i]
+                number[i] += value[first + i]
         if people.size > 0:
             for i in range(last - first):
                 counts[number[i]] += people[first + i]
@@ -56,8 +56,8 @@ def count_cells(codes, rows, table, offset, value, values, people, counts):
                 counts[number[i]] += np.uint32(1)
 
 
-@compiled(nb.void(_CODES, _IN, _IN, _IN, _IN, _VALUES, nb.int64, _VALUES, nb.uint32[::1]))
-def count_entries(codes, rows, table, offset, start, value, values, people, counts):
+@compiled(nb.void(_CODES, _IN, _IN, _IN, _IN, _VALUES, _VALUES, nb.uint32[::1]))
+def count_entries(codes, rows, table, offset, start, value, people, counts):
     """The same for cells with several entries each."""
     number = np.empty(_BLOCK, np.int64)
     for first in range(0, codes.shape[1], _BLOCK):
@@ -65,4 +65,23 @@ def count_entries(codes, rows, table, offset, start, value, values, people, coun
         _numbers(codes, rows, table, offset, first, last, number)
         for i in range(last - first):
             for e in range(start[first + i], start[first + i + 1]):
-                counts[number[i] * values + value[e]] += people[e]
+                counts[number[i] + value[e]] += people[e]
+
+
+@compiled(nb.int64(nb.uint64[:, ::1], nb.uint32[::1]))
+def collapse(words, people):
+    """Of numbers in order keeps each different one, with the people of all that equal it; how many are left. In place:
+    what follows them is of no use any more."""
+    last = -1
+    for i in range(people.size):
+        same = last >= 0
+        for w in range(words.shape[0]):
+            same = same and words[w, i] == words[w, last]
+        if same:
+            people[last] += people[i]
+            continue
+        last += 1
+        people[last] = people[i]
+        for w in range(words.shape[0]):
+            words[w, last] = words[w, i]
+    return last + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import combinations, repeat
 
@@ -20,8 +21,6 @@ from anon.progress import Tell
 from anon.search.lattice.frequency import FrequencySets, Known, Node
 from anon.search.lattice.judging import Judge, Mask
 
-MANY = 2**18  # entries to roll up, from which on it pays to do so in several threads
-
 
 @dataclass
 class Search:
@@ -30,7 +29,6 @@ class Search:
     sets: FrequencySets
     judge: Judge
     tell: Tell
-    threads: int = 1
     checks: int = 0
 
     @property
@@ -49,7 +47,7 @@ class Search:
             if not all(candidates.any() for candidates in subsets.values()):
                 return np.zeros(self.shape, bool)
             self.sets.collapse(self._lowest(subsets))
-            with ThreadPoolExecutor(self.threads if self.sets.first.entries >= MANY else 1) as pool:
+            with ThreadPoolExecutor(self.sets.at_once) as pool:
                 found = pool.map(self._from_below, subsets.keys(), subsets.values(), repeat(which))
                 safe = dict(zip(subsets, found))
         return safe[tuple(range(len(self.shape)))]
@@ -71,24 +69,25 @@ class Search:
         return tuple(lowest)
 
     def _from_below(self, columns: tuple[int, ...], candidates: Mask, which: list[int]) -> Mask:
-        known, safe = Known(self.sets, columns), np.zeros_like(candidates)
-        for node in _by_height(candidates):
-            if not safe[node] and self._keeps(known, node, which) is not None:
-                safe[tuple(slice(level, None) for level in node)] = True
+        safe = np.zeros_like(candidates)
+        with closing(Known(self.sets, columns)) as known:
+            for node in _by_height(candidates):
+                if not safe[node] and self._safe(known, node, which):
+                    safe[tuple(slice(level, None) for level in node)] = True
         return safe
 
-    def _keeps(self, known: Known, node: Node, which: list[int]) -> Mask | None:
+    def _safe(self, known: Known, node: Node, which: list[int]) -> bool:
         interrupt.check()
         self.checks += 1
         self.tell(columns=len(known.columns), checks=self.checks)
-        return self.judge.keeps(known.at(node), which)
+        return self.judge.safe(known.at(node), which)
 
     def checked(self, candidates: Mask) -> Mask:
         """The candidates that are safe by all criteria, each looked at."""
-        known, which = Known(self.sets, tuple(range(len(self.shape)))), list(range(len(self.judge.criteria)))
-        safe = np.zeros_like(candidates)
-        for node in _by_height(candidates):
-            safe[node] = self._keeps(known, node, which) is not None
+        which, safe = list(range(len(self.judge.criteria))), np.zeros_like(candidates)
+        with closing(Known(self.sets, tuple(range(len(self.shape))))) as known:
+            for node in _by_height(candidates):
+                safe[node] = self._safe(known, node, which)
         return safe
 
 

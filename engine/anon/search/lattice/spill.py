@@ -1,0 +1,120 @@
+"""Where frequency sets go that do not fit in memory: tables of a DuckDB database of their own, in a folder of the
+spill, which moves to the disk what is beyond its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from threading import Lock
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon import interrupt
+from anon.database import causes, connect, fed, interruptible, translated
+from anon.search.lattice import kernels
+from anon.search.lattice.counting import NONE, PART, Block, sort
+
+LEAST = 40_000_000  # bytes with which DuckDB can sort
+ROOMY = 100_000_000  # bytes from which on it can in several threads
+WHAT = "counting in the spill"
+
+
+class SpillDatabase:
+    """A database for frequency sets, opened when the first one comes. One is made at a time."""
+
+    def __init__(self, folder: Path, memory: int, threads: int) -> None:
+        self.folder, self.memory = folder / "frequency-sets", max(memory, LEAST)
+        self.threads = threads if self.memory >= ROOMY else 1
+        self._names, self._lock = count(), Lock()
+
+    @cached_property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        with translated(WHAT):
+            self.folder.mkdir(mode=0o700)
+            con = connect(self.memory, self.threads, self.folder)
+            con.execute(f"SET memory_limit = '{self.memory}B'").fetchall()
+            con.execute("SET preserve_insertion_order = true").fetchall()
+        return con
+
+    def counted(self, blocks: Iterator[Block], words: int) -> Table:
+        """A table of entries that come in any order and several times."""
+        failures: list[BaseException] = []
+        keys = [f"k{word}" for word in range(words)]
+        schema = pa.schema([*((key, pa.uint64()) for key in keys), ("n", pa.uint32())])
+        with self._lock:
+            table = f"set{next(self._names)}"
+            with (
+                translated(WHAT),
+                causes(failures),
+                closing(self.con.cursor()) as reading,
+                closing(self.con.cursor()) as writing,
+            ):
+                reading.register("entries", fed(schema, _batches(map(_collapsed, blocks), schema), failures))
+                reader = reading.sql(f"SELECT * FROM entries ORDER BY {', '.join(keys)}").to_arrow_reader(PART)
+                ordered = _batches(_merged(_blocks(reader)), schema)
+                writing.register("ordered", fed(schema, ordered, failures))
+                writing.execute(f"CREATE TABLE {table} AS SELECT * FROM ordered").fetchall()
+                ((entries,),) = writing.sql(f"SELECT count(*) FROM {table}").fetchall()
+        return Table(self.con, table, entries)
+
+    def close(self) -> None:
+        if "con" in self.__dict__:
+            self.con.close()
+
+
+class Table:
+    """Entries in a table of the database, which has them in their order."""
+
+    bytes = 0
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, name: str, entries: int) -> None:
+        self.con, self.name, self.entries = con, name, entries
+
+    def blocks(self) -> Iterator[Block]:
+        with closing(self.con.cursor()) as con:
+            with translated(WHAT):
+                reader = con.sql(f"SELECT * FROM {self.name}").to_arrow_reader(PART)
+            yield from _blocks(interruptible(reader, WHAT))
+
+    def close(self) -> None:
+        with translated(WHAT), closing(self.con.cursor()) as con:
+            con.execute(f"DROP TABLE {self.name}").fetchall()
+
+
+def _batches(blocks: Iterator[Block], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for words, people in blocks:
+        interrupt.check()
+        yield pa.record_batch([pa.array(column) for column in (*words, people)], schema=schema)
+
+
+def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
+    for batch in batches:
+        *words, people = (column.to_numpy() for column in batch.columns)
+        yield np.stack(words), people
+
+
+def _collapsed(block: Block) -> Block:
+    """Entries in order, equal ones counted."""
+    words, people = block
+    people = sort(words, people)
+    left = kernels.collapse(words, people)
+    return words[:, :left], people[:left]
+
+
+def _merged(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Entries in order with equal ones counted, also where they are in two blocks."""
+    last: Block = np.empty((0, 0), np.uint64), NONE
+    for words, people in blocks:
+        if len(last[1]):
+            words, people = np.concatenate([last[0], words], axis=1), np.append(last[1], people)
+        people = people.copy()
+        left = kernels.collapse(words, people)
+        yield words[:, : left - 1], people[: left - 1]
+        last = words[:, left - 1 : left].copy(), people[left - 1 : left].copy()
+    if len(last[1]):
+        yield last
