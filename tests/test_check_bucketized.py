@@ -298,9 +298,3 @@ def test_a_prior_cannot_be_estimated_where_nobody_has_a_value_of_their_own(house
     folder, file = write(house, pair), str(house.folder / "prior.csv")
     assert house.cli("check", "--on", folder, privacy=privacy).code == 2
     assert house.cli("check", "--on", folder, "--prior", file, privacy=privacy).code == 0
-
-
-def test_a_run_does_not_write_bucketized_tables_yet(house: House) -> None:
-    outcome = house.cli("run", **BUCKETIZED)
-    assert outcome.code == 2
-    assert "release.form: bucketized is not yet available in this version (`anon check` takes" in outcome.stderr

@@ -67,7 +67,6 @@ def test_what_this_version_cannot_run_is_one_problem_each(tmp_path: Path) -> Non
     [
         ("source", {"table": "db.t"}, "source.table"),
         ("source", {"duckdb": {"file": "a.db", "query": "select 1"}}, "source.duckdb"),
-        ("release.form", "bucketized", "release.form"),
         ("method", {"kind": "reuse", "run": "old"}, "method.kind"),
     ],
 )

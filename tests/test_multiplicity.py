@@ -177,12 +177,6 @@ def test_criteria_about_one_value_per_individual_are_refused(house: House) -> No
         house.check(table, **several("set", privacy=[{"l_diversity": {"kind": "distinct", "l": 2}}]))
 
 
-def test_a_run_refuses_several_values_and_says_that_a_check_takes_them(house: House) -> None:
-    outcome = house.cli("run", **several("multiset"))
-    assert outcome.code == 2
-    assert "columns.multiplicity: multiset is not yet available in this version (`anon check` takes" in outcome.stderr
-
-
 def test_rows_without_a_value_may_be_dropped(house: House) -> None:
     table = labelled([[["Flu", "Cold"], ["Cold"], ["Ache"]]])
     holes = table.set_column(table.column_names.index("disease"), "disease", [["Flu", None, "Cold", None]])

@@ -237,7 +237,7 @@ STAGES: list[tuple[Any, str]] = [
     (pipeline.cubes, "build"),
     (pipeline, "_search"),
     (release, "write"),
-    (release, "_write_datapackage"),
+    (release.package, "write_package"),
     (verify, "verify"),
     (facts, "summary"),
     (pipeline, "_report"),

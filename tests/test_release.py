@@ -170,7 +170,7 @@ def large() -> pa.Table:
 def test_large_tables_have_the_same_bytes_whatever_the_limits(
     tmp_path: Path, large: pa.Table, monkeypatch: pytest.MonkeyPatch, keep: list[str]
 ) -> None:
-    monkeypatch.setattr(release, "ROW_GROUP", 32_768)
+    monkeypatch.setattr(release.files, "ROW_GROUP", 32_768)
     columns = {
         "individual": "row",
         "quasi_identifiers": {"age": {}, "sex": {"suppress": True}, "zip": {"digits": 3}},
@@ -186,7 +186,7 @@ def test_large_tables_have_the_same_bytes_whatever_the_limits(
     assert seen[0] == seen[1] == seen[2]
     parquet = pq.ParquetFile(tmp_path / "out" / "release.parquet")
     sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
-    assert sizes == [release.ROW_GROUP, release.ROW_GROUP, len(large) - 2 * release.ROW_GROUP]
+    assert sizes == [release.files.ROW_GROUP, release.files.ROW_GROUP, len(large) - 2 * release.files.ROW_GROUP]
 
 
 # What must not be in the files
@@ -194,8 +194,8 @@ def test_large_tables_have_the_same_bytes_whatever_the_limits(
 
 def test_the_bytes_hold_no_value_that_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of 16 rows, so that a dictionary of the whole table would show in each of them."""
-    monkeypatch.setattr(release, "COMPRESSION", "none")
-    monkeypatch.setattr(release, "ROW_GROUP", 16)
+    monkeypatch.setattr(release.files, "COMPRESSION", "none")
+    monkeypatch.setattr(release.files, "ROW_GROUP", 16)
     rows = [
         {
             "name": f"IDENTIFIER-{i}",
@@ -353,7 +353,7 @@ def test_a_failure_of_the_second_pass_is_told_as_what_it_is(
         def codes(self, batch: pa.RecordBatch) -> Any:
             raise failure
 
-    monkeypatch.setattr(release, "Encoder", Failing)
+    monkeypatch.setattr(release.rows, "Encoder", Failing)
     with pytest.raises(type(failure)) as caught:
         run(tmp_path, random_rows(1, 30))
     assert caught.value is failure
@@ -362,9 +362,9 @@ def test_a_failure_of_the_second_pass_is_told_as_what_it_is(
 def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = Source.batches
 
-    def fewer(self: Source, columns: list[Any], counted: bool = False) -> Any:
+    def fewer(self: Source, columns: list[Any], counted: bool = False, view: str = Source.VIEW) -> Any:
         last = any(column in self.keep for column in columns)  # the pass that the release is written from
-        for batch in batches(self, columns, counted):
+        for batch in batches(self, columns, counted, view):
             yield batch.slice(int(last))
 
     monkeypatch.setattr(Source, "batches", fewer)
@@ -375,6 +375,6 @@ def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monk
 
 def test_labels_of_a_row_group_are_a_dictionary_of_its_own() -> None:
     labels = ColumnLabels([None, "1-2", "3-4", ">=5"], np.array([3, 0, 1, 2]))
-    array = release._label_array(labels, np.array([0, 1, 3], np.uint32), np.array([2, 1, 1]))
+    array = release.files.label_array(labels, np.array([0, 1, 3], np.uint32), np.array([2, 1, 1]))
     assert array.dictionary.to_pylist() == ["3-4", ">=5"]
     assert array.to_pylist() == [">=5", ">=5", None, "3-4"]

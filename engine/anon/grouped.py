@@ -139,9 +139,10 @@ class Grouped:
         return int(self.con.sql(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}").fetchall()[0][0])
 
     def label_rows(self, name: str) -> dict[Any, int]:
-        """The labels of a quasi-identifier that is not bucketized, and the rows with each."""
+        """The labels of a quasi-identifier, and the rows with each."""
         label = self.alias(name)
-        counted = self.con.sql(f"SELECT {label}, sum(rows) FROM {self.GROUPS} GROUP BY {label}").fetchall()
+        rows = f"count(*) FROM {self.VIEW}" if self.bucketized else f"sum(rows) FROM {self.GROUPS}"
+        counted = self.con.sql(f"SELECT {label}, {rows} GROUP BY {label}").fetchall()
         return {label: int(rows) for label, rows in counted}
 
     def alias(self, name: str) -> str:

@@ -33,7 +33,7 @@ from anon.config import (
     parse_size,
     redact,
 )
-from anon.config.support import refuse_unsupported
+from anon.config.support import exact_labels, refuse_unsupported
 from anon.criteria import CATEGORICAL, Criterion, Values, always_holds, bind, protects, prunes
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
@@ -45,12 +45,14 @@ from anon.explore.utility import MEASURED, Original, measure, of_recoding
 from anon.grouped import Grouped
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
-from anon.progress import Progress
+from anon.progress import Progress, Tell
 from anon.publish import check_places, publish, write_run
 from anon.recoding import Recoding
 from anon.report import VERSION, facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
+from anon.search.assignment import Assignment
+from anon.search.means import Means
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.workspace import scratch, workspace
 
@@ -142,7 +144,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)
         with progress.stage("release"):
             sensitive = [cube.domain(column.name) for column in source.sensitive]
-            written = release.write(source, outcome, sensitive, config, work.release)
+            written = release.write(source, outcome, sensitive, config, work.release, work.spill)
             source.check_unchanged()
         with closing(connect(limits.memory, limits.threads, work.spill)) as outsider:
             with progress.stage("verify"), at_rest(con):
@@ -150,7 +152,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                 blocked = _blocking(found, outcome.recoding)
             with progress.stage("utility"):
                 if source.rows > MEASURED:
-                    measured = of_recoding(outcome.recoding)
+                    measured = of_recoding(outcome.recoding, exact_labels(config))
                 else:
                     multiplicity = config.columns.multiplicity
                     original = Original(source, cube.domains, sensitive, multiplicity, _threads(config))
@@ -343,18 +345,15 @@ def _search(
 ) -> Outcome:
     values = _sensitive_values(config, cube)
     erratic = _check_whole_table(config, cube, values, options.show_values)
-    search = _lattice if isinstance(config.method, Lattice) else _partition
+    means = Means(Memory(config.limits.memory), _threads(config), spill, checkpoint)
     try:
-        return search(config, cube, values, spill, checkpoint, progress)
+        return _SEARCHES[config.method.kind](config, cube, values, means, partial(progress.update, "search"))
     except UnsafeError as error:
         whole = (f"  the whole table as one group: {line}" for line in erratic)
         raise UnsafeError("\n".join([str(error), *whole])) from None
 
 
-def _partition(
-    config: Config, cube: Cube, values: Values, spill: Path, checkpoint: Checkpoint, progress: Progress
-) -> Outcome:
-    from anon.search.means import Means
+def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
     from anon.search.partition import Partition
 
     prefer = config.method.prefer  # type: ignore[union-attr]
@@ -362,17 +361,14 @@ def _partition(
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
-        Means(Memory(config.limits.memory), _threads(config), spill, checkpoint),
-        partial(progress.update, "search"),
+        means,
+        tell,
     )
     return partition.run()
 
 
-def _lattice(
-    config: Config, cube: Cube, values: Values, spill: Path, checkpoint: Checkpoint, progress: Progress
-) -> Outcome:
+def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
     from anon.search.lattice import Lattice as Search
-    from anon.search.means import Means
 
     method = config.method
     assert isinstance(method, Lattice)
@@ -382,10 +378,17 @@ def _lattice(
         method.choose,
         Fraction(method.suppress),
         released_values(config, values),
-        Means(Memory(config.limits.memory), _threads(config), spill, checkpoint),
-        partial(progress.update, "search"),
+        means,
+        tell,
     )
     return lattice.run()
+
+
+# merge and colour, which end in an assignment, come here as functions of the same arguments
+_SEARCHES: dict[str, Callable[[Config, Cube, Values, Means, Tell], Outcome]] = {
+    "partition": _partition,
+    "lattice": _lattice,
+}
 
 
 def released_values(config: Config, values: Values) -> Callable[[int, list[int]], Criterion]:
@@ -413,7 +416,7 @@ def _sensitive_values(config: Config, cube: Cube) -> Values:
         counts = np.zeros(domain.size, np.int64)
         counts[whole.value] = whole.count
         texts[column], frequency[column], objects[column] = domain.texts, counts.tolist(), domain.objects
-    return Values(texts, frequency, tuples=cube.tuples, objects=objects)
+    return Values(texts, frequency, None, cube.tuples, objects, config.columns.multiplicity)
 
 
 def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
@@ -439,7 +442,7 @@ def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: 
     return erratic
 
 
-def _blocking(found: verify.Findings, recoding: AnyRecoding) -> dict[str, Any]:
+def _blocking(found: verify.Findings, recoding: AnyRecoding | Assignment) -> dict[str, Any]:
     """Of a tree of cuts, which criteria keep its groups from being split further."""
     if not isinstance(recoding, Recoding) or found.table is None:
         return {}
@@ -452,7 +455,7 @@ def _report(
     config: Config,
     told: dict[str, Any],
     found: verify.Findings,
-    recoding: AnyRecoding,
+    recoding: AnyRecoding | Assignment,
     utility: dict[str, Any],
     progress: Progress,
 ) -> dict[str, Any]:
@@ -460,6 +463,9 @@ def _report(
         "version": VERSION,
         "summary": told,
         "individual": config.columns.individual,
+        "multiplicity": config.columns.multiplicity,
+        "form": config.release.form,
+        "labels": "exact" if exact_labels(config) else "generalized",
         "method": {"kind": config.method.kind, **config.original.get("method", {})},
         "privacy": config.original["privacy"],
         "utility": utility,

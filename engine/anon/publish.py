@@ -20,6 +20,7 @@ from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.levels import AnyRecoding
 from anon.report.page import render
+from anon.search.assignment import Assignment
 from anon.source import Source
 from anon.workspace import Workspace
 
@@ -54,7 +55,12 @@ def _left_by_a_run(place: Path, mark: str) -> bool:
 
 
 def write_run(
-    work: Workspace, config: Config, source: Source, recoding: AnyRecoding, report: dict[str, Any], began: float
+    work: Workspace,
+    config: Config,
+    source: Source,
+    recoding: AnyRecoding | Assignment,
+    report: dict[str, Any],
+    began: float,
 ) -> None:
     """Fills the run folder, which stays in the house: manifest, recoding, report and its page."""
     manifest = {

@@ -20,6 +20,16 @@ WIDE = 2**16  # codes of a column that two bytes tell apart
 SEGMENT = 2**22  # records of a file
 
 
+def halves(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as the two columns of codes that hold them."""
+    return np.stack([numbers & 0xFFFF, numbers >> 16])
+
+
+def whole_numbers(halves: Codes) -> NDArray[np.uint32]:
+    """The numbers that two columns of codes hold."""
+    return halves[0] | (halves[1].astype(np.uint32) << 16)
+
+
 class Records(ABC):
     """A number of records that can be read and written by place, as arrays [columns, records]; `sizes` are the codes
     that each column may have."""

@@ -4,11 +4,9 @@ what it checks only the formulas."""
 
 from __future__ import annotations
 
-import csv
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -16,13 +14,13 @@ from numpy.typing import NDArray
 
 from anon.config import Config
 from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
-from anon.database import literal, quote, translated
+from anon.database import translated
 from anon.errors import ConfigError, SourceError, VerificationError
 from anon.grouped import Grouped, Reading, code_tuples, cross_table, histograms, labels_of, listed, same_in
 from anon.memory import Memory
-from anon.release import Written, checksum
-from anon.source import describe
+from anon.release import Written
 from anon.values import text
+from anon.written import difference_in_content, difference_in_form, files_of, open_written, rows_out_of_order
 
 FEW = 5  # individuals; smaller groups are reported
 
@@ -183,16 +181,16 @@ def _with_kept(grouped: Grouped, index: int, found: Findings) -> dict[str, float
 
 def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> Findings:
     """Examines the files of a release that was just written; VerificationError if they are not what they must be."""
+    files = files_of(written)
     try:
         with translated("reading it back"), ThreadPoolExecutor(1) as beside:
-            _open_release(con, written)
-            _refuse(_difference_in_form(con, written))
+            _refuse(difference_in_form(con, files))
             # takes one thread as long as the rest takes the others
-            disorder = beside.submit(_rows_out_of_order, con.cursor(), _reader(written), list(written.types))
+            disorder = beside.submit(rows_out_of_order, con.cursor(), files)
             if Memory(config.limits.memory).tight:
                 disorder.result()
-            grouped = Grouped.of(con, "written_release", config.columns)
-            _refuse(_difference_in_content(grouped, written))
+            grouped = open_written(con, files, config)
+            _refuse(difference_in_content(grouped, written))
             found = examine(grouped, config, absent=True)
             if disorder.result():
                 _refuse(f"has {disorder.result():,} rows out of order")
@@ -209,83 +207,6 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> 
     return found
 
 
-def _open_release(con: duckdb.DuckDBPyConnection, written: Written) -> None:
-    """A view of the file in the order of its rows."""
-    con.execute("SET preserve_insertion_order = true").fetchall()
-    con.execute(f"CREATE OR REPLACE TEMP VIEW written_release AS SELECT * FROM {_reader(written)}").fetchall()
-
-
-def _reader(written: Written) -> str:
-    """SQL that reads the file."""
-    file = literal(str(written.path))
-    if written.path.suffix != ".csv":
-        return f"read_parquet({file}, hive_partitioning = false)"
-    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in written.types.items())
-    return (
-        f"read_csv({file}, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
-        "escape = '\"', nullstr = '', allow_quoted_nulls = false, strict_mode = true)"
-    )
-
-
 def _refuse(wrong: str) -> None:
     if wrong:
         raise VerificationError(f"the written release {wrong}; nothing was published")
-
-
-def _difference_in_form(con: duckdb.DuckDBPyConnection, written: Written) -> str:
-    """What around the rows is not as it was meant to be, or nothing."""
-    if sorted(path.name for path in written.path.parent.iterdir()) != ["datapackage.json", written.path.name]:
-        return "has files beside it that do not belong to it"
-    if _has_other_columns(con, written):
-        return "does not have the columns that were asked for"
-    if _metadata(con, written.path):
-        return "carries metadata"
-    return ""
-
-
-def _difference_in_content(grouped: Grouped, written: Written) -> str:
-    """What in the rows is not as it was meant to be, or nothing; without any value of the data."""
-    rows, con = grouped.rows(), grouped.con
-    if rows != written.rows:
-        return f"has {rows:,} rows, not {written.rows:,}"
-    wrong = [name for name, labels in written.labels.items() if grouped.label_rows(name) != labels]
-    if wrong:
-        return f"has labels that were not asked for ({', '.join(wrong)})"
-    values = [quote(name) for name in written.types if name not in written.labels]
-    if con.sql(f"SELECT {checksum(values)} FROM written_release").fetchall()[0][0] != str(written.checksum):
-        return "has sensitive or kept values that are not the source's"
-    return ""
-
-
-def _has_other_columns(con: duckdb.DuckDBPyConnection, written: Written) -> bool:
-    if written.path.suffix == ".csv":
-        with written.path.open(encoding="utf-8", newline="") as file:
-            if next(csv.reader(file), []) != list(written.types):
-                return True
-    return list(describe(con, "written_release").items()) != list(written.types.items())
-
-
-def _metadata(con: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """How many entries a Parquet file carries beside its data."""
-    if path.suffix == ".csv":
-        return 0
-    return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(path))})").fetchall()[0][0])
-
-
-def _rows_out_of_order(con: duckdb.DuckDBPyConnection, reader: str, names: list[str]) -> int:
-    """Rows that come before their predecessor in canonical order. Runs of equal rows are looked at once."""
-    columns = [f"c{index}" for index in range(len(names))]
-    listed = ", ".join(columns)
-    rows = f"SELECT {', '.join(f'{quote(n)} AS {c}' for n, c in zip(names, columns))} FROM {reader}"
-    hashed = f"SELECT {listed}, hash({listed}) AS h FROM ({rows})"
-    before = f"SELECT {listed}, h, lag(h) OVER () AS before FROM ({hashed})"
-    runs = f"SELECT {listed} FROM ({before}) WHERE h IS DISTINCT FROM before"
-    pairs = f"SELECT {', '.join(f'{c}, lag({c}) OVER () AS p{c}' for c in columns)}, row_number() OVER () AS line"
-    earlier = "false"
-    for c in reversed(columns):
-        earlier = (
-            f"CASE WHEN {c} IS NOT DISTINCT FROM p{c} THEN {earlier} "
-            f"ELSE {c} IS NULL OR (p{c} IS NOT NULL AND p{c} > {c}) END"
-        )
-    counted = f"SELECT count(*) FILTER ({earlier}) FROM ({pairs} FROM ({runs})) WHERE line > 1"
-    return int(con.sql(counted).fetchall()[0][0])

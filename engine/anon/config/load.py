@@ -30,10 +30,10 @@ Secrets = tuple[tuple[str, str], ...]
 # What this version can run. The grammar knows more; a name that is added here becomes available.
 AVAILABLE: dict[str, set[str]] = {
     "source": {"path"},
-    "columns.multiplicity": {"single"},
+    "columns.multiplicity": {"single", "set", "multiset"},
     "privacy": set(CRITERIA),
     "method.kind": {"partition", "lattice"},
-    "release.form": {"generalized"},
+    "release.form": {"generalized", "bucketized"},
     "backend.kind": {"local"},
 }
 # A check reads neither source nor method, and goes by the form that the table has, with any multiplicity.

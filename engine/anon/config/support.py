@@ -13,8 +13,11 @@ from anon.errors import ConfigError, Problem
 ENFORCED, CHECKED = "enforced", "checked"
 METHODS = ("partition", "lattice", "merge", "colour")
 
+ASSIGNING = ("merge", "colour")  # those that put equal quasi-identifiers into different groups
+
 _EXHAUSTIVE = "not monotone: only with `exhaustive: true`"
 _ONE_VALUE = "defined for one value per individual"
+_NO_CELLS = "people with the same quasi-identifiers are in different groups, which have no labels of their own"
 _NOT_MONOTONE = "enforced; not monotone there: lattice only with `exhaustive: true`"
 
 
@@ -63,6 +66,8 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
     if several and config.columns.individual == "row":
         found = f"row with multiplicity {config.columns.multiplicity}"
         yield Problem("columns.individual", found, "the column that says who has several values")
+    if run and config.method.kind in ASSIGNING:
+        yield from _without_cells(config)
     exhaustive = isinstance(config.method, Lattice) and config.method.exhaustive
     for index, spec in enumerate(config.privacy):
         path, support = f"privacy[{index}].{spec.name}", SUPPORT[spec.name]
@@ -75,15 +80,24 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         if several and support.several_values == _ONE_VALUE:
             found = f"{spec.name} with multiplicity {config.columns.multiplicity}"
             yield Problem(path, found, "a criterion for several values per individual", _ONE_VALUE)
-        if spec.name == "k_anonymity" and _exact_labels(config):
+        if spec.name == "k_anonymity" and exact_labels(config):
             yield Problem(path, "k_anonymity with exact labels", "group_size", "exact labels tell everybody apart")
 
 
-def _exact_labels(config: Config) -> bool:
-    """Whether quasi-identifiers are published as they are, which merge and colour do unless told otherwise."""
+def _without_cells(config: Config) -> Iterator[Problem]:
+    """merge and colour cut no column: their groups have no cells that could be published as labels."""
+    method, release = config.method.kind, config.release
+    if release.form == "generalized":
+        yield Problem("release.form", f"generalized with method {method}", "bucketized", _NO_CELLS)
+    if release.labels == "generalized":
+        yield Problem("release.labels", f"generalized with method {method}", "exact", _NO_CELLS)
+
+
+def exact_labels(config: Config) -> bool:
+    """Whether quasi-identifiers are published as they are, which merge and colour always do."""
     release = config.release
-    by_default = config.method.kind in ("merge", "colour")
-    return release.form == "bucketized" and (release.labels or ("exact" if by_default else "")) == "exact"
+    by_default = "exact" if config.method.kind in ASSIGNING else "generalized"
+    return release.form == "bucketized" and (release.labels or by_default) == "exact"
 
 
 def markdown() -> str:

@@ -87,6 +87,16 @@ class Groups:
         """The groups that have people, given which."""
         return Groups(self.n[some], np.append(self.start[:-1][some], self.start[-1]), self.value, self.count)
 
+    def only(self, some: NDArray[np.bool_]) -> Groups:
+        """Some of the groups, given which.
+
+        >>> Groups.dense(np.array([[2, 1], [0, 3]])).only(np.array([False, True])).count
+        array([3])
+        """
+        length = np.diff(self.start)
+        at = np.repeat(some, length)
+        return Groups(self.n[some], np.append(0, np.cumsum(length[some])), self.value[at], self.count[at])
+
     @staticmethod
     def concatenate(batches: list[Groups]) -> Groups:
         """The groups of several batches."""

@@ -22,7 +22,7 @@ from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
 from anon.progress import Tell
-from anon.records import WIDE, Codes, Records, in_memory
+from anon.records import WIDE, Codes, Records, halves, in_memory
 from anon.source import Column, Source, why_text
 from anon.values import text
 
@@ -113,10 +113,10 @@ class Cube:
     """The table as the search sees it: records of quasi-identifier codes, then of the codes of `others`, which are the
     sensitive columns, where the search asks for one the column that it should predict well, and combinations of
     sensitive columns that a criterion looks at together. Where equal rows were counted, the people of a record follow
-    in two halves."""
+    in two halves; where individuals have several values, after these the occurrences of its value."""
 
     domains: list[Domain]
-    people: list[Ints]  # of the table by code, per quasi-identifier
+    by_code: list[Ints]  # the people of the table by code, per quasi-identifier
     others: list[Other]
     totals: list[Ints]  # the same per other
     records: Records
@@ -124,15 +124,26 @@ class Cube:
     target: int | None = None  # index in others
     sensitive: int = 1  # how many of the others are sensitive columns; they come first
     combined: dict[Combined, int] = field(default_factory=dict)  # where combinations stand in others
+    people: int | None = None  # individuals where they have several values each; totals are then of occurrences
 
     @property
     def individuals(self) -> int:
-        return int(self.totals[0].sum())
+        return int(self.totals[0].sum()) if self.people is None else self.people
+
+    @property
+    def several(self) -> bool:
+        """Whether individuals have several values."""
+        return self.people is not None
 
     @property
     def people_at(self) -> int:
         """The column of the records that the people begin in; -1 if every record is one person."""
         return len(self.domains) + len(self.others) if self.counted else -1
+
+    @property
+    def values_at(self) -> int:
+        """The same for the occurrences of the record's value."""
+        return self.people_at + 2 if self.several else self.people_at
 
     def value_column(self, name: str | None) -> int:
         """Where a sensitive column stands in others; any will do for a criterion that is about none."""
@@ -163,7 +174,8 @@ class Cube:
 
     def whole_table(self, column: int) -> Groups:
         """The table as one group."""
-        return self.seen_by(Groups.dense(self.totals[column][None, :]), column)
+        whole = self.seen_by(Groups.dense(self.totals[column][None, :]), column)
+        return replace(whole, n=np.array([self.people])) if self.several else whole
 
 
 @dataclass(frozen=True)
@@ -213,6 +225,8 @@ def build(
     room: Room | None = None,
 ) -> Cube:
     """Reads the source for the domains, and once more for the records."""
+    from anon.cube import several
+
     room = room or Room()
     read = [*source.sensitive]
     if target is not None:
@@ -220,17 +234,20 @@ def build(
     counts = list(count(source, [*source.quasi_identifiers, *read], room.threads, room.tell))
     own, rest = counts[: len(builders)], counts[len(builders) :]
     coded = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, own)]
-    domains, people = [domain for domain, _ in coded], [rows for _, rows in coded]
+    domains, by_code = [domain for domain, _ in coded], [rows for _, rows in coded]
     own_domains = [sensitive(column, each) for column, each in zip(read, rest)]
     others: list[Other] = [*own_domains]
     totals = [each.rows for each in rest]
     if not others:
         others, totals = [Domain("", "integer", pa.array([0]), True, False)], [np.array([source.rows])]
     at = None if target is None else len(read) - 1
-    cube = Cube(domains, people, others, totals, in_memory(0, []), False, at, len(source.sensitive))
+    cube = Cube(domains, by_code, others, totals, in_memory(0, []), False, at, len(source.sensitive))
     known = [_combine(source, cube, *both) for both in combined]
     encoder = Encoder([*source.quasi_identifiers, *read], [*domains, *own_domains], known)
-    _fill(cube, source, encoder, room)
+    if source.multiplicity == "single":
+        _fill(cube, source, encoder, room)
+    else:
+        several.fill(cube, source, encoder, room)
     return cube
 
 
@@ -287,7 +304,7 @@ def _records(
         codes[width:] = 0  # the people, and the one value that everybody has without a sensitive column
         if counted:
             people = batch.column(batch.num_columns - 1).to_numpy()
-            codes[-2], codes[-1] = people & 0xFFFF, people >> 16
+            codes[-2:] = halves(people)
         else:
             sampled = np.empty(batch.num_rows, np.uint64)
             keys.append(sampled[: kernels.sample(codes, sampled)].copy())
@@ -333,7 +350,7 @@ def _counted(source: Source, records: Records, room: Room) -> Records:
         for index in range(len(names)):
             codes[index] = batch.column(index).to_numpy()
         people = batch.column(len(names)).to_numpy()
-        codes[-2], codes[-1] = people & 0xFFFF, people >> 16
+        codes[-2:] = halves(people)
         place.write(at, codes)
         at += batch.num_rows
     place.count = at

@@ -20,7 +20,7 @@ from anon.grouped import Grouped, listed
 if TYPE_CHECKING:
     from anon.explore.utility import Comparison, Original
 
-SHARES = "released_shares"
+SHARES, COUNTED = "released_shares", "source_tuples"
 
 
 def log_told(compared: Comparison) -> float | None:
@@ -35,13 +35,19 @@ def log_told(compared: Comparison) -> float | None:
     _make_shares(grouped)
     failures: list[BaseException] = []
     reader = _source_rows(original, cells, [each for each in numbers if each is not None], own, failures)
-    keys = listed([*(f"l{j}" for j in range(len(cells))), "s"])
+    labels = listed([f"l{j}" for j in range(len(cells))])
+    keys = f"{labels}, s"
     with closing(grouped.con.cursor()) as con, translated("comparing source and release"), causes(failures):
         con.register("source_labels", reader)
+        counted = f"SELECT {keys}, any_value(area) AS area, count(*) AS n FROM source_labels GROUP BY {keys}"
+        con.execute(f"CREATE OR REPLACE TABLE {COUNTED} AS {counted}").fetchall()
+        expected = (
+            f"SELECT {keys}, sum(b.n * v.share) AS w FROM {COUNTED} JOIN {BOXES} AS b USING ({labels}) "
+            f"JOIN {SHARES} AS v USING (g, s) GROUP BY {keys}"
+        )
         logs, strange = con.sql(
-            f"WITH counted AS (SELECT {keys}, any_value(area) AS area, count(*) AS n FROM source_labels GROUP BY ALL), "
-            f"told AS (SELECT n, coalesce(w, 0) / area + {compared.everywhere!r}::DOUBLE AS f "
-            f"FROM counted LEFT JOIN {SHARES} USING ({keys})) "
+            f"WITH told AS (SELECT n, coalesce(w, 0) / area + {compared.everywhere!r}::DOUBLE AS f "
+            f"FROM {COUNTED} LEFT JOIN ({expected}) USING ({keys})) "
             "SELECT fsum(n * ln(f)) FILTER (f > 0), coalesce(sum(n) FILTER (f = 0), 0) FROM told"
         ).fetchall()[0]
     if strange:
@@ -63,14 +69,12 @@ def _label_of_code(cells: Cells, before: Ints) -> Ints | None:
 
 
 def _make_shares(grouped: Grouped) -> None:
-    """A table of the rows, w, that one expects of each tuple of labels with each sensitive value, s."""
-    labels = [f"l{j}" for j in range(len(grouped.quasi_identifiers))]
+    """A table of the share of each sensitive value, s, in each group."""
     with translated("reading the release"):
         grouped.con.execute(
             f"CREATE OR REPLACE TABLE {SHARES} AS "
-            f"SELECT {listed(labels)}, v.code AS s, sum(b.n * c.n / z.n) AS w FROM {BOXES} AS b "
-            f"JOIN ({grouped.counts(['g'])}) AS c USING (g) JOIN {grouped.GROUPS} AS z USING (g) "
-            f"JOIN values_0 AS v ON c.s IS NOT DISTINCT FROM v.v GROUP BY {listed(labels)}, v.code"
+            f"SELECT g, v.code AS s, c.n / z.n AS share FROM ({grouped.counts(['g'])}) AS c "
+            f"JOIN {grouped.GROUPS} AS z USING (g) JOIN values_0 AS v ON c.s IS NOT DISTINCT FROM v.v"
         ).fetchall()
 
 

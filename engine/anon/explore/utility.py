@@ -6,7 +6,7 @@ grouped by SQL."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from anon import metrics
 from anon.config import Columns
@@ -30,6 +31,7 @@ from anon.explore.cells import Cells, boxes_between, one_box_each, read_cells
 from anon.explore.queries import QUERIES, Floats, Queries, Told, error
 from anon.grouped import Grouped, Reading, code_tuples, histograms, listed
 from anon.levels import AnyRecoding
+from anon.search.assignment import Assignment
 from anon.source import Column, Source
 from anon.values import text
 
@@ -64,10 +66,7 @@ class Original:
     @property
     def _rows(self) -> str:
         """SQL: a row for every sensitive value of an individual."""
-        names = listed([column.alias for column in self.columns])
-        if self.multiplicity == "set":
-            return f"SELECT {names} FROM (SELECT DISTINCT who, {names} FROM kept_rows)"
-        return f"SELECT {names} FROM {Source.VIEW}"
+        return f"SELECT {listed([column.alias for column in self.columns])} FROM {self.source.values_view}"
 
     @cached_property
     def individuals(self) -> int:
@@ -81,11 +80,7 @@ class Original:
         return int(self.source.query(f"SELECT count(*) FROM ({self._rows})")[0][0].as_py())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        yield from self._stream(self._rows)
-
-    def _stream(self, sql: str) -> Iterator[pa.RecordBatch]:
-        frame = self.source.frame
-        return self.source.stream(sql, {} if frame is None else {"raw_rows": frame})
+        yield from self.source.rows_of(self._rows)
 
     def log_counts(self) -> float:
         """The sum of n log n over the different rows, of which there are n each."""
@@ -107,7 +102,7 @@ class Original:
         counts, starts = np.zeros(domain.size, np.int64), as_numbers(domain.values)
         counts[: domain.null] = 1
         distinct = f"SELECT DISTINCT {column.alias} FROM {Source.VIEW} WHERE {column.alias} IS NOT NULL"
-        for batch in self._stream(distinct):
+        for batch in self.source.rows_of(distinct):
             bins = np.searchsorted(starts, as_numbers(batch.column(0)), side="right") - 1 + domain.null
             counts += np.bincount(bins, minlength=domain.size)
         return counts
@@ -121,17 +116,24 @@ class Released:
     logs: float | None  # n log(n / area + suppressed / whole) over labels and values; None if groups share labels
 
 
-def of_recoding(recoding: AnyRecoding) -> dict[str, Any]:
-    """The facts about a release as far as its recoding knows them: without the divergence and the error of queries."""
+def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, Any]:
+    """The facts about a release as far as its recoding knows them: without the divergence and the error of queries.
+    `exact`: quasi-identifiers are published as they are, and only who is suppressed is lost."""
+    spans: Mapping[str, tuple[NDArray[Any], float]]
+    height: int | None = 0
+    if isinstance(recoding, Assignment) or exact:
+        spans = {domain.column: (np.zeros(recoding.groups), domain.size - 1.0) for domain in recoding.domains}
+    else:
+        spans, height = recoding.spans, recoding.height
     losses = {
         column: metrics.loss(span, whole, recoding.people, recoding.suppressed)
-        for column, (span, whole) in recoding.spans.items()
+        for column, (span, whole) in spans.items()
     }
     return {
         "groups": recoding.groups,
         "average_group": metrics.average_group(recoding.people),
         "discernibility": metrics.discernibility(recoding.people, recoding.suppressed),
-        "height": recoding.height,
+        "height": height,
         "divergence": None,
         "loss": _with_mean(losses),
         "query_error": None,

@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.recoding import Ints, Recoding
+from anon.search.assignment import Assignment
 
 NODES = 3_000  # of a tree of cuts that are told one by one
 CHILDREN = 64  # of one node; the smallest of more are put together
 LATTICE = 4_096  # nodes of a lattice that are told one by one
 
 
-def shape(recoding: AnyRecoding, show_values: bool) -> dict[str, Any]:
-    """The facts about a recoding: `columns`, and `tree` or, of a lattice, `lattice_nodes`."""
+def shape(recoding: AnyRecoding | Assignment, show_values: bool) -> dict[str, Any]:
+    """The facts about a recoding: `columns`, and `tree` or, of a lattice, `lattice_nodes`; where people are assigned to
+    groups one by one there is nothing to draw."""
+    if isinstance(recoding, Assignment):
+        return {"columns": []}
     spans = recoding.spans
     columns = [_column(recoding, index, *spans[domain.column]) for index, domain in enumerate(recoding.domains)]
     if isinstance(recoding, LevelRecoding):

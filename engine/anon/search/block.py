@@ -15,9 +15,10 @@ import numpy as np
 from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
 from anon.cube import Cube
-from anon.records import Codes, Records
+from anon.records import Codes, Records, whole_numbers
 from anon.search import kernels
 from anon.search.candidates import (
+    PEOPLE,
     Boundaries,
     Demands,
     Evaluator,
@@ -116,13 +117,15 @@ class Block(Evaluator):
 
     def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         start, stop = nodes.start[which], nodes.stop[which]
-        counts = np.zeros((len(cut) + len(which), self.sizes[value]), np.int64)
+        counts = np.zeros((len(cut) + len(which), 1 if value == PEOPLE else self.sizes[value]), np.int64)
 
         def work(s: slice) -> None:
-            kernels.part_counts(
-                self.records, self.people_at, start[s], stop[s], column[s], cut_start[s.start : s.stop + 1], cut,
-                self.columns + value, counts[cut_start[s.start] + s.start :],
-            )  # fmt: skip
+            given = start[s], stop[s], column[s], cut_start[s.start : s.stop + 1], cut
+            own = counts[cut_start[s.start] + s.start :]
+            if value == PEOPLE:
+                kernels.part_sizes(self.records, self.people_at, *given, own[:, 0])
+            else:
+                kernels.part_counts(self.records, self.values_at, *given, self.columns + value, own)
 
         self._share(nodes, which, work)
         return counts
@@ -141,7 +144,7 @@ class Block(Evaluator):
         code, count = np.empty(room, np.int64), np.empty(room, np.int64)
         counter, seen = np.zeros(size, np.int64), np.empty(size, np.int64)
         kernels.part_lists(
-            self.records, self.people_at, start, stop, column, cut_start, cut, self.columns + value,
+            self.records, self.people_at, self.values_at, start, stop, column, cut_start, cut, self.columns + value,
             counter, seen, n, length, code, count,
         )  # fmt: skip
         ends = np.append(0, np.cumsum(length))
@@ -154,7 +157,7 @@ class Block(Evaluator):
         sizes = chosen.people
         if self.people_at >= 0:
             sizes = np.zeros(len(chosen.low), np.int64)
-            kernels.part_sizes(self.records, start, stop, chosen.column, cut_start, cut, sizes)
+            kernels.part_sizes(self.records, -1, start, stop, chosen.column, cut_start, cut, sizes)
         ends = np.cumsum(sizes)
         begin, place = ends - sizes, ends - sizes
         low, high = unreached(len(sizes), self.columns)
@@ -173,7 +176,7 @@ class Block(Evaluator):
         return Nodes(begin, ends, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
 
     def groups_of(self, nodes: Nodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
-        """The different sensitive codes of some nodes, in order: which of the nodes, the codes, their people."""
+        """The different sensitive codes of some nodes, in order: which of the nodes, the codes, how often they are."""
         if sensitive == 1:
             uncut, none = np.zeros(len(leaves) + 1, np.int64), np.empty(0, np.int64)
             own = self._lists(nodes, leaves, uncut[1:], uncut, none, 0)
@@ -186,7 +189,7 @@ class Block(Evaluator):
         codes = self.records[self.columns : self.columns + sensitive, at].T
         people = np.ones(len(at), np.int64)
         if self.people_at >= 0:
-            people = self.records[self.people_at, at] + (self.records[self.people_at + 1, at].astype(np.int64) << 16)
+            people = whole_numbers(self.records[self.people_at : self.people_at + 2, at]).astype(np.int64)
         order = np.lexsort([*codes.T[::-1], leaf])
         leaf, codes = leaf[order], codes[order]
         new = np.ones(len(order), bool)

@@ -5,7 +5,9 @@ kinds of evaluator: in a block of the tree they lie together in memory (block.py
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from anon.cube import Cube, Domain
 
 Ints = NDArray[np.int64]
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
+PEOPLE = -1  # in place of a value column: individuals, where they have several values each
 
 
 @dataclass
@@ -97,6 +100,10 @@ class Splits:
         """The children of one split as groups."""
         return self.groups[column].part(int(self.part_start[index]), int(self.part_start[index + 1]))
 
+    def safe_children(self, index: int) -> NDArray[np.bool_]:
+        """Which of them are safe by every criterion that is not monotone."""
+        return self.safe[self.part_start[index] : self.part_start[index + 1]]
+
 
 @dataclass(frozen=True)
 class Boundaries:
@@ -141,7 +148,7 @@ class Evaluator(ABC):
     def __init__(self, cube: Cube, value_columns: list[int], demands: Demands) -> None:
         """`value_columns`: which of the cube's others to count in children."""
         self.cube, self.demands = cube, demands
-        self.columns, self.people_at = len(cube.domains), cube.people_at
+        self.columns, self.people_at, self.values_at = len(cube.domains), cube.people_at, cube.values_at
         self.sizes = {index: cube.others[index].size for index in value_columns}
 
     def counting(self, value_column: int | None) -> Evaluator:
@@ -163,7 +170,8 @@ class Evaluator(ABC):
 
     @abstractmethod
     def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
-        """People by code of a value column in the parts of each node between its cuts [parts, codes]."""
+        """People (or occurrences) by code of a value column in the parts of each node between its cuts [parts, codes].
+        Of PEOPLE the only code is 0."""
 
     @abstractmethod
     def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
@@ -181,15 +189,24 @@ class Evaluator(ABC):
         node, cut = boundaries.node[order], boundaries.cut[order]
         which, first = np.unique(node, return_index=True)
         cut_start = np.append(first, count).astype(np.int64)
+
+        def sides(value: int) -> Ints:
+            counts = self.tables(nodes, which, column[order][first], cut_start, cut, value)
+            return _sides(counts, np.diff(cut_start) + 1, order)
+
         groups = {}
         for value, size in self.sizes.items():
             if size > DENSE:
                 alone = np.arange(count + 1)
                 groups[value] = self.lists(nodes, boundaries.node, column, alone, boundaries.cut, value)
             else:
-                counts = self.tables(nodes, which, column[order][first], cut_start, cut, value)
-                groups[value] = Groups.dense(_sides(counts, np.diff(cut_start) + 1, order))
+                groups[value] = self._groups(sides, value)
         return self._splits(boundaries.node, column, part_start, low, high, groups)
+
+    def _groups(self, counted: Callable[[int], Ints], value: int) -> Groups:
+        """Groups from the counts by value, and where individuals have several from those of people."""
+        groups = Groups.dense(counted(value))
+        return replace(groups, n=counted(PEOPLE)[:, 0].copy()) if self.cube.several else groups
 
     def split_whole(self, nodes: Nodes, which: Ints, column: Ints) -> Splits:
         """The split of a hierarchy column: its lowest node that covers the members, into its non-empty children."""
@@ -202,7 +219,7 @@ class Evaluator(ABC):
             if size > DENSE:
                 groups[value] = self.lists(nodes, which, column, cut_start, cut, value)
             else:
-                groups[value] = Groups.dense(self.tables(nodes, which, column, cut_start, cut, value))
+                groups[value] = self._groups(partial(self.tables, nodes, which, column, cut_start, cut), value)
         some = next(iter(groups.values())).n > 0
         kept = np.append(0, np.cumsum(some))[part_start]
         filled = {value: each.where(some) for value, each in groups.items()}

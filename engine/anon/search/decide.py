@@ -13,6 +13,8 @@ decided.
 
 A criterion that is not monotone may hold for parts of a group that fails it. So a node that fails it may be split into
 parts that fail it too, a node that satisfies it only into parts that do; a group that ends up failing ends the search.
+If it also judges all groups together, nodes that fail it alone do not enter the state, which they would spoil for all
+others: they are no groups of the release yet.
 """
 
 from __future__ import annotations
@@ -57,6 +59,17 @@ class Rules:
     def whole_table_safe(self, cube: Cube) -> bool:
         """Whether the table as one group satisfies the criteria that are not monotone."""
         return all(criterion.holds(criterion.state(cube.whole_table(column))) for criterion, column in self.erratic)
+
+    def first_state(self, cube: Cube) -> list[State]:
+        """The state of the criteria about all groups together before any split: that of the table, but of one that is
+        not monotone and that the table fails, that of no group."""
+        found = []
+        for criterion, column in self.whole:
+            whole = cube.whole_table(column)
+            state = criterion.state(whole)
+            nobody = not criterion.monotone and not criterion.holds(state)
+            found.append(criterion.state(whole.only(np.zeros(1, bool))) if nobody else state)
+        return found
 
     def hold(self, state: list[State]) -> bool:
         """Whether the criteria about all groups together hold in a state."""
@@ -233,7 +246,10 @@ class Decisions:
             fine &= ~level.nodes.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
         minima, free = [], np.ones(len(splits), bool)
         for (criterion, column), state in zip(self.rules.whole, self.state):
-            minima.append(criterion.minima(splits.groups[column], splits.owner, len(splits)))
+            groups, owner = splits.groups[column], splits.owner
+            if not criterion.monotone:
+                groups, owner = groups.only(splits.safe), owner[splits.safe]
+            minima.append(criterion.minima(groups, owner, len(splits)))
             free &= (minima[-1] >= state.values).all(axis=1)
             fine &= criterion.judge(np.minimum(minima[-1], state.values)) != UNSAFE
         index = np.flatnonzero(fine)
@@ -295,7 +311,10 @@ class Decisions:
             verdict = criterion.judge(np.minimum(minima, state.values)[None, :])[0]
             if verdict == UNSAFE:
                 return False
-            merged.append(state.merge(criterion.state(candidate.splits.children(candidate.at, column))))
+            children = candidate.splits.children(candidate.at, column)
+            if not criterion.monotone:
+                children = children.only(candidate.splits.safe_children(candidate.at))
+            merged.append(state.merge(criterion.state(children)) if len(children) else state)
             if verdict != SAFE and not criterion.holds(merged[-1]):
                 return False
         self.state = merged
@@ -317,7 +336,7 @@ def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: NDArra
 def _entropy(groups: Groups) -> NDArray[np.float64]:
     """Entropy in bits of each group."""
     of = np.repeat(np.arange(len(groups)), np.diff(groups.start))
-    share = groups.count / groups.n[of]
+    share = groups.count / np.bincount(of, groups.count, len(groups))[of]
     entropy = np.zeros(len(groups))
     np.subtract.at(entropy, of, share * np.log2(share))
     return entropy

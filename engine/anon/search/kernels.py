@@ -1,8 +1,9 @@
 """The compiled loops of the partition search: plain loops with explicit types, compiled once per installation. Records
 are columns of 16-bit codes, codes[column, record]: the quasi-identifiers, then the other columns, then (where equal
 rows were counted) the people that a record stands for, in two halves from column `people` on; without them `people` is
--1 and every record is one person. A node is a contiguous range of records, except at the top of the tree, where each
-record's node is given."""
+-1 and every record is one person. Where individuals have several values, people are counted once, and what is counted
+by value are occurrences, from another column on. A node is a contiguous range of records, except at the top of the
+tree, where each record's node is given."""
 
 # mypy: disable-error-code="no-untyped-def,misc,assignment"
 from __future__ import annotations
@@ -128,14 +129,14 @@ def part_counts(codes, people, start, stop, column, cut_start, cut, value, count
         base += last - first + 1
 
 
-@compiled(nb.void(_CODES, _IN, _IN, _IN, _IN, _IN, _OUT))
-def part_sizes(codes, start, stop, column, cut_start, cut, sizes):
-    """Records in the parts of each node between its cuts."""
+@compiled(nb.void(_CODES, _I, _IN, _IN, _IN, _IN, _IN, _OUT))
+def part_sizes(codes, people, start, stop, column, cut_start, cut, sizes):
+    """People in the parts of each node between its cuts."""
     base = 0
     for node in range(start.size):
         first, last, j = cut_start[node], cut_start[node + 1], column[node]
         for r in range(_U(start[node]), _U(stop[node])):
-            sizes[base + _part(cut, first, last, _I(codes[j, r]))] += 1
+            sizes[base + _part(cut, first, last, _I(codes[j, r]))] += _weight(codes, r, people)
         base += last - first + 1
 
 
@@ -154,10 +155,10 @@ def _sort(numbers, length):
         gap //= 2
 
 
-@compiled(nb.void(_CODES, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT, _OUT))
-def part_lists(codes, people, start, stop, column, cut_start, cut, value, counter, seen, n, length, code, count):
+@compiled(nb.void(_CODES, _I, _I, _IN, _IN, _IN, _IN, _IN, _I, _OUT, _OUT, _OUT, _OUT, _OUT, _OUT))
+def part_lists(codes, people, times, start, stop, column, cut_start, cut, value, counter, seen, n, length, code, count):
     """As part_counts for a column with many codes: the people n of each part, how many codes occur in it, and these
-    with their people, ascending, one part after the other. counter and seen are scratch, counter all zero."""
+    with how often they do, ascending, one part after the other. counter and seen are scratch, counter all zero."""
     base, at = 0, 0
     for node in range(start.size):
         first, last, j = cut_start[node], cut_start[node + 1], column[node]
@@ -165,12 +166,12 @@ def part_lists(codes, people, start, stop, column, cut_start, cut, value, counte
             found = 0
             for r in range(_U(start[node]), _U(stop[node])):
                 if _part(cut, first, last, _I(codes[j, r])) == part:
-                    weight, v = _weight(codes, r, people), _I(codes[value, r])
+                    v = _I(codes[value, r])
                     if counter[v] == 0:
                         seen[found] = v
                         found += 1
-                    counter[v] += weight
-                    n[base + part] += weight
+                    counter[v] += _weight(codes, r, times)
+                    n[base + part] += _weight(codes, r, people)
             _sort(seen, found)
             for e in range(found):
                 code[at], count[at] = seen[e], counter[seen[e]]
@@ -350,13 +351,12 @@ def unique_people(codes, people, start, stop, columns, keys, alone, table):
                         same = same and codes[j, begin + known] == codes[j, begin + i]
                 if not same:
                     at = (at + _U(1)) & (size - _U(1))
-            if same:
-                total -= _I(alone[known])
-                alone[known] = 0
-            else:
+            if not same:
                 table[at] = i + _U(1)
-                alone[i] = _weight(codes, begin + i, people) == 1
-                total += _I(alone[i])
+                known, alone[i] = _U(i), 0
+            before = alone[known]
+            alone[known] = min(_I(before) + _weight(codes, begin + i, people), _I(2))  # how many, if not more than one
+            total += _I(alone[known] == 1) - _I(before == 1)
         for at in range(size):
             table[at] = 0
     return total

@@ -1,6 +1,6 @@
-"""What a search ends in: the recoding, and what a generalized release without kept columns is made of, which is per
-group the sensitive codes that occur in it and their people. The search hands these over as its groups drop out, and
-the release reads them in canonical order."""
+"""What a search ends in: the recoding, and per group the sensitive codes that occur in it and how often, of which a
+generalized release without kept columns is made, and the sensitive table of a bucketized one. The search hands these
+over as its groups drop out, and the release reads them in canonical order."""
 
 from __future__ import annotations
 
@@ -12,53 +12,41 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.database import translated
 from anon.levels import AnyRecoding
 from anon.records import Codes
+from anon.search.assignment import Assignment
+from anon.spilled import Spilled
 
 Ints = NDArray[np.int64]
 
 
 class GroupCounts:
-    """Entries (group, sensitive codes, people) in any order, in memory or in a file of the spill folder; an entry may
-    come in several pieces. `rank` says which number each group has in canonical order, once that is known."""
+    """Entries (group, sensitive codes, occurrences) in any order, in memory or in a file of the spill folder; an entry
+    may come in several pieces. `rank` says which number each group has in canonical order, once that is known."""
 
     def __init__(self, sensitive: int, spill: Path | None) -> None:
         names = ["g", *(f"s{i}" for i in range(sensitive)), "n"]
         self.schema = pa.schema(list(zip(names, [pa.uint32(), *[pa.uint16()] * sensitive, pa.int64()])))
-        self.path = None if spill is None else spill / "group-counts"
         self.rank: Ints = np.empty(0, np.int64)
-        self._held: list[pa.RecordBatch] = []
-        self._writer = None if self.path is None else pa.ipc.new_stream(self.path, self.schema)
+        self._entries = Spilled(self.schema, None if spill is None else spill / "group-counts")
 
-    def add(self, group: Ints, codes: Codes, people: Ints) -> None:
-        columns = [group.astype(np.uint32), *codes.T, people]
-        batch = pa.record_batch([pa.array(np.ascontiguousarray(c)) for c in columns], schema=self.schema)
-        if self._writer is None:
-            self._held.append(batch)
-            return
-        with translated("writing the spill"):
-            self._writer.write_batch(batch)
+    def add(self, group: Ints, codes: Codes, times: Ints) -> None:
+        columns = [group.astype(np.uint32), *codes.T, times]
+        arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
+        self._entries.add(pa.record_batch(arrays, schema=self.schema))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The entries with the groups' numbers in canonical order."""
-        for batch in self._stored():
+        for batch in self._entries.batches():
             group = self.rank[batch.column(0).to_numpy()].astype(np.uint32)
             yield pa.record_batch([pa.array(group), *batch.columns[1:]], schema=self.schema)
-
-    def _stored(self) -> Iterator[pa.RecordBatch]:
-        if self._writer is None:
-            yield from self._held
-            return
-        self._writer.close()
-        with translated("reading the spill"), pa.OSFile(str(self.path)) as file:
-            yield from pa.ipc.open_stream(file)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The recoding, the sensitive codes of its groups with their people, and individuals who were unique before."""
+    """The recoding, the sensitive codes of its groups, and individuals who were unique before; or in place of the first
+    two an assignment, which tells both."""
 
-    recoding: AnyRecoding
-    counts: GroupCounts
+    recoding: AnyRecoding | Assignment
+    counts: GroupCounts | None
     unique: int

@@ -79,8 +79,7 @@ class Partition:
 
     def run(self) -> Outcome:
         """A safe release, given that the whole table as one group is safe. Takes the records of the cube with it."""
-        cube, rules = self.cube, self.rules
-        state = [criterion.state(cube.whole_table(column)) for criterion, column in rules.whole]
+        cube, state = self.cube, self.rules.first_state(self.cube)
         counts = GroupCounts(cube.sensitive, self.means.spill)
         fragments, records, nodes, unique, state = self._top(state, counts)
         upper = fragments[0] if fragments else None
@@ -198,8 +197,10 @@ class Pace:
 
 
 def record_bytes(cube: Cube) -> int:
-    """Bytes of a record that counts its people."""
-    return 2 * (len(cube.domains) + len(cube.others)) + 4
+    """Bytes of what an individual has of records that count their people: of several records where they have several
+    values each."""
+    own = 2 * (len(cube.domains) + len(cube.others)) + 4
+    return own if cube.people is None else (own + 4) * max(-(-int(cube.totals[0].sum()) // cube.people), 1)
 
 
 def _runs(people: Ints, limit: int) -> Iterator[tuple[int, int]]:

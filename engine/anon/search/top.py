@@ -17,9 +17,10 @@ from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.progress import Tell
-from anon.records import Records
+from anon.records import Records, whole_numbers
 from anon.search import kernels
 from anon.search.candidates import (
+    PEOPLE,
     Boundaries,
     Demands,
     Evaluator,
@@ -89,7 +90,7 @@ class Top(Evaluator):
     def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, means: Means) -> None:
         super().__init__(cube, rules.value_columns, rules.demands)
         self.passes, self.limit, self.memory = passes, limit, means.memory
-        self.people_columns = [] if self.people_at < 0 else [self.people_at, self.people_at + 1]
+        self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)
         self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
         self.widest = rules.prefer == "widest"
         self.fragment, self.nodes = Fragment(), 1  # nodes so far
@@ -136,7 +137,7 @@ class Top(Evaluator):
     def _held(self, node: int, column: int) -> CodeCounts | None:
         """What is known already of the codes of a column in a node."""
         if node == 0:
-            return CodeCounts(column, 0, self.cube.people[column])
+            return CodeCounts(column, 0, self.cube.by_code[column])
         ahead = self.ahead.get(node)
         return ahead if ahead is not None and ahead.column == column else None
 
@@ -197,7 +198,7 @@ class Top(Evaluator):
                 if len(each.records) <= KEPT:
                     cuts = cut[cut_start[i] : cut_start[i + 1]]
                     self.known[self._key(nodes, int(which[i]), int(column[i]), cuts)] = each
-        return {value: np.concatenate([each[value] for each in found]) for value in self.sizes}
+        return {value: np.concatenate([each[value] for each in found]) for value in found[0]}
 
     def _key(self, nodes: Nodes, node: int, column: int, cut: Ints) -> tuple[int, int, bytes]:
         return int(nodes.start[node]), column, cut.tobytes()
@@ -226,7 +227,11 @@ class Top(Evaluator):
             codes = chunk.columns(always.union(bounded.tolist()))
             kernels.walk(codes, *tree[:2], cut, tree[2], part)
             for value, counts in own.values.items():
-                kernels.top_values(codes, self.people_at, part, self.columns + value, counts)
+                if value == PEOPLE:
+                    people = whole_numbers(codes[self.people_at : self.people_at + 2])
+                    counts[:, 0] += np.bincount(part, people, parts + 1).astype(np.int64)
+                else:
+                    kernels.top_values(codes, self.values_at, part, self.columns + value, counts)
             if self.people_at >= 0:
                 own.records += np.bincount(part, minlength=parts + 1)
             kernels.top_codes(codes, self.people_at, part, guess, room - lowest, own.ahead)
@@ -251,7 +256,8 @@ class Top(Evaluator):
 
     def _counters(self, parts: int, codes: int) -> Pass:
         """Counters for a pass, with one more part for records that are in none."""
-        values = {value: np.zeros((parts + 1, size), np.int64) for value, size in self.sizes.items()}
+        sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
+        values = {value: np.zeros((parts + 1, size), np.int64) for value, size in sizes.items()}
         reach = unreached(parts + 1, self.columns)
         return Pass(values, np.zeros(parts + 1, np.int64), *reach, np.zeros(codes, np.int64))
 
@@ -286,8 +292,8 @@ class Top(Evaluator):
         found = []
         for i in range(len(which)):  # at the top there are few nodes, and rarely more than one cut of each
             one, cuts = slice(i, i + 1), cut[cut_start[i] : cut_start[i + 1]]
-            table = self.tables(nodes, which[one], column[one], np.array([0, len(cuts)]), cuts, value)
-            found.append(Groups.dense(table))
+            given = nodes, which[one], column[one], np.array([0, len(cuts)]), cuts
+            found.append(self._groups(partial(self.tables, *given), value))
         return Groups.concatenate(found)
 
     def children(self, nodes: Nodes, chosen: Splits) -> tuple[Nodes, Ints]:
@@ -362,7 +368,7 @@ class Step:
 
 def root(cube: Cube, demands: Demands) -> Nodes:
     """The whole table, of whose columns the cube knows all codes."""
-    held = [np.flatnonzero(people) for people in cube.people]
+    held = [np.flatnonzero(people) for people in cube.by_code]
     low, high = (np.array([[codes[end] for codes in held]]) for end in (0, -1))
     last = np.array([[domain.size - 1 for domain in cube.domains]], np.int64)
     zero, people = np.zeros(1, np.int64), np.array([cube.individuals])

@@ -5,7 +5,7 @@ individual. Problems are told with counts and names of columns, never with value
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import duckdb
 
@@ -84,9 +84,15 @@ def null_problems(
 
 
 def individual_problems(
-    con: duckdb.DuckDBPyConnection, table: str, who: str, quasi_identifiers: list[str], multiplicity: str
+    con: duckdb.DuckDBPyConnection,
+    table: str,
+    who: str,
+    quasi_identifiers: list[str],
+    multiplicity: str,
+    keep: Sequence[str] = (),
 ) -> list[Problem]:
-    """Rows of nobody, repeated individuals where each should have one row, and individuals whose rows disagree."""
+    """Rows of nobody, repeated individuals where each should have one row, and individuals whose rows disagree. Kept
+    columns matter where individuals may have several rows: they are published once for each."""
     path, problems = "columns.individual", []
     unnamed, repeated = one(con, f"SELECT count_if({who} IS NULL), count({who}) - count(DISTINCT {who}) FROM {table}")
     if unnamed:
@@ -98,12 +104,15 @@ def individual_problems(
     if repeated and (count := _disagreeing(con, table, who, quasi_identifiers)):
         found = f"{count:,} individuals whose rows disagree on a quasi-identifier"
         problems.append(Problem(path, found, "the same quasi-identifiers in all rows of an individual"))
+    several = repeated and multiplicity != "single" and keep
+    if several and (count := _disagreeing(con, table, who, keep)):
+        found = f"{count:,} individuals whose rows disagree on a kept column"
+        hint = "each individual is published once; leave the column out, or make it agree"
+        problems.append(Problem("columns.keep", found, "the same kept values in all rows of an individual", hint))
     return problems
 
 
-def _disagreeing(con: duckdb.DuckDBPyConnection, table: str, who: str, quasi_identifiers: list[str]) -> int:
-    differ = " OR ".join(
-        f"min({q}) IS DISTINCT FROM max({q}) OR count({q}) NOT IN (0, count(*))" for q in quasi_identifiers
-    )
+def _disagreeing(con: duckdb.DuckDBPyConnection, table: str, who: str, columns: Sequence[str]) -> int:
+    differ = " OR ".join(f"min({c}) IS DISTINCT FROM max({c}) OR count({c}) NOT IN (0, count(*))" for c in columns)
     people = f"SELECT 1 FROM {table} WHERE {who} IS NOT NULL GROUP BY {who} HAVING count(*) > 1 AND ({differ})"
     return int(one(con, f"SELECT count(*) FROM ({people})")[0])

@@ -46,8 +46,21 @@ class Source:
     path: str | None = None
     files: list[tuple[str, int, int]] = field(default_factory=list)  # name, size, time of change
     frame: pa.Table | None = None
+    multiplicity: str = "single"
 
     VIEW = "source_rows"
+    PEOPLE = "source_people"  # a row for every individual, without sensitive columns
+    VALUES = "source_values"  # a row for every different value of an individual, without kept columns
+
+    @property
+    def people_view(self) -> str:
+        """The view that has a row for every individual."""
+        return self.VIEW if self.multiplicity == "single" else self.PEOPLE
+
+    @property
+    def values_view(self) -> str:
+        """The view that has a row for every sensitive value of an individual."""
+        return self.VALUES if self.multiplicity == "set" else self.VIEW
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -59,14 +72,20 @@ class Source:
         with translated("reading the source"):
             self.con.execute(sql).fetchall()
 
-    def batches(self, columns: list[Column], counted: bool = False) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: list[Column], counted: bool = False, view: str = VIEW
+    ) -> Iterator[pa.RecordBatch]:
         """Streams the columns, in any order of rows, on a connection of its own. `counted`: equal rows once, with how
         many they are in a last column."""
         names = ", ".join(column.alias for column in columns)
-        rows = f"SELECT {names} FROM {self.VIEW}"
+        rows = f"SELECT {names} FROM {view}"
         if counted:
-            rows = f"SELECT {names}, count(*) FROM {self.VIEW} GROUP BY {names}"
-        yield from self.stream(rows, {} if self.frame is None else {"raw_rows": self.frame})
+            rows = f"SELECT {names}, count(*) FROM {view} GROUP BY {names}"
+        yield from self.rows_of(rows)
+
+    def rows_of(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """The result of a query on the views in batches, on a connection of its own."""
+        return self.stream(sql, {} if self.frame is None else {"raw_rows": self.frame})
 
     def stream(self, sql: str, tables: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """The result of a query in batches, on a connection of its own, which does not know what was registered with
@@ -114,7 +133,8 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     _create_views(con, config, columns, who)
     rows = int(one(con, f"SELECT count(*) FROM {Source.VIEW}")[0])
     quasi_identifiers, sensitive, keep = columns
-    source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, path, files, frame)
+    multiplicity = config.columns.multiplicity
+    source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, path, files, frame, multiplicity)
     _check_rows(source, config, who)
     return source
 
@@ -145,7 +165,7 @@ def _typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict
 
 
 def _create_views(con: duckdb.DuckDBPyConnection, config: Config, columns: list[list[Column]], who: str | None) -> None:
-    """all_rows, kept_rows without those to drop, and the view of the source, which does not know the individuals."""
+    """all_rows, kept_rows without those to drop, and the views of the source, which do not tell who individuals are."""
     every = [column for role in columns for column in role]
     selected = ", ".join(f"{column.sql} AS {column.alias}" for column in every)
     policies = ((columns[0], config.nulls.quasi_identifiers), (columns[1], config.nulls.sensitive))
@@ -156,6 +176,12 @@ def _create_views(con: duckdb.DuckDBPyConnection, config: Config, columns: list[
         con.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}").fetchall()
         listed = ", ".join(column.alias for column in every)
         con.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows").fetchall()
+        if who is not None and config.columns.multiplicity != "single":
+            first = ", ".join(f"first({c.alias}) AS {c.alias}" for c in (*columns[0], *columns[2]))
+            con.execute(f"CREATE VIEW {Source.PEOPLE} AS SELECT {first} FROM kept_rows GROUP BY who").fetchall()
+            own = ", ".join(column.alias for column in (*columns[0], *columns[1]))
+            values = f"SELECT {own} FROM (SELECT DISTINCT who, {own} FROM kept_rows)"
+            con.execute(f"CREATE VIEW {Source.VALUES} AS {values}").fetchall()
 
 
 def _check_rows(source: Source, config: Config, who: str | None) -> None:
@@ -167,6 +193,7 @@ def _check_rows(source: Source, config: Config, who: str | None) -> None:
     problems = null_problems(source.con, "kept_rows", cells, config)
     if who is not None:
         aliases = [column.alias for column in source.quasi_identifiers]
-        problems += individual_problems(source.con, "kept_rows", "who", aliases, config.columns.multiplicity)
+        kept = [column.alias for column in source.keep]
+        problems += individual_problems(source.con, "kept_rows", "who", aliases, source.multiplicity, kept)
     if problems:
         raise ConfigError(problems)

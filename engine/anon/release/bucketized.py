@@ -1,0 +1,213 @@
+"""The bucketized form of a release: a row of quasi-identifiers and kept columns for every individual with the number of
+their group (qi), and how often each group has each sensitive value (sensitive). Rows are in the order of their columns,
+so that where a row of `qi` stands tells nothing of the sensitive value. Groups are numbered in the order of their
+published quasi-identifiers; where those are the same, by their sensitive values, and then by their kept columns.
+
+Groups of a recoding have no quasi-identifiers in common. With labels their canonical order is already known; with exact
+values it is the order in which they first appear among the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon.config import Config
+from anon.config.support import exact_labels
+from anon.cube import Domain
+from anon.database import translated
+from anon.levels import AnyRecoding
+from anon.release import package
+from anon.release.assigned import Assigned
+from anon.release.files import (
+    ROW_GROUP,
+    Ints,
+    Written,
+    WrittenValues,
+    causes,
+    changed,
+    in_order,
+    label_array,
+    label_type,
+    repeated,
+    row_groups,
+    runs,
+    summed,
+    types_of,
+    value_array,
+    write_tables,
+)
+from anon.release.rows import counted, in_groups, label_rows, source_checksum
+from anon.search.assignment import Assignment
+from anon.search.outcome import Outcome
+from anon.source import Column, Source
+
+GROUP = {"name": "group", "type": "integer", "role": "group"}
+COUNT = {"name": "count", "type": "integer", "role": "count"}
+
+
+@dataclass(frozen=True)
+class Bucketized:
+    """One release under way."""
+
+    source: Source
+    found: Outcome
+    sensitive: Domain
+    config: Config
+    folder: Path
+    spill: Path
+    failures: list[BaseException]
+    qi_sums: list[int] = field(default_factory=list)  # checksums of the row groups of both files as they are written
+    value_sums: list[int] = field(default_factory=list)
+
+    @property
+    def exact(self) -> bool:
+        return exact_labels(self.config)
+
+    @property
+    def labelled(self) -> list[str]:
+        """The columns that are published as labels."""
+        return [] if self.exact else [column.name for column in self.source.quasi_identifiers]
+
+    @property
+    def plain(self) -> list[Column]:
+        """The columns of individuals that are published as they are."""
+        return [*self.source.quasi_identifiers, *self.source.keep][len(self.labelled) :]
+
+    def file(self, name: str) -> Path:
+        return self.folder / f"{name}.{self.config.release.format}"
+
+    def write(self, con: duckdb.DuckDBPyConnection) -> int:
+        """Writes both files; how many rows the second has."""
+        recoding, counts = self.found.recoding, self.found.counts
+        if isinstance(recoding, Assignment):
+            assigned = Assigned(con, self.source, recoding, self.sensitive, self.spill, self.failures)
+            self._write_qi(assigned.tables())
+            return self._write_sensitive(assigned.counts())
+        assert counts is not None, "a recoding comes with what was counted"
+        seen = Seen(recoding.groups)
+        self._write_qi(self._exact(con, recoding, seen) if self.exact else self._labelled(con, recoding, seen))
+        if not np.array_equal(seen.people, recoding.people):
+            raise changed()
+        if self.exact:
+            counts.rank = seen.rank[counts.rank]
+        return self._write_sensitive(counted(con, counts, 1))
+
+    def _exact(self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: Seen) -> Iterator[pa.Table]:
+        """The rows of the source (quasi-identifiers, kept values, group) in canonical order."""
+        plain = [column.alias for column in (*self.source.quasi_identifiers, *self.source.keep)]
+        for rows in row_groups(self._in_order(con, recoding, plain, "g")):
+            group = pa.array(seen.numbers(rows.column("g").to_numpy()))
+            yield rows.set_column(len(plain), "g", group)
+
+    def _labelled(self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: Seen) -> Iterator[pa.Table]:
+        """The same with labels. Without kept columns all rows of a group are the same, and none is read."""
+        keep = [column.alias for column in self.source.keep]
+        batches = self._in_order(con, recoding, ["g", *keep]) if keep else _repeated(recoding.people)
+        for rows in row_groups(batches):
+            group = rows.column("g").to_numpy()
+            seen.numbers(group)
+            arrays = [label_array(labels, *runs(group)) for labels in recoding.labels]
+            names = [f"q{j}" for j in range(len(arrays))]
+            yield pa.table([*arrays, *rows.columns[1:], rows.column("g")], names=[*names, *keep, "g"])
+
+    def _in_order(
+        self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, by: list[str], *more: str
+    ) -> Iterator[pa.RecordBatch]:
+        """The individuals of the source in the order of some columns, with more of them."""
+        plain = [column for column in (*self.source.quasi_identifiers, *self.source.keep) if column.alias in by]
+        view = self.source.people_view
+        con.register("published_rows", in_groups(self.source, recoding, [], plain, self.failures, view))
+        query = f"SELECT {', '.join((*by, *more))} FROM published_rows ORDER BY {in_order(by)}"
+        yield from con.sql(query).to_arrow_reader(ROW_GROUP)
+
+    def _write_qi(self, tables: Iterable[pa.Table]) -> None:
+        """From tables of (quasi-identifiers or labels, kept values, group) of a row group each."""
+        types, labels = self.source.types, self.labelled
+        fields = [(name, label_type(self.config.release.format)) for name in labels]
+        schema = pa.schema([*fields, *((c.name, types[c.alias]) for c in self.plain), ("group", pa.int64())])
+        named = (table.rename_columns(schema.names).cast(schema) for table in tables)
+        self._write("qi", schema, labels, named, self.qi_sums)
+
+    def _write_sensitive(self, counts: Iterable[pa.RecordBatch]) -> int:
+        """From (group, sensitive code, how often) in order; how many rows there are."""
+        (column,) = self.source.sensitive
+        kind = self.source.types[column.alias]
+        schema = pa.schema([("group", pa.int64()), (column.name, kind), ("count", pa.int64())])
+        rows: list[int] = []
+
+        def tables() -> Iterator[pa.Table]:
+            for table in row_groups(counts):
+                rows.append(table.num_rows)
+                values = value_array(self.sensitive, table.column(1).to_numpy())
+                yield pa.table([table.column(0), values, table.column(2)], names=schema.names).cast(schema)
+
+        self._write("sensitive", schema, [], tables(), self.value_sums)
+        return sum(rows)
+
+    def _write(
+        self, name: str, schema: pa.Schema, labels: list[str], tables: Iterable[pa.Table], sums: list[int]
+    ) -> None:
+        with closing(self.source.con.cursor()) as con:
+            write_tables(self.file(name), schema, labels, summed(con, tables, sums))
+
+    def describe(self, rows: int, held: int) -> None:
+        """Writes the description of the two files."""
+        source, recoding = self.source, self.found.recoding
+        own = package.values if self.exact else package.labels
+        qi = own(source.quasi_identifiers, "quasi-identifier") + package.values(source.keep, "kept") + [GROUP]
+        values = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
+        files = [package.resource(self.file("qi"), qi, rows), package.resource(self.file("sensitive"), values, held)]
+        cells = None if isinstance(recoding, Assignment) or self.exact else package.cells(recoding)
+        package.write_package(self.folder, self.config, files, recoding, cells)
+
+    def expected(self, rows: int, held: int) -> Written:
+        """What must be found in the files."""
+        source, recoding = self.source, self.found.recoding
+        types = dict.fromkeys(self.labelled, "VARCHAR") | types_of(source, self.plain) | {"group": "BIGINT"}
+        held_types = {"group": "BIGINT"} | types_of(source, source.sensitive) | {"count": "BIGINT"}
+        own = source_checksum(source, recoding, self.plain, source.people_view)
+        sensitive = source_checksum(source, recoding, source.sensitive, source.values_view)
+        values = WrittenValues(self.file("sensitive"), held, held_types, sensitive, sum(self.value_sums))
+        labels = {} if isinstance(recoding, Assignment) or self.exact else label_rows(recoding)
+        return Written(self.file("qi"), rows, recoding.groups, types, labels, own, values, sum(self.qi_sums))
+
+
+def write(source: Source, found: Outcome, sensitive: Domain, config: Config, folder: Path, spill: Path) -> Written:
+    """Writes the bucketized release and its description into the folder."""
+    failures: list[BaseException] = []
+    release = Bucketized(source, found, sensitive, config, folder, spill, failures)
+    with translated("writing the release"), causes(failures), closing(source.con.cursor()) as con:
+        held = release.write(con)
+    rows = int(found.recoding.people.sum())
+    release.describe(rows, held)
+    return release.expected(rows, held)
+
+
+class Seen:
+    """Numbers groups in the order in which they are first seen, and counts their rows."""
+
+    def __init__(self, groups: int) -> None:
+        self.rank, self.people, self.known = np.full(groups, -1), np.zeros(groups, np.int64), 0
+
+    def numbers(self, group: Ints) -> Ints:
+        """The numbers of the groups of some more rows."""
+        listed, first = np.unique(group, return_index=True)
+        new = self.rank[listed] < 0
+        fresh = listed[new][np.argsort(first[new])]
+        self.rank[fresh] = self.known + np.arange(len(fresh))
+        self.known += len(fresh)
+        self.people += np.bincount(group, minlength=len(self.people))
+        return self.rank[group]
+
+
+def _repeated(people: Ints) -> Iterator[pa.RecordBatch]:
+    """The number of each group as often as it has people."""
+    for start in range(0, len(people), ROW_GROUP):
+        group = np.arange(start, min(start + ROW_GROUP, len(people)), dtype=np.uint32)
+        yield from repeated(pa.record_batch([pa.array(group), pa.array(people[group])], names=["g", "n"]))

@@ -1,0 +1,184 @@
+"""What both forms of a release share: files of row groups of a fixed size whose bytes are a function of the rows,
+arrays of labels and values, streams that DuckDB reads, and the sum that verify holds the written values against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from anon.cube import Domain
+from anon.database import quote
+from anon.errors import SourceError
+from anon.recoding import ColumnLabels
+from anon.source import Column, Source, describe
+
+Ints = NDArray[np.int64]
+
+COMPRESSION = "zstd"
+ROW_GROUP = 131_072  # rows; a constant of the format, so that the bytes do not depend on any limit
+
+
+@dataclass(frozen=True)
+class WrittenValues:
+    """The second file of a bucketized release, and what must be found in it."""
+
+    path: Path
+    rows: int
+    types: dict[str, str]
+    checksum: int  # of the sensitive values of all individuals, each as often as it occurs
+    whole: int  # of the rows as they were written, with their groups
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release that was written, and what must be found in it; the verdict on its safety rests on none of that."""
+
+    path: Path
+    rows: int
+    groups: int
+    types: dict[str, str]  # DuckDB's types of the columns, in their order
+    labels: dict[str, dict[str | None, int]]  # per quasi-identifier that has labels these, and rows with each
+    checksum: int  # of the values of all rows that are as they were, in any order of rows
+    values: WrittenValues | None = None  # of a bucketized release, whose `path` is that of the quasi-identifiers
+    whole: int | None = None  # of a bucketized release: of the rows as they were written, with their groups
+
+
+def label_type(format: str) -> pa.DataType:
+    return pa.string() if format == "csv" else pa.dictionary(pa.int32(), pa.string())
+
+
+def runs(group: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The different numbers among some in order, and how often each occurs."""
+    first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    return group[first], np.diff(np.append(first, len(group)))
+
+
+def label_array(labels: ColumnLabels, groups: NDArray[Any], lengths: NDArray[np.int64]) -> pa.DictionaryArray:
+    """The labels of runs of rows as a dictionary of those that occur here, in order; pyarrow would write every entry of
+    a larger one."""
+    used, index = np.unique(labels.of_group[groups], return_inverse=True)
+    words = [labels.labels[code] for code in used]
+    missing = sum(word is None for word in words)  # at most one, and then the first
+    repeated = np.repeat(index.astype(np.int32) - missing, lengths)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(repeated, mask=repeated < 0 if missing else None), pa.array(words[missing:], pa.string())
+    )
+
+
+def value_array(domain: Domain, codes: NDArray[np.uint16]) -> pa.Array:
+    index = codes.astype(np.int64) - domain.null
+    return domain.values.take(pa.array(index, mask=index < 0))
+
+
+def write_tables(path: Path, schema: pa.Schema, labels: Iterable[str], tables: Iterable[pa.Table]) -> None:
+    """Writes a file of row groups; one is written while the next is made."""
+    with _writer(path, schema, set(labels)) as writer, ThreadPoolExecutor(1) as beside:
+        under_way = None
+        for table in tables:
+            if under_way is not None:
+                under_way.result()
+            under_way = beside.submit(writer.write_table, table)
+        if under_way is not None:
+            under_way.result()
+
+
+def _writer(path: Path, schema: pa.Schema, labels: set[str]) -> Any:
+    """A writer of whole row groups for the path's format. Smallest and largest labels, as texts, would tell readers
+    little, and take as long to find as everything else."""
+    if path.suffix == ".csv":
+        return pyarrow.csv.CSVWriter(path, schema)
+    values = [name for name in schema.names if name not in labels]
+    return pq.ParquetWriter(
+        path, schema, compression=COMPRESSION, version="2.6", store_schema=False, write_statistics=values
+    )
+
+
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in tables of exactly ROW_GROUP rows, the last one shorter."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        while rows >= ROW_GROUP:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, ROW_GROUP).combine_chunks()
+            held, rows = table.slice(ROW_GROUP).to_batches(), rows - ROW_GROUP
+    if rows:
+        yield pa.Table.from_batches(held).combine_chunks()
+
+
+def repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Each row as often as its last column says, in pieces of bounded size."""
+    ends = np.cumsum(batch.column(batch.num_columns - 1).to_numpy().astype(np.int64))
+    rows = batch.select(range(batch.num_columns - 1))
+    for start in range(0, int(ends[-1]) if len(ends) else 0, ROW_GROUP):
+        wanted = np.arange(start, min(start + ROW_GROUP, int(ends[-1])))
+        yield rows.take(pa.array(np.searchsorted(ends, wanted, side="right")))
+
+
+def fed(schema: pa.Schema, batches: Iterator[pa.RecordBatch], failures: list[BaseException]) -> pa.RecordBatchReader:
+    """A stream for DuckDB to read, which notes what goes wrong in it for `causes`."""
+
+    def noting() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(schema, noting())
+
+
+@contextmanager
+def causes(failures: list[BaseException]) -> Iterator[None]:
+    """What goes wrong in a stream that DuckDB reads arrives as a failure of DuckDB: raises the cause in its place."""
+    try:
+        yield
+    except Exception:
+        if failures:
+            raise failures[0] from None
+        raise
+
+
+def checksum(columns: list[str], times: str = "1") -> str:
+    """SQL: a number that depends on the rows of these columns, but not on their order; a row counts so many times."""
+    if not columns:
+        return "max('0')"
+    return f"CAST(sum(CAST(hash({', '.join(columns)}) AS HUGEINT) * {times}) AS VARCHAR)"
+
+
+def in_order(columns: Iterable[str]) -> str:
+    """SQL: canonical order by some columns."""
+    return ", ".join(f"{column} NULLS FIRST" for column in columns)
+
+
+def summed(con: duckdb.DuckDBPyConnection, tables: Iterable[pa.Table], sums: list[int]) -> Iterator[pa.Table]:
+    """The same tables; notes the checksum of each."""
+    for table in tables:
+        con.register("row_group", table)
+        query = f"SELECT {checksum([quote(name) for name in table.schema.names])} FROM row_group"
+        sums.append(int(con.sql(query).fetchall()[0][0]))
+        con.unregister("row_group")
+        yield table
+
+
+def types_of(source: Source, columns: Iterable[Column]) -> dict[str, str]:
+    """The columns of the source with the types that an outsider must find."""
+    types = describe(source.con, Source.VIEW)
+    return {column.name: types[column.alias] for column in columns}
+
+
+def changed() -> SourceError:
+    return SourceError("the source changed between two passes over it; run again when it is complete")

@@ -1,0 +1,114 @@
+"""The generalized form of a release: one table of the labels of the quasi-identifiers, the sensitive values and the
+kept columns. DuckDB brings the rows into canonical order, spilling where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon.config import Config
+from anon.cube import Domain
+from anon.database import translated
+from anon.levels import AnyRecoding
+from anon.recoding import ColumnLabels
+from anon.release import package
+from anon.release.files import (
+    ROW_GROUP,
+    Written,
+    causes,
+    changed,
+    in_order,
+    label_array,
+    label_type,
+    repeated,
+    row_groups,
+    runs,
+    types_of,
+    value_array,
+    write_tables,
+)
+from anon.release.rows import counted, in_groups, label_rows, source_checksum
+from anon.search.assignment import Assignment
+from anon.search.outcome import Outcome
+from anon.source import Source
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a generalized release and how to fill them from group numbers and codes."""
+
+    schema: pa.Schema
+    labels: list[ColumnLabels]
+    sensitive: list[Domain]
+    keep: int
+
+    @classmethod
+    def of(cls, source: Source, recoding: AnyRecoding, sensitive: list[Domain], format: str) -> Layout:
+        types = source.types
+        fields = [(column.name, label_type(format)) for column in source.quasi_identifiers]
+        fields += [(column.name, types[column.alias]) for column in (*source.sensitive, *source.keep)]
+        return cls(pa.schema(fields), recoding.labels, sensitive, len(source.keep))
+
+    def table(self, rows: pa.Table) -> pa.Table:
+        """Rows of (group, sensitive codes, kept values), in order of groups, as they are published."""
+        groups, lengths = runs(rows.column(0).to_numpy())
+        columns = [label_array(labels, groups, lengths) for labels in self.labels]
+        for index, domain in enumerate(self.sensitive):
+            columns.append(value_array(domain, rows.column(1 + index).to_numpy()))
+        columns += [rows.column(1 + len(self.sensitive) + index) for index in range(self.keep)]
+        return pa.table(columns, names=self.schema.names).cast(self.schema)
+
+
+def write(source: Source, found: Outcome, sensitive: list[Domain], config: Config, folder: Path) -> Written:
+    """Writes the generalized release and its description into the folder."""
+    recoding = found.recoding
+    assert not isinstance(recoding, Assignment), "people with equal quasi-identifiers in several groups have no labels"
+    layout = Layout.of(source, recoding, sensitive, config.release.format)
+    path = folder / f"release.{config.release.format}"
+    seen = np.zeros(recoding.groups, np.int64)
+    failures: list[BaseException] = []
+
+    def tables(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
+        for rows in row_groups(_ordered(con, source, found, recoding, sensitive, failures)):
+            np.add(seen, np.bincount(rows.column(0).to_numpy(), minlength=recoding.groups), out=seen)
+            yield layout.table(rows)
+
+    with translated("writing the release"), causes(failures), closing(source.con.cursor()) as con:
+        labels = [column.name for column in source.quasi_identifiers]
+        write_tables(path, layout.schema, labels, tables(con))
+    if not np.array_equal(seen, recoding.people):
+        raise changed()
+    rows, values = int(recoding.people.sum()), [*source.sensitive, *source.keep]
+    fields = package.labels(source.quasi_identifiers, "quasi-identifier")
+    fields += package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
+    resource = package.resource(path, fields, rows)
+    package.write_package(folder, config, [resource], recoding, package.cells(recoding))
+    types = dict.fromkeys(labels, "VARCHAR") | types_of(source, values)
+    return Written(path, rows, recoding.groups, types, label_rows(recoding), source_checksum(source, recoding, values))
+
+
+def _ordered(
+    con: duckdb.DuckDBPyConnection,
+    source: Source,
+    found: Outcome,
+    recoding: AnyRecoding,
+    sensitive: list[Domain],
+    failures: list[BaseException],
+) -> Iterator[pa.RecordBatch]:
+    """The published rows in canonical order as (group, sensitive codes, kept values). Without kept columns the search
+    has counted them already, and they only need to be repeated."""
+    if source.keep:
+        rows = in_groups(source, recoding, sensitive, source.keep, failures)
+        con.register("published_rows", rows)
+        query = f"SELECT {', '.join(rows.schema.names)} FROM published_rows ORDER BY {in_order(rows.schema.names)}"
+        yield from con.sql(query).to_arrow_reader(ROW_GROUP)
+        return
+    assert found.counts is not None, "a recoding comes with what was counted"
+    for batch in counted(con, found.counts, len(sensitive)):
+        yield from repeated(batch)

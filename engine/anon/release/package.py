@@ -1,0 +1,100 @@
+"""`datapackage.json`, the Frictionless description for those who receive a release: its files, columns, label grammar,
+levels and criteria, and nothing about where it came from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from anon.config import Config
+from anon.cube import Domain
+from anon.database import translated
+from anon.levels import AnyRecoding
+from anon.search.assignment import Assignment
+from anon.source import Column
+
+GRAMMAR = (
+    "Quasi-identifiers are published as text labels of cells. `*`: not published. A value by itself: the cell holds "
+    "that value only. `20-34`, `-5..3` and `2024-01-01..2024-03-31`: whole numbers and days, both ends included. "
+    "`[1.5,2.25)`: numbers from the first up to but not including the second. `<=19`, `<1.5` and `>=85`: open ends. "
+    "`{a|b}`: one of these values; a backslash stands before |, {, } and \\ inside a value. `null|` before a label: or "
+    "missing. `not null`: any value that is not missing. Labels of hierarchies are the names of their nodes. A missing "
+    "label: the value is missing; in CSV it is an empty field without quotes, and an empty text is two quotes."
+)
+FRICTIONLESS = {
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "decimal": {"type": "number"},
+    "date": {"type": "date"},
+    "timestamp": {"type": "datetime", "format": "any"},
+    "boolean": {"type": "boolean"},
+}
+DIALECT = {"delimiter": ",", "quoteChar": '"', "doubleQuote": True, "lineTerminator": "\n", "header": True}
+
+
+def write_package(
+    folder: Path,
+    config: Config,
+    resources: list[dict[str, Any]],
+    recoding: AnyRecoding | Assignment,
+    cells: dict[str, Any] | None,
+) -> None:
+    """Describes the files of a release; `cells` where its quasi-identifiers have labels."""
+    rows = int(recoding.people.sum())
+    package: dict[str, Any] = {
+        "name": "release",
+        "profile": "tabular-data-package" if config.release.format == "csv" else "data-package",
+        "resources": resources,
+        **({} if cells is None else {"labels": GRAMMAR, "cells": cells}),
+        "groups": recoding.groups,
+        "suppressed_share": recoding.suppressed / (rows + recoding.suppressed),
+        "criteria": _without_files(config.original["privacy"]),
+    }
+    text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with translated("writing the release"):
+        (folder / "datapackage.json").write_text(text, encoding="utf-8")
+
+
+def resource(path: Path, fields: list[dict[str, str]], rows: int) -> dict[str, Any]:
+    """One file of a release."""
+    format = path.suffix.removeprefix(".")
+    described: dict[str, Any] = {
+        "name": path.stem,
+        "path": path.name,
+        "format": format,
+        "schema": {"fields": fields, "missingValues": [""]},
+        "rows": rows,
+    }
+    if format == "csv":
+        described |= {"profile": "tabular-data-resource", "encoding": "utf-8", "dialect": DIALECT}
+    return described
+
+
+def labels(columns: list[Column], role: str) -> list[dict[str, str]]:
+    """Fields of columns that are published as labels."""
+    return [{"name": column.name, "type": "string", "role": role} for column in columns]
+
+
+def values(columns: list[Column], role: str) -> list[dict[str, str]]:
+    """Fields of columns that are published as they are."""
+    return [{"name": c.name, **FRICTIONLESS.get(c.kind, {"type": "string"}), "role": role} for c in columns]
+
+
+def cells(recoding: AnyRecoding) -> dict[str, Any]:
+    """How many different cells each column is published in; for a hierarchy also its levels (0: the values)."""
+    return {domain.column: _cells(domain, recoding, j) for j, domain in enumerate(recoding.domains)}
+
+
+def _without_files(value: Any) -> Any:
+    """Criteria as written, but for the files they read in the house."""
+    if isinstance(value, dict):
+        return {key: _without_files(part) for key, part in value.items() if key != "file"}
+    return [_without_files(part) for part in value] if isinstance(value, list) else value
+
+
+def _cells(domain: Domain, recoding: AnyRecoding, j: int) -> dict[str, Any]:
+    facts: dict[str, Any] = {"labels": len(recoding.labels[j].labels)}
+    if domain.tree is not None:
+        facts["levels"] = recoding.levels_of(j)
+    return facts

@@ -1,0 +1,80 @@
+"""The source's rows in the groups of a recoding, as both forms of a release read them in their second pass over the
+source, and the sum over them that verify holds the written values against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon.cube import Domain, Encoder
+from anon.levels import AnyRecoding
+from anon.release.files import ROW_GROUP, causes, checksum, fed
+from anon.search.assignment import Assignment
+from anon.search.outcome import GroupCounts
+from anon.source import Column, Source
+
+
+def in_groups(
+    source: Source,
+    recoding: AnyRecoding,
+    sensitive: list[Domain],
+    plain: list[Column],
+    failures: list[BaseException],
+    view: str = Source.VIEW,
+) -> pa.RecordBatchReader:
+    """The rows of the source, or of another view of it, as (group, sensitive codes, columns as they are), in the order
+    they are read; without those who are suppressed. The sensitive codes may be left out."""
+    coded = [*source.quasi_identifiers, *source.sensitive[: len(sensitive)]]
+    columns = [*coded, *(column for column in plain if column not in coded)]
+    encoder = Encoder(coded, [*recoding.domains, *sensitive])
+    first_value, types = len(recoding.domains), source.types
+    schema = pa.schema(
+        [("g", pa.uint32()), *((f"s{i}", pa.uint16()) for i in range(len(sensitive)))]
+        + [(column.alias, types[column.alias]) for column in plain]
+    )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in source.batches(columns, view=view):
+            codes = encoder.codes(batch)
+            group = recoding.assign(codes[:first_value])
+            values = [pa.array(own) for own in codes[first_value:]]
+            kept = [batch.column(columns.index(column)) for column in plain]
+            rows = pa.record_batch([pa.array(group), *values, *kept], schema=schema)
+            yield rows.filter(pa.array(group < recoding.groups)) if recoding.suppressed else rows
+
+    return fed(schema, batches(), failures)
+
+
+def counted(con: duckdb.DuckDBPyConnection, counts: GroupCounts, sensitive: int) -> Iterator[pa.RecordBatch]:
+    """What the search has counted, in canonical order: (group, sensitive codes, how often)."""
+    con.register("group_counts", pa.RecordBatchReader.from_batches(counts.schema, counts.batches()))
+    listed = ", ".join(["g", *(f"s{i}" for i in range(sensitive))])
+    query = f"SELECT {listed}, sum(n)::BIGINT AS n FROM group_counts GROUP BY {listed} ORDER BY {listed}"
+    yield from con.sql(query).to_arrow_reader(ROW_GROUP)
+
+
+def source_checksum(
+    source: Source, recoding: AnyRecoding | Assignment, columns: list[Column], view: str = Source.VIEW
+) -> int:
+    """Of some columns of the source's rows, but for those who are suppressed."""
+    names = [column.alias for column in columns]
+    if isinstance(recoding, Assignment) or not recoding.suppressed or not columns:
+        return int(source.query(f"SELECT {checksum(names)} FROM {view}")[0][0].as_py())
+    failures: list[BaseException] = []
+    rows = in_groups(source, recoding, [], columns, failures, view)
+    with causes(failures):
+        (batch,) = source.stream(f"SELECT {checksum(names)} FROM published_rows", {"published_rows": rows})
+    return int(batch.column(0)[0].as_py())
+
+
+def label_rows(recoding: AnyRecoding) -> dict[str, dict[str | None, int]]:
+    """Per quasi-identifier its labels, and the individuals with each."""
+    found = {}
+    for domain, labels in zip(recoding.domains, recoding.labels):
+        rows = np.zeros(len(labels.labels), np.int64)
+        np.add.at(rows, labels.of_group, recoding.people)
+        found[domain.column] = dict(zip(labels.labels, rows.tolist()))
+    return found
