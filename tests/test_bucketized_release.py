@@ -17,8 +17,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon import pipeline, release
-from anon.errors import ConfigError, SourceError
+from anon import cube, pipeline, release
+from anon.errors import ConfigError, ResourceError, SourceError
 from tests import helpers_bucketized as bucketized
 from tests import helpers_release as helpers
 from tests.conftest import House
@@ -343,3 +343,42 @@ def test_merge_and_colour_have_no_labels(house: House) -> None:
             config = load(house.config(method={"kind": method}, release=wrong), available_only=False)
             with pytest.raises(ConfigError, match="people with the same quasi-identifiers are in different groups"):
                 refuse_unsupported(config, run=True)
+
+
+# Failures under way
+
+
+@pytest.mark.parametrize("keep", [[], ["hours"]], ids=["", "kept"])
+def test_a_full_disk_is_a_matter_of_resources_and_leaves_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch, keep: list[str]
+) -> None:
+    from anon.spilled import Spilled
+
+    def full(self: Spilled, batch: pa.RecordBatch) -> None:
+        from anon.database import translated
+
+        with translated("writing the spill"):
+            raise OSError(28, "No space left on device")
+
+    house.write({"age": [1, 2, 3, 4], "zip": ["00001"] * 4, "disease": list("abab"), "hours": [1, 2, 3, 4]})
+    monkeypatch.setattr(Spilled, "add", full)
+    wanted = {"path": "out", "run": "out-run", "form": "bucketized", "labels": "exact"}
+    with pytest.raises(ResourceError, match="no space left"):
+        house.run(columns__keep=keep, release=wanted, privacy=[{"group_size": {"k": 2}}])
+    assert not house.leftovers() and not (house.folder / "out").exists()
+
+
+@pytest.mark.parametrize("labels", ["generalized", "exact"])
+@pytest.mark.parametrize("failure", [SourceError("new values appeared"), KeyboardInterrupt()])
+def test_a_failure_of_the_second_pass_is_told_as_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException, labels: str
+) -> None:
+    class Failing(cube.Encoder):
+        def codes(self, batch: pa.RecordBatch, more: int = 0) -> Any:
+            raise failure
+
+    monkeypatch.setattr(release.rows, "Encoder", Failing)
+    with pytest.raises(type(failure)) as caught:
+        run(tmp_path, helpers.random_rows(1, 30), privacy=[{"group_size": {"k": 3}}], release__labels=labels)
+    assert caught.value is failure
+    assert not any((tmp_path / name).exists() for name in ("out", "out-run"))
