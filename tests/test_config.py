@@ -56,8 +56,8 @@ def test_the_example_of_the_contract_parses(tmp_path: Path) -> None:
 
 
 def test_what_this_version_cannot_run_is_one_problem_each(tmp_path: Path) -> None:
-    text = CONTRACT.replace("kind: partition, prefer: widest", "kind: merge").replace("kind: local", "kind: spark")
-    found = problems(file(tmp_path, text))
+    reuse = CONTRACT.replace("kind: partition, prefer: widest", "kind: reuse, run: old")
+    found = problems(file(tmp_path, reuse.replace("kind: local", "kind: spark")))
     assert [problem.path for problem in found] == ["method.kind", "backend.kind"]
     assert all("is not yet available in this version" in str(problem) for problem in found)
 

@@ -59,6 +59,18 @@ class UnsafeError(AnonError):
     exit_code = 3
 
 
+class Blocked(UnsafeError):
+    """The same because of one sensitive value. `words` have a place `{value}` for what it may be called, which those
+    who raise this do not know; until they are told it is `a value`."""
+
+    def __init__(self, words: str, code: int) -> None:
+        super().__init__(words.format(value="a value"))
+        self.words, self.code = words, code
+
+    def naming(self, name: str) -> str:
+        return self.words.format(value=name)
+
+
 class VerificationError(AnonError):
     """The written release failed its verification; nothing was published (exit 4)."""
 

@@ -10,11 +10,17 @@ import sys
 from importlib import import_module
 
 from anon import interrupt
-from anon.config import Config, Lattice
+from anon.config import Config
 from anon.config.privacy import Criterion
 
 SKYLINES = "anon.explore.kernels_skylines"  # of knowledge skylines, which the report shows
 QUERIES = "anon.explore.kernels"  # of random COUNT queries, by which utility is measured
+SEARCHES = {
+    "partition": {"anon.search.kernels"},
+    "lattice": {"anon.search.lattice.kernels"},
+    "merge": {"anon.search.kernels_dealing", "anon.search.kernels_merge"},
+    "colour": {"anon.search.kernels_dealing", "anon.search.kernels_colour"},
+}
 CRITERIA = {
     "skyline": "anon.criteria.kernels",
     "ck_safety": "anon.criteria.kernels_ck",
@@ -30,14 +36,15 @@ CRITERIA = {
 MODULES = (
     "anon.search.kernels", "anon.criteria.kernels", "anon.criteria.kernels_robustness",
     "anon.criteria.kernels_proximity", "anon.explore.kernels", "anon.search.lattice.kernels",
+    "anon.search.kernels_merge", "anon.search.kernels_dealing", "anon.search.kernels_colour",
     "anon.explore.kernels_skylines", "anon.criteria.kernels_ck", "anon.criteria.kernels_l_diversity",
 )  # fmt: skip
 
 
 def needed(config: Config) -> set[str]:
     """The modules that a run needs."""
-    search = "anon.search.lattice.kernels" if isinstance(config.method, Lattice) else "anon.search.kernels"
-    return {search, SKYLINES, QUERIES, *(CRITERIA[spec.name] for spec in config.privacy if _has_loops(spec))}
+    criteria = {CRITERIA[spec.name] for spec in config.privacy if _has_loops(spec)}
+    return SEARCHES[config.method.kind] | criteria | {SKYLINES, QUERIES}
 
 
 def _has_loops(spec: Criterion) -> bool:

@@ -24,6 +24,7 @@ from anon.config import (
     InformationGain,
     Lattice,
     LDiversity,
+    Merge,
     PriorEstimate,
     PriorFile,
     Release,
@@ -39,7 +40,7 @@ from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
 from anon.cube import Combinations, Combined, Cube, Room, Tuples
 from anon.database import at_rest, connect, translated
-from anon.errors import ConfigError, Problem, UnsafeError
+from anon.errors import Blocked, ConfigError, Problem, UnsafeError
 from anon.explore.blocking import blocking
 from anon.explore.utility import MEASURED, Original, measure, of_recoding
 from anon.grouped import Grouped
@@ -51,6 +52,8 @@ from anon.recoding import Recoding
 from anon.report import VERSION, facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
+from anon.saved_priors import save_estimates
+from anon.search.adversaries import CrossTables
 from anon.search.assignment import Assignment
 from anon.search.means import Means
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
@@ -141,6 +144,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             cube = cubes.build(source, builders, _target(config), _combined(config), room)
             check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
         with progress.stage("search"), at_rest(con):
+            config = save_estimates(config, cube, work.run)
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)
         with progress.stage("release"):
             sensitive = [cube.domain(column.name) for column in source.sensitive]
@@ -349,8 +353,12 @@ def _search(
     try:
         return _SEARCHES[config.method.kind](config, cube, values, means, partial(progress.update, "search"))
     except UnsafeError as error:
+        said = str(error)
+        if isinstance(error, Blocked):
+            (column,) = config.columns.sensitive
+            said = error.naming(_names(config, values, options.show_values).of_value(column, error.code))
         whole = (f"  the whole table as one group: {line}" for line in erratic)
-        raise UnsafeError("\n".join([str(error), *whole])) from None
+        raise UnsafeError("\n".join([said, *whole])) from None
 
 
 def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
@@ -384,10 +392,18 @@ def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tel
     return lattice.run()
 
 
-# merge and colour, which end in an assignment, come here as functions of the same arguments
+def _assigned(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+    from anon.search import assigning
+
+    search = assigning.merge if isinstance(config.method, Merge) else assigning.colour
+    return search(config, cube, values, means, tell)
+
+
 _SEARCHES: dict[str, Callable[[Config, Cube, Values, Means, Tell], Outcome]] = {
     "partition": _partition,
     "lattice": _lattice,
+    "merge": _assigned,
+    "colour": _assigned,
 }
 
 
@@ -416,17 +432,19 @@ def _sensitive_values(config: Config, cube: Cube) -> Values:
         counts = np.zeros(domain.size, np.int64)
         counts[whole.value] = whole.count
         texts[column], frequency[column], objects[column] = domain.texts, counts.tolist(), domain.objects
-    return Values(texts, frequency, None, cube.tuples, objects, config.columns.multiplicity)
+    return Values(texts, frequency, CrossTables(cube), cube.tuples, objects, config.columns.multiplicity)
 
 
 def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
     """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
     which may still hold for smaller groups, or after some of them were suppressed."""
     suppress = Fraction(getattr(config.method, "suppress", 0))
-    names = facts.Names.of(verify.Findings(values=values.texts, frequency=values.frequency), config, show_values)
+    names = _names(config, values, show_values)
     lines: list[str] = []
     erratic: list[str] = []
     for criterion in bind(config.privacy, values):
+        if criterion.attributes:
+            continue  # about priors, which the whole table as one group would not protect against anyhow
         whole = cube.whole_table(cube.reading(criterion))
         failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
         told = lines if prunes(criterion, suppress) else erratic
@@ -449,6 +467,10 @@ def _blocking(found: verify.Findings, recoding: AnyRecoding | Assignment) -> dic
     finest = (recoding.low == recoding.high).all(axis=1)
     with translated("examining the release"):
         return {"blocking": blocking(found.table, found.criteria, finest)}
+
+
+def _names(config: Config, values: Values, show_values: bool) -> facts.Names:
+    return facts.Names.of(verify.Findings(values=values.texts, frequency=values.frequency), config, show_values)
 
 
 def _report(

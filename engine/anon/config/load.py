@@ -32,7 +32,7 @@ AVAILABLE: dict[str, set[str]] = {
     "source": {"path"},
     "columns.multiplicity": {"single", "set", "multiset"},
     "privacy": set(CRITERIA),
-    "method.kind": {"partition", "lattice"},
+    "method.kind": {"partition", "lattice", "merge", "colour"},
     "release.form": {"generalized", "bucketized"},
     "backend.kind": {"local"},
 }

@@ -35,7 +35,7 @@ class Support:
 
 SUPPORT: dict[str, Support] = {
     "k_anonymity": Support(bucketized="refused with exact labels: use group_size", several_values=ENFORCED),
-    "group_size": Support(several_values=ENFORCED),
+    "group_size": Support(merge=ENFORCED, colour=ENFORCED, several_values=ENFORCED),
     "l_diversity": Support(),
     "skyline": Support(several_values=_NOT_MONOTONE),
     "ck_safety": Support(),
@@ -56,7 +56,7 @@ SUPPORT: dict[str, Support] = {
 
 def refuse_unsupported(config: Config, run: bool) -> None:
     """ConfigError with the reason for everything that cannot work together; `run`: also with the method."""
-    problems = list(_refusals(config, run))
+    problems = [*_refusals(config, run), *(_aimless(config) if run else ())]
     if problems:
         raise ConfigError(problems)
 
@@ -98,6 +98,17 @@ def exact_labels(config: Config) -> bool:
     release = config.release
     by_default = "exact" if config.method.kind in ASSIGNING else "generalized"
     return release.form == "bucketized" and (release.labels or by_default) == "exact"
+
+
+def _aimless(config: Config) -> Iterator[Problem]:
+    """merge and colour make groups for one kind of criterion, and need to know what it asks for."""
+    reason = "the method makes groups for it"
+    method, names = config.method.kind, [spec.name for spec in config.privacy]
+    if method == "merge" and "r_robustness" not in names:
+        yield Problem("method.kind", "merge without r_robustness", "r_robustness among the criteria", reason)
+    if method == "colour" and names.count("dissimilarity") != 1:
+        found = f"colour with {names.count('dissimilarity')} criteria dissimilarity"
+        yield Problem("method.kind", found, "one dissimilarity among the criteria", reason)
 
 
 def markdown() -> str:

@@ -1,6 +1,7 @@
 """Privacy criteria, one file per principle: definition, citation, worked example, monotonicity, mergeable state."""
 
 from anon.criteria.bind import CATEGORICAL, Values, always_holds, bind, named_values, protects, vacuous
+from anon.criteria.dissimilarity import Dissimilarity
 from anon.criteria.k_anonymity import KAnonymity
 from anon.criteria.protocol import (
     CLOSE,
@@ -25,6 +26,7 @@ __all__ = [
     "SAFE",
     "UNSAFE",
     "Criterion",
+    "Dissimilarity",
     "Finding",
     "Groups",
     "Ints",

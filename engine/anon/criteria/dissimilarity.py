@@ -59,7 +59,7 @@ class Dissimilarity(GroupCriterion):
         self.column, self.delta, self.k = column, delta, k
         self.least_group = max(k, 2 if delta > 0 else 1)
         self.bounds = np.array([-float(1 - delta), float(k)])
-        self._near = distance.neighbours(epsilon)
+        self.near = distance.neighbours(epsilon)
 
     def measure(self, groups: Groups) -> Floats:
         near, others = self._ratio(groups)
@@ -73,7 +73,7 @@ class Dissimilarity(GroupCriterion):
     def _ratio(self, groups: Groups) -> tuple[Ints, Ints]:
         """Others near a value, and others, where this is most; 1 / 1 for a person alone."""
         alone = groups.n == 1
-        return self._near.largest(groups) - 1 + alone, groups.n - 1 + alone
+        return self.near.largest(groups) - 1 + alone, groups.n - 1 + alone
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return (value, float(self.k)) if measure == SIZE else (-value + 0.0, float(1 - self.delta))

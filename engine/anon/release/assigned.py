@@ -272,5 +272,5 @@ def _lists(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Array]:
 def _as_bytes(pieces: list[tuple[Ints, NDArray[Any]]], first: int, groups: int) -> pa.Array:
     group, numbers = (np.concatenate(arrays) for arrays in zip(*pieces))
     ends = np.searchsorted(group, np.arange(first, first + groups + 1)) * (4 * numbers.shape[1])
-    buffers = [None, pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(numbers.tobytes())]
+    buffers = [None, pa.py_buffer(ends.astype(np.int64)), pa.py_buffer(numbers.astype(">u4").tobytes())]
     return pa.Array.from_buffers(pa.large_binary(), groups, buffers)

@@ -1,0 +1,186 @@
+"""What the adversaries of r-robustness know, as the merge search sees it: which people have equal priors, so that their
+groups need only be large enough, and how far apart the priors of others are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.criteria import RRobustness
+from anon.criteria.priors import Prior
+from anon.criteria.protocol import NEAR
+from anon.cube import Cube
+from anon.errors import ConfigError
+from anon.levels import CellIndex
+from anon.records import Codes
+from anon.search.ordering import Ints
+
+BATCH = 131_072  # records
+LARGEST = 2**62  # numbers of classes stay below
+
+
+class CrossTables:
+    """People of a cube by the values of some quasi-identifiers and by the sensitive value."""
+
+    def __init__(self, cube: Cube) -> None:
+        self.cube = cube
+        self._known: dict[tuple[str, ...], tuple[Codes, Ints]] = {}
+
+    def __call__(self, attributes: tuple[str, ...], column: str) -> tuple[list[tuple[str | None, ...]], Ints]:
+        """The signatures over some columns as texts, in the order of their codes, and the people of each who have each
+        value."""
+        if attributes not in self._known:
+            self._known[attributes] = self._count(attributes)
+        cells, counts = self._known[attributes]
+        texts = [self.cube.domains[at].texts for at in self._places(attributes)]
+        return [tuple(words[code] for words, code in zip(texts, cell)) for cell in cells.T.tolist()], counts
+
+    def cells(self, attributes: tuple[str, ...]) -> Codes:
+        """The signatures as codes [columns, signatures]."""
+        return self._known[attributes][0]
+
+    def _places(self, attributes: tuple[str, ...]) -> list[int]:
+        names = [domain.column for domain in self.cube.domains]
+        for name in attributes:
+            if name not in names:
+                raise ConfigError.at("privacy", f"a prior over {name!r}", "a prior over quasi-identifiers")
+            if not self.cube.domains[names.index(name)].single:
+                raise ConfigError.at("privacy", f"a prior over {name!r}, which has too many values", "fewer values")
+        return [names.index(name) for name in attributes]
+
+    def _count(self, attributes: tuple[str, ...]) -> tuple[Codes, Ints]:
+        cube, places = self.cube, self._places(attributes)
+        value = len(cube.domains)
+        cells, counts = np.empty((len(places) + 1, 0), np.uint16), np.empty(0, np.int64)
+        for first in range(0, cube.records.count, BATCH):
+            codes = cube.records.read(first, min(first + BATCH, cube.records.count))
+            at = cube.people_at
+            people = np.ones(codes.shape[1], np.int64)
+            if at >= 0:
+                people = codes[at].astype(np.int64) | codes[at + 1].astype(np.int64) << 16
+            both = np.concatenate([cells, codes[[*places, value]]], axis=1)
+            order = np.lexsort(both[::-1])
+            both, weight = both[:, order], np.append(counts, people)[order]
+            new = np.flatnonzero(np.append(True, (both[:, 1:] != both[:, :-1]).any(axis=0)))
+            cells, counts = both[:, new], np.add.reduceat(weight, new)
+        begins = np.flatnonzero(np.append(True, (cells[:-1, 1:] != cells[:-1, :-1]).any(axis=0)))
+        table = np.zeros((len(begins), cube.others[0].size), np.int64)
+        own = np.searchsorted(begins, np.arange(cells.shape[1]), "right") - 1
+        table[own, cells[-1]] = counts
+        return cells[:-1, begins], table
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """One prior, the r that is asked for against it, and its rows, of which equal ones are one."""
+
+    prior: Prior
+    r: Fraction
+    places: list[int]  # of its attributes among the quasi-identifiers
+    index: CellIndex  # of its signatures
+    row_of: Ints  # which of the different rows each signature has
+    rows: list[int]  # a signature with each of them
+
+    @classmethod
+    def of(cls, prior: Prior, r: Fraction, cells: Codes, cube: Cube) -> Adversary:
+        names = [domain.column for domain in cube.domains]
+        places = [names.index(name) for name in prior.attributes]
+        known: dict[tuple[Fraction | None, ...], int] = {}
+        row_of = [known.setdefault(tuple(row), len(known)) for row in prior.p]
+        rows = np.unique(row_of, return_index=True)[1].tolist()
+        sizes = [cube.domains[place].size for place in places]
+        return cls(prior, r, places, CellIndex(cells, sizes), np.array(row_of, np.int64), rows)
+
+    def table(self, rows: Ints) -> NDArray[np.float64]:
+        """The probabilities of all values in some rows; of a binary prior, those against each value follow. What is not
+        known is the same for everybody."""
+        some = [self.prior.p[self.rows[row]] for row in rows.tolist()]
+        yes = np.array([[1.0 if p is None else float(p) for p in row] for row in some])
+        if not self.prior.binary:
+            return yes
+        return np.hstack([yes, np.array([[1.0 if p is None else float(1 - p) for p in row] for row in some])])
+
+
+class Adversaries:
+    """All priors together. A class are people whom no prior tells apart."""
+
+    def __init__(self, criteria: Sequence[RRobustness], crossed: CrossTables) -> None:
+        self.all = [
+            Adversary.of(prior, criterion.r, crossed.cells(tuple(prior.attributes)), crossed.cube)
+            for criterion in criteria
+            for prior in criterion.priors
+        ]
+        if prod(len(one.rows) for one in self.all) > LARGEST:
+            raise ConfigError.at("privacy", "more combinations of priors than can be numbered", "fewer priors")
+
+    def classes(self, codes: Codes) -> Ints:
+        """A number for the class of each tuple of quasi-identifiers [columns, records]."""
+        key = np.zeros(codes.shape[1], np.int64)
+        for one in self.all:
+            signature = one.index.find([codes[place] for place in one.places])
+            key = key * len(one.rows) + one.row_of[signature]
+        return key
+
+    def known(self, keys: Ints) -> Known:
+        """What is known of the classes with these numbers."""
+        tables = []
+        for one in reversed(self.all):
+            keys, rows = np.divmod(keys, len(one.rows))
+            tables.append(one.table(rows))
+        tables.reverse()
+        first = np.cumsum([0, *(table.shape[1] for table in tables[:-1])])
+        binary = np.array([one.prior.binary for one in self.all], np.int64)
+        r = np.array([float(one.r) for one in self.all])
+        return Known(np.ascontiguousarray(np.hstack(tables)), first, binary, r, len(self.all[0].prior.values))
+
+
+@dataclass(frozen=True)
+class Known:
+    """The priors of some classes in one table, as the kernels of merging take it."""
+
+    table: NDArray[np.float64]
+    first: Ints
+    binary: Ints
+    r: NDArray[np.float64]
+    values: int
+
+    @cached_property
+    def logs(self) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(self.table), -700.0)  # also of zeros, which differ from everything else
+
+    def impossible(self) -> NDArray[np.bool_]:
+        """[classes, values] that some prior rules out, or of which it is certain."""
+        found = np.zeros((len(self.table), self.values), bool)
+        for first, binary in zip(self.first.tolist(), self.binary.tolist()):
+            for at in range(1 + binary):
+                found |= self.table[:, first + at * self.values : first + (at + 1) * self.values] == 0
+        return found
+
+    def distance(self, one: int, others: Ints) -> NDArray[np.float64]:
+        """How far the priors of some classes are from those of one: the largest difference of logarithms."""
+        return np.abs(self.logs[others] - self.logs[one]).max(axis=1)
+
+    def size_for(self, classes: Ints, values: Ints) -> int:
+        """How many people of these classes must be in a group, each with another of these values, so that the bound
+        holds for every such group."""
+        needed = 1.0
+        for first, binary, r in zip(self.first.tolist(), self.binary.tolist(), self.r.tolist()):
+            wide = self._spreads(classes, first + values)
+            if binary:
+                largest = float((wide * self._spreads(classes, first + self.values + values)).max())
+            else:
+                largest = float(np.prod(np.sort(wide)[-2:]))
+            needed = max(needed, 1 + (r - 1) * largest * (1 + NEAR) if len(classes) > 1 else r)
+        return int(np.ceil(min(needed, 2.0**40)))
+
+    def _spreads(self, classes: Ints, columns: Ints) -> NDArray[np.float64]:
+        some = self.table[np.ix_(classes, columns)]
+        least = some.min(axis=0)
+        return np.divide(some.max(axis=0), least, out=np.full(len(columns), np.inf), where=least > 0)

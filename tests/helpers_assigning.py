@@ -1,0 +1,108 @@
+"""Small tables for tests of the merge and colour searches, run on cubes without the rest of the engine, and the groups
+that they make."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon.criteria import Dissimilarity, RRobustness
+from anon.criteria.distances import Distance
+from anon.criteria.priors import Prior
+from anon.cube import Cube, Domain
+from anon.records import InMemory
+from anon.search.adversaries import Adversaries, CrossTables
+from anon.search.colour import Colour
+from anon.search.means import Means
+from anon.search.merge import Merge
+
+Row = tuple[int, ...]  # quasi-identifier codes, then the code of the sensitive value
+Probabilities = Sequence[Sequence[Fraction | None]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of codes; `values` is how many sensitive values there are."""
+
+    rows: list[Row]
+    values: int
+
+    def cube(self, collapsed: bool = False) -> Cube:
+        counted = Counter(self.rows)
+        listed = sorted(counted) if collapsed else self.rows
+        rows = np.array(listed, np.uint16).reshape(len(listed), -1)
+        total = np.bincount(rows[:, -1], [counted[row] if collapsed else 1 for row in listed], self.values)
+        if collapsed:
+            halves = [(counted[row] & 0xFFFF, counted[row] >> 16) for row in listed]
+            rows = np.hstack([rows, np.array(halves, np.uint16)])
+        domains = [
+            Domain(f"q{at}", "integer", pa.array(range(max(column) + 1), pa.int64()), True, False)
+            for at, column in enumerate(list(zip(*self.rows))[:-1])
+        ]
+        own = Domain("s", "text", pa.array([f"v{code:03}" for code in range(self.values)]), True, False)
+        return Cube(domains, [own], [total.astype(np.int64)], InMemory(rows.T.copy()), collapsed)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What a search came to: groups of rows, and what it tells of itself."""
+
+    groups: list[list[Row]]
+    facts: dict[str, Any]
+    unique: int
+
+    @property
+    def rows(self) -> Counter[Row]:
+        return Counter(row for group in self.groups for row in group)
+
+    def canonical(self) -> list[list[Row]]:
+        return sorted(sorted(group) for group in self.groups)
+
+
+def _run(search: Merge | Colour) -> Grouping:
+    groups: dict[int, list[Row]] = {}
+
+    def add(codes: Any, group: Any, people: Any) -> None:
+        for at in range(len(group)):
+            groups.setdefault(int(group[at]), []).extend([tuple(codes[:, at].tolist())] * int(people[at]))
+
+    unique = search.run(add)
+    assert sorted(groups) == list(range(len(groups))), "groups are numbered without gaps"
+    return Grouping([groups[number] for number in sorted(groups)], search.facts, unique)
+
+
+def prior(table: Table, attributes: Sequence[int], p: Probabilities) -> Prior:
+    """A prior over some columns, with a row for each of their signatures in the table, in order."""
+    signatures = sorted({tuple(row[at] for at in attributes) for row in table.rows})
+    words = [tuple(map(str, signature)) for signature in signatures]
+    return Prior([f"q{at}" for at in attributes], list(words), [str(v) for v in range(table.values)], [*map(list, p)])
+
+
+def merged(
+    table: Table, r: Fraction, priors: Sequence[Prior], collapsed: bool = False, means: Means | None = None
+) -> Grouping:
+    cube = table.cube(collapsed)
+    crossed = CrossTables(cube)
+    for each in priors:
+        crossed(tuple(each.attributes), "s")
+    criterion = RRobustness("s", r, priors)
+    return _run(Merge(cube, Adversaries([criterion], crossed), criterion.least_group, means))
+
+
+def coloured(
+    table: Table,
+    distance: Distance,
+    epsilon: Fraction,
+    delta: Fraction,
+    k: int,
+    collapsed: bool = False,
+    means: Means | None = None,
+) -> Grouping:
+    criterion = Dissimilarity("s", epsilon, delta, k, distance)
+    return _run(Colour(table.cube(collapsed), criterion, criterion.least_group, means))
