@@ -46,7 +46,8 @@ class Table:
             for at, column in enumerate(list(zip(*self.rows))[:-1])
         ]
         own = Domain("s", "text", pa.array([f"v{code:03}" for code in range(self.values)]), True, False)
-        return Cube(domains, [own], [total.astype(np.int64)], InMemory(rows.T.copy()), collapsed)
+        by_code = [np.bincount(column) for column in list(zip(*self.rows))[:-1]]
+        return Cube(domains, by_code, [own], [total.astype(np.int64)], InMemory(rows.T.copy()), collapsed)
 
 
 @dataclass(frozen=True)
