@@ -165,7 +165,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             with progress.stage("report"):
                 names = facts.Names.of(found, config, options.show_values)
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
-                drawn |= shape(outcome.recoding, options.show_values)
+                drawn |= shape(outcome.recoding, exact_labels(config), options.show_values)
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         if options.strict:
             refuse_warnings(told, "; nothing was published")

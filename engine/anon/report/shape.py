@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.cube import Domain
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.recoding import Ints, Recoding
 from anon.search.assignment import Assignment
@@ -19,19 +20,26 @@ CHILDREN = 64  # of one node; the smallest of more are put together
 LATTICE = 4_096  # nodes of a lattice that are told one by one
 
 
-def shape(recoding: AnyRecoding | Assignment, show_values: bool) -> dict[str, Any]:
-    """The facts about a recoding: `columns`, and `tree` or, of a lattice, `lattice_nodes`; where people are assigned to
-    groups one by one there is nothing to draw."""
+def shape(recoding: AnyRecoding | Assignment, exact: bool, show_values: bool) -> dict[str, Any]:
+    """The facts about a recoding: `columns`, and `tree` or, of a lattice, `lattice_nodes`; neither where people were
+    assigned to groups one by one. `exact`: the values are published as they are."""
+    columns = [_as_they_are(domain) for domain in recoding.domains]
     if isinstance(recoding, Assignment):
-        return {"columns": []}
-    spans = recoding.spans
-    columns = [_column(recoding, index, *spans[domain.column]) for index, domain in enumerate(recoding.domains)]
+        return {"columns": columns}
+    if not exact:
+        spans = recoding.spans
+        columns = [_column(recoding, index, *spans[domain.column]) for index, domain in enumerate(recoding.domains)]
     if isinstance(recoding, LevelRecoding):
         return {"columns": columns, "lattice_nodes": _lattice(recoding)}
     cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
     for facts, count in zip(columns, cuts):
         facts["cuts"] = count
     return {"columns": columns, "tree": Tree(recoding).facts(show_values)}
+
+
+def _as_they_are(domain: Domain) -> dict[str, Any]:
+    told = {"as_it_is": 1.0, "not_at_all": 0.0, "levels": [0]}
+    return {"name": domain.column, "values": domain.size, "labels": domain.size, **told}
 
 
 def _column(recoding: AnyRecoding, index: int, span: NDArray[Any], whole: float) -> dict[str, Any]:
