@@ -54,7 +54,7 @@ def affected(con: duckdb.DuckDBPyConnection, levels: dict[str, int], share: floa
 def minimal(table: Path, k: int, folder: Path) -> list[dict[str, int]]:
     path = lattice.config(table, COLUMNS, folder, [{"k_anonymity": {"k": k}}])
     path.write_text(path.read_text().replace('"occupation"', f'"{SENSITIVE}"'))
-    finished([ANON, "run", path, "--overwrite"])
+    finished([ANON, "run", path, "--overwrite", "--force"])
     recoding = json.loads((folder / "release-run" / "recoding.json").read_text())
     return [entry["levels"] for entry in recoding["minimal"]]
 

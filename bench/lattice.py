@@ -85,7 +85,7 @@ def config(table: Path, columns: tuple[str, ...], folder: Path, privacy: list[An
 
 
 def run(path: Path, memory: str, threads: int) -> tuple[Process, dict[str, Any], dict[str, Any]]:
-    command = [ANON, "run", path, "--overwrite", "--memory", memory, "--threads", threads]
+    command = [ANON, "run", path, "--overwrite", "--force", "--memory", memory, "--threads", threads]
     process = best(2, lambda: finished(command))
     folder = path.parent / "release-run"
     report, recoding = (json.loads((folder / f"{name}.json").read_text()) for name in ("report", "recoding"))

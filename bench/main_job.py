@@ -26,7 +26,7 @@ def compare(rows: int, memory: str, threads: int, folder: Path) -> dict[str, flo
     config = (ROOT / "configs/hospital.yaml").read_text().replace("../demo/out/extract.parquet", str(table))
     (folder / "config.yaml").write_text(config.replace("../hierarchies", str(ROOT / "hierarchies")))
     anon = [ANON, "run", str(folder / "config.yaml"), "--out", str(out)]
-    anon += ["--overwrite", "--memory", memory, "--threads", str(threads)]
+    anon += ["--overwrite", "--force", "--memory", memory, "--threads", str(threads)]
     sort = sort_command(table, "zip", memory, threads, folder)
     runs = [(measured(anon), measured(sort)) for _ in range(2)]
     (seconds, peak), (sort_seconds, sort_peak) = (min(run[i] for run in runs) for i in (0, 1))

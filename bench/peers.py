@@ -122,7 +122,7 @@ def by_anon(table: Path, rows: int, k: int, runs: int, domain: Domain, folder: P
         "limits": {"memory": "2GB"},
     }  # fmt: skip
     (folder / "config.yaml").write_text(json.dumps(config))
-    command = [ANON, "run", str(folder / "config.yaml"), "--overwrite"]
+    command = [ANON, "run", str(folder / "config.yaml"), "--overwrite", "--force"]
     try:
         process = measure.best(runs, partial(measure.finished, command))
     except Failed as failed:

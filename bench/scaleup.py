@@ -143,7 +143,7 @@ def anon_command(job: Job, data: Path, folder: Path) -> list[str]:
         "limits": {"temp": "spill"},
     }
     (folder / "config.yaml").write_text(json.dumps(config))
-    command = [ANON, "run", str(folder / "config.yaml"), "--overwrite", "--memory", job.memory]
+    command = [ANON, "run", str(folder / "config.yaml"), "--overwrite", "--force", "--memory", job.memory]
     return [*command, "--threads", str(job.threads)]
 
 

@@ -71,7 +71,7 @@ def ten_rows(folder: Path) -> list[str]:
         "release": {"path": "release"},
     }
     (folder / "config.yaml").write_text(json.dumps(config))
-    return [ANON, "run", str(folder / "config.yaml"), "--overwrite"]
+    return [ANON, "run", str(folder / "config.yaml"), "--overwrite", "--force"]
 
 
 def figures(runs: int) -> dict[str, Any]:

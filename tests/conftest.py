@@ -73,7 +73,7 @@ class House:
 
     def run(self, frame: Any = None, **changes: Any) -> Result:
         """A run over a frame or over the source; what an earlier one left is replaced."""
-        return anon.run(self.config(**changes), frame, overwrite=True)
+        return anon.run(self.config(**changes), frame, overwrite=True, force=True)
 
     def check(self, table: Any, **changes: Any) -> Result:
         return anon.check(self.config(**changes), table)

@@ -109,7 +109,7 @@ def config(folder: Path, **changes: Any) -> dict[str, Any]:
 def run(folder: Path, rows: Rows | pa.Table, **changes: Any) -> pipeline.Result:
     """Writes the source and runs over it; what stood there before is replaced."""
     pq.write_table(rows if isinstance(rows, pa.Table) else as_table(rows), folder / "source.parquet")
-    return pipeline.run(config(folder, **changes), None, pipeline.Options(overwrite=True))
+    return pipeline.run(config(folder, **changes), None, pipeline.Options(overwrite=True, force=True))
 
 
 def released(folder: Path) -> Rows:

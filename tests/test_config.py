@@ -66,8 +66,6 @@ def test_what_this_version_cannot_run_is_one_problem_each(tmp_path: Path) -> Non
     ("place", "value", "path"),
     [
         ("source", {"table": "db.t"}, "source.table"),
-        ("source", {"duckdb": {"file": "a.db", "query": "select 1"}}, "source.duckdb"),
-        ("method", {"kind": "reuse", "run": "old"}, "method.kind"),
     ],
 )
 def test_a_part_not_yet_available_is_refused_only_on_demand(place: str, value: Any, path: str) -> None:

@@ -181,6 +181,7 @@ def failing_source(failure: Exception) -> Callable[..., None]:
 def test_an_interrupt_in_the_words_of_duckdb_is_exit_130(
     house: House, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
+    house.write(ROWS)
     monkeypatch.setattr(pipeline, "open_source", failing_source(failure))
     outcome = house.cli("run")
     assert outcome.code == 130 and "Traceback" not in outcome.stderr
@@ -189,6 +190,7 @@ def test_an_interrupt_in_the_words_of_duckdb_is_exit_130(
 def test_another_failure_is_told_without_its_text_and_without_a_traceback(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    house.write(ROWS)
     monkeypatch.setattr(pipeline, "open_source", failing_source(RuntimeError("broken by Mrs Jones")))
     outcome = house.cli("run")
     assert outcome.code == 1 and "unexpected RuntimeError" in outcome.stderr

@@ -39,7 +39,7 @@ def settings(folder: Path, privacy: list[Any], rows: int = ROWS, **limits: Any) 
 
 
 def published(folder: Path, config: dict[str, Any], **limits: Any) -> dict[str, bytes]:
-    pipeline.run(config | {"limits": config["limits"] | limits}, None, Options(overwrite=True))
+    pipeline.run(config | {"limits": config["limits"] | limits}, None, Options(overwrite=True, force=True))
     files = [*(folder / "out").iterdir(), folder / "out-run" / "recoding.json"]
     return {file.name: file.read_bytes() for file in files}
 
@@ -99,7 +99,7 @@ def test_a_column_that_splits_into_many_parts_at_once_is_split_at_the_top(
     words = pa.array([f"w{n % 300}" for n in table["q0"].to_pylist()])
     pq.write_table(table.set_column(0, "q0", words), tmp_path / "source.parquet")
     config["columns"]["quasi_identifiers"] = {"q0": {"suppress": True}}
-    assert pipeline.run(config, None, Options(overwrite=True)).facts["groups"] == 300
+    assert pipeline.run(config, None, Options(overwrite=True, force=True)).facts["groups"] == 300
 
 
 def test_criteria_about_combinations_alone_do_not_depend_on_threads_and_blocks(
@@ -144,7 +144,7 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
 def peak(config: Path) -> tuple[int, int]:
     """Exit code and largest resident memory of a run. A process of its own starts it: a child is counted with what its
     parent had in memory."""
-    run = [sys.executable, "-m", "anon", "run", str(config), "--overwrite"]
+    run = [sys.executable, "-m", "anon", "run", str(config), "--overwrite", "--force"]
     told = subprocess.run([sys.executable, "-c", PEAK, *run], capture_output=True, text=True, check=True)
     code, size = map(int, told.stdout.split())
     return code, size

@@ -35,7 +35,7 @@ PRIVACY = [
         }
     },
 ]
-OVERWRITE = pipeline.Options(overwrite=True)
+OVERWRITE = pipeline.Options(overwrite=True, force=True)
 
 
 @pytest.fixture
@@ -360,7 +360,8 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (tmp_path / "out").iterdir()}
     assert manifest["release"] == digests
     size = (tmp_path / "source.parquet").stat().st_size
-    assert manifest["source"] == [{"file": str(tmp_path / "source.parquet"), "bytes": size}]
+    changed = str((tmp_path / "source.parquet").stat().st_mtime_ns)
+    assert manifest["source"] == [{"file": str(tmp_path / "source.parquet"), "bytes": size, "changed": changed}]
     assert (manifest["rows"], manifest["rows_dropped"]) == (80, 0)
     assert manifest["config"] == given
     assert report["individual"] == "row"
@@ -386,7 +387,7 @@ def test_secrets_are_in_no_file_and_no_message(
     assert not [name for name, text in contents(result.release, result.run).items() if secret.encode() in text]
     assert "${PLACE}" in (result.run / "manifest.json").read_text()
     with pytest.raises(ConfigError) as caught:
-        pipeline.run(given)
+        pipeline.run(given, None, pipeline.Options(force=True))
     assert secret not in str(caught.value)
 
 
@@ -394,7 +395,7 @@ def test_the_report_names_values_only_where_it_may(tmp_path: Path, given: dict[s
     pipeline.run(given)
     report = (tmp_path / "out-run" / "report.json").read_text()
     assert '"named"' in report and "HIDDEN" not in report and "by frequency" in report
-    pipeline.run(given, None, pipeline.Options(overwrite=True, show_values=True))
+    pipeline.run(given, None, pipeline.Options(overwrite=True, force=True, show_values=True))
     assert "HIDDEN-1" in (tmp_path / "out-run" / "report.json").read_text()
 
 

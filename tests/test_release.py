@@ -147,7 +147,7 @@ def test_bytes_do_not_depend_on_order_layout_batches_or_threads(tmp_path: Path, 
         patch.setattr(source_rows, "BATCH", data.draw(st.integers(1, 70)))
         threads = data.draw(st.integers(1, 3))
         given_config = config(tmp_path, source={"path": f"{folder}/{parts}-*.parquet"}, limits__threads=threads)
-        pipeline.run(given_config, None, pipeline.Options(overwrite=True))
+        pipeline.run(given_config, None, pipeline.Options(overwrite=True, force=True))
     assert files(tmp_path) == before
 
 

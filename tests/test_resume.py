@@ -86,7 +86,7 @@ def left(folder: Path) -> list[str]:
 
 def undisturbed(config: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     monkeypatch.setattr(means, "BLOCK", BLOCK)
-    pipeline.run(config, None, Options(overwrite=True))
+    pipeline.run(config, None, Options(overwrite=True, force=True))
     return published(config.parent)
 
 

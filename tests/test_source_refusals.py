@@ -39,7 +39,7 @@ def test_columns_that_differ_only_in_case_cannot_be_told_apart(house: House, suf
     table = pa.table([[1, 2], [3, 4], [5, 6], ["02139"] * 2, ["a"] * 2], names=names)
     house.write(table)
     (house.folder / "table.csv").write_bytes(as_csv(table))
-    for wanted in ("age", "Age", "age_1"):
+    for wanted in ("age", "Age", *(["age_1"] if suffix == "parquet" else [])):  # DuckDB calls the second age `age_1`
         with pytest.raises(ConfigError, match=f"column '{wanted}'; expected a name that differs"):
             house.run(source={"path": f"table.{suffix}"}, columns__quasi_identifiers={wanted: {}})
     assert house.run(source={"path": f"table.{suffix}"}, columns__quasi_identifiers={"zip": {}}).safe

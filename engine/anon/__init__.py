@@ -25,7 +25,8 @@ __all__ = ["attack", "check", "disclose", "explain", "explore", "run", "utility"
 
 
 def run(config: AnyConfig, table: Any = None, **options: Any) -> Result:
-    """Source to verified release. Options: out, memory (bytes or like 1GB), threads, overwrite, show_values, strict.
+    """Source to verified release. Options: out, memory (bytes or like 1GB), threads, overwrite, force, sample (like
+    1%), show_values, strict.
 
     `table`, any Arrow-speaking frame, stands in for the config's source. Failures raise the classes of anon.errors.
     """

@@ -71,7 +71,8 @@ def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any, module: str
 def _show_result(result: Result, as_json: bool) -> None:
     places = {}
     if result.release and result.run:
-        places = {"release": str(result.release), "report ": str(result.run / "report.html")}
+        what = "trial" if "trial" in result.facts else "release"
+        places = {what: str(result.release), "report ": str(result.run / "report.html")}
     _show(result.to_dict(), as_json, "show", result.report, places)
 
 
@@ -95,6 +96,13 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the release of an earlier run, in one step.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run also if the release that is there is of the same source and config.")
+    ] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(help="A trial on this share of the individuals, e.g. 1%, beside the release and never as it."),
+    ] = None,
     as_json: Json = False,
     show_values: ShowValues = False,
     strict: Strict = False,
@@ -103,17 +111,19 @@ def run(
 ) -> None:
     """The main job: from the config's source to a verified release.
 
-    Nothing can be seen at release.path before the written files have passed verification. A run that is stopped leaves
-    a checkpoint, from which --resume goes on and ends with the same bytes; a start without it begins anew. With method
-    lattice there is none, and the search begins again.
+    If the release that is there was made from the same source by the same config, nothing is done. Nothing can be seen
+    at release.path before the written files have passed verification. A run that is stopped leaves a checkpoint, from
+    which --resume goes on and ends with the same bytes; a start without it begins anew. Only the method partition keeps
+    one; others begin their search again.
     """
 
     def work() -> int:
         from anon import pipeline
 
         options = _options(
-            memory, out=out, threads=threads, resume=resume, overwrite=overwrite, show_values=show_values, strict=strict
-        )
+            memory, out=out, threads=threads, resume=resume, overwrite=overwrite, force=force, sample=sample,
+            show_values=show_values, strict=strict,
+        )  # fmt: skip
         with _progress(as_json, log_json) as progress:
             result = pipeline.run(config, None, options, progress)
         _show_result(result, as_json)

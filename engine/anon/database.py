@@ -24,9 +24,12 @@ FAILURES = (duckdb.Error, pa.ArrowException, OSError, RuntimeError)
 NOT_PARQUET = ("magic bytes", "too small to be a Parquet", "TProtocol", "Parquet footer", "thrift")
 
 
-def connect(memory: int, threads: int | None, spill: Path) -> duckdb.DuckDBPyConnection:
-    """A connection that keeps to a limit (bytes for the whole process) and spills into the given folder."""
-    con = duckdb.connect(":memory:")
+def connect(
+    memory: int, threads: int | None, spill: Path, file: Path | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A connection that keeps to a limit (bytes for the whole process) and spills into the given folder; to a database
+    file, for reading only, if one is named."""
+    con = duckdb.connect(":memory:" if file is None else file, read_only=file is not None)
     settings: dict[str, str | int | bool] = {
         "memory_limit": f"{Memory(memory).database}B",
         "threads": threads or os.cpu_count() or 1,

@@ -75,7 +75,7 @@ class LevelRecoding:
     dropped: Codes  # [columns, cells] the nodes of cells that are suppressed
     suppressed: int  # individuals
     facts: dict[str, Any]  # what recoding.json tells of the search: the metric, `chosen` and `minimal`
-    safe: NDArray[np.bool_]  # the nodes of the lattice that are safe: a table with one axis per column
+    safe: NDArray[np.bool_] | None = None  # of a search the safe nodes of the lattice: a table with one axis per column
 
     @property
     def domains(self) -> list[Domain]:

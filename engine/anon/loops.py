@@ -15,11 +15,12 @@ from anon.config.privacy import Criterion
 
 SKYLINES = "anon.explore.kernels_skylines"  # of knowledge skylines, which the report shows
 QUERIES = "anon.explore.kernels"  # of random COUNT queries, by which utility is measured
-SEARCHES = {
+SEARCHES: dict[str, set[str]] = {
     "partition": {"anon.search.kernels"},
     "lattice": {"anon.search.lattice.kernels"},
     "merge": {"anon.search.kernels_dealing", "anon.search.kernels_merge"},
     "colour": {"anon.search.kernels_dealing", "anon.search.kernels_colour"},
+    "reuse": {"anon.search.kernels"},
 }
 CRITERIA = {
     "skyline": "anon.criteria.kernels",

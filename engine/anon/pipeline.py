@@ -4,7 +4,6 @@ table that is already grouped. `run` is the way of the data; what follows it are
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -28,6 +27,7 @@ from anon.config import (
     PriorEstimate,
     PriorFile,
     Release,
+    Reuse,
     RRobustness,
     Variational,
     load,
@@ -38,7 +38,7 @@ from anon.config.support import exact_labels, refuse_unsupported
 from anon.criteria import CATEGORICAL, Criterion, Values, always_holds, bind, protects, prunes
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
-from anon.cube import Combinations, Combined, Cube, Room, Tuples
+from anon.cube import Combinations, Combined, Cube, Room, Tuples, Widened
 from anon.database import at_rest, connect, translated
 from anon.errors import Blocked, ConfigError, Problem, UnsafeError
 from anon.explore.blocking import blocking
@@ -47,7 +47,7 @@ from anon.grouped import Grouped
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
 from anon.progress import Progress, Tell
-from anon.publish import check_places, publish, write_run
+from anon.publish import Left, check_places, publish, write_run
 from anon.recoding import Recoding
 from anon.report import VERSION, facts
 from anon.report.sensitive import sensitive_columns
@@ -57,6 +57,9 @@ from anon.search.adversaries import CrossTables
 from anon.search.assignment import Assignment
 from anon.search.means import Means
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
+from anon.source.origins import origin_of
+from anon.standing import Standing
+from anon.trial import as_trial
 from anon.workspace import scratch, workspace
 
 if TYPE_CHECKING:  # numba is imported only where it is used
@@ -77,6 +80,8 @@ class Options:
     threads: int | None = None
     overwrite: bool = False
     resume: bool = False
+    force: bool = False
+    sample: str | None = None  # of `run`: a trial on this share of the individuals, such as 1%
     show_values: bool = False
     strict: bool = False
     prior: Path | None = None  # of `check`: stands in for the priors of the config
@@ -113,7 +118,7 @@ class Result:
 
     facts: dict[str, Any]
     report: dict[str, Any]
-    release: Path | None = None
+    release: Path | str | None = None
     run: Path | None = None
 
     @property
@@ -126,23 +131,26 @@ class Result:
 
 def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Source to verified release. `table` stands in for the config's source: any Arrow-speaking frame."""
-    config, progress, began = adjusted(load(config), options), progress or Progress(), time.time()
+    config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
-    check_places(config, options.overwrite)
     _check_not_vacuous(config)
     limits = config.limits
     Memory(limits.memory).check()
+    before, origin = Standing.of(config, options.show_values, options.force), origin_of(config, table)
+    overwrite = options.overwrite or config.trial is not None
+    if before.is_current(origin):
+        return _up_to_date(before, options, progress)
+    check_places(config, overwrite or before.may_be_current(origin))
     with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
         with progress.stage("source"):
-            source = open_source(con, config, table, work.spill)
+            source = open_source(con, config, origin, work.spill)
+            progress.rows = source.rows
+            if before.is_current(origin):
+                return _up_to_date(before, options, progress)
+            check_places(config, overwrite)
             checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
         with progress.stage("cube"):
-            loops.load(loops.needed(config))
-            place = partial(records.make, Memory(limits.memory).records, work.spill)
-            builders = list(config.columns.quasi_identifiers.values())
-            room = Room(place, _threads(config), partial(progress.update, "cube"))
-            cube = cubes.build(source, builders, _target(config), _combined(config), room)
-            check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
+            cube = _cube(config, source, work.spill, progress)
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)
@@ -150,6 +158,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, work.release, work.spill)
             source.check_unchanged()
+            progress.rows = written.rows
         with closing(connect(limits.memory, limits.threads, work.spill)) as outsider:
             with progress.stage("verify"), at_rest(con):
                 found = verify.verify(outsider, written, config)
@@ -167,12 +176,35 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
                 drawn |= shape(outcome.recoding, exact_labels(config), options.show_values)
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
+        left = Left.by(work, outcome.recoding, before)
+        told["warnings"] += left.warnings(found.individuals)
         if options.strict:
             refuse_warnings(told, "; nothing was published")
         report = _report(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
-        write_run(work, config, source, outcome.recoding, report, began)
-        publish(work, config, options.overwrite)
+        write_run(work, config, source, left, report, options.show_values)
+        publish(work, config, overwrite)
+    progress.done(rows=told["rows"], groups=told["groups"], **({"trial": config.trial} if config.trial else {}))
     return Result(told, report, config.release.path, config.release.run)
+
+
+def _cube(config: Config, source: Source, spill: Path, progress: Progress) -> Cube:
+    loops.load(loops.needed(config))
+    place = partial(records.make, Memory(config.limits.memory).records, spill)
+    builders = list(config.columns.quasi_identifiers.values())
+    room = Room(place, _threads(config), partial(progress.update, "cube"))
+    cube = cubes.build(source, builders, _target(config), _combined(config), room, *_widened(config, source))
+    check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
+    return cube
+
+
+def _up_to_date(before: Standing, options: Options, progress: Progress) -> Result:
+    """The release that stands there, which a run would only make again."""
+    told = before.report["summary"] | {"up_to_date": True}
+    if options.strict:
+        refuse_warnings(told)
+    progress.done(up_to_date=True, rows=told["rows"], groups=told["groups"])
+    release = before.config.release
+    return Result(told, before.report, release.path, release.run)
 
 
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
@@ -237,11 +269,14 @@ def adjusted(config: Config, options: Options) -> Config:
     """The config with what the command line says instead."""
     limits = {name: value for name in ("memory", "threads") if (value := getattr(options, name)) is not None}
     places = config.release if options.out is None else _places(config, options.out.resolve())
-    return config.model_copy(update={"limits": config.limits.model_copy(update=limits), "release": places})
+    changed = config.model_copy(update={"limits": config.limits.model_copy(update=limits), "release": places})
+    return changed if options.sample is None else as_trial(changed, options.sample)
 
 
 def _places(config: Config, out: Path) -> Release:
     """The release at another place, which like the config's own may not hold what the run needs."""
+    if any(part in ("s3:", "gs:", "az:") for part in out.parts):  # the command line takes one of the slashes away
+        raise ConfigError.at("--out", "a place on a store", "a local folder; release.path names one on a store")
     release = config.release.model_copy(update={"path": out, "run": Path(f"{out}-run")})
     needed = [config.base, config.limits.temp, config.source.path]
     if any(path is not None and release.contains(Path(path)) for path in needed):
@@ -310,10 +345,11 @@ def _combined(config: Config) -> list[Combined]:
 
 def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
     """What must not have changed when a run that was stopped is gone on with."""
-    if resume and source.path is None:
+    if resume and not source.marks:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
-    files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.files]
-    return {"config": config.digest, "source": files, "version": f"{version('anon-engine')}, steps {STEPS}"}
+    files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.marks]
+    made_by = f"{version('anon-engine')}, steps {STEPS}"
+    return {"config": config.digest, "source": files, "version": made_by, "trial": config.trial}
 
 
 def _threads(config: Config) -> int:
@@ -361,6 +397,24 @@ def _search(
         raise UnsafeError("\n".join([said, *whole])) from None
 
 
+def _widened(config: Config, source: Source) -> list[Widened]:
+    """For a recoding that is reused: adds the values that it speaks of to the domains."""
+    if not isinstance(config.method, Reuse):
+        return []
+    from anon.search.reuse import Earlier
+
+    earlier = Earlier.of(config.method.run)
+    earlier.check_columns(source.quasi_identifiers)
+    return [earlier.widened]
+
+
+def _reused(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+    from anon.search import reuse
+
+    assert isinstance(config.method, Reuse)
+    return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
+
+
 def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
     from anon.search.partition import Partition
 
@@ -404,6 +458,7 @@ _SEARCHES: dict[str, Callable[[Config, Cube, Values, Means, Tell], Outcome]] = {
     "lattice": _lattice,
     "merge": _assigned,
     "colour": _assigned,
+    "reuse": _reused,
 }
 
 
@@ -483,6 +538,7 @@ def _report(
 ) -> dict[str, Any]:
     return {
         "version": VERSION,
+        **({"trial": config.trial} if config.trial else {}),
         "summary": told,
         "individual": config.columns.individual,
         "multiplicity": config.columns.multiplicity,
@@ -491,7 +547,7 @@ def _report(
         "method": {"kind": config.method.kind, **config.original.get("method", {})},
         "privacy": config.original["privacy"],
         "utility": utility,
-        **({"lattice": recoding.facts} if isinstance(recoding, LevelRecoding) else {}),
+        **({"lattice": recoding.facts} if isinstance(recoding, LevelRecoding) and recoding.facts else {}),
         "group_sizes": {str(size): count for size, count in sorted(found.sizes.items())},
         "seconds": dict(progress.seconds),
     }

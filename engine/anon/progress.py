@@ -22,6 +22,7 @@ class Progress:
     def __init__(self) -> None:
         self.run = uuid.uuid4().hex[:12]  # the run that this is about
         self.seconds: dict[str, float] = {}
+        self.rows: int | None = None  # that the stage under way is about, once they are known
         self.began = time.perf_counter()
 
     @contextmanager
@@ -58,6 +59,9 @@ class Progress:
 
     def end(self, name: str, seconds: float, failed: bool) -> None:
         pass
+
+    def done(self, **facts: Any) -> None:
+        """The end of a run that did not fail, and facts about it."""
 
     def close(self) -> None:
         pass
@@ -98,7 +102,11 @@ class Events(Progress):
         self.event(event="progress", stage=name, **facts)
 
     def end(self, name: str, seconds: float, failed: bool) -> None:
-        self.event(event="end", stage=name, seconds=round(seconds, 3), **({"failed": True} if failed else {}))
+        rows = {} if self.rows is None else {"rows": self.rows}
+        self.event(event="end", stage=name, seconds=round(seconds, 3), **rows, **({"failed": True} if failed else {}))
+
+    def done(self, **facts: Any) -> None:
+        self.event(event="done", seconds=round(sum(self.seconds.values()), 3), **facts)
 
 
 class Bars(Progress):

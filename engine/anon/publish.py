@@ -5,23 +5,23 @@ written files have passed verification. Until then nothing of a run can be seen,
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import os
 import re
 import time
-from importlib.metadata import version
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anon import interrupt
-from anon.config import Config, redact
+from anon.config import Config, Reuse, redact
 from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.levels import AnyRecoding
 from anon.report.page import render
 from anon.search.assignment import Assignment
 from anon.source import Source
+from anon.standing import Standing, about, digest, digests, told_marks
 from anon.workspace import Workspace
 
 MANIFEST = 1  # version of manifest.json
@@ -35,8 +35,11 @@ def check_places(config: Config, overwrite: bool) -> None:
     """A release is replaced only when told to, and only what an earlier run left is ever replaced."""
     problems = []
     for name, mark in (("path", "datapackage.json"), ("run", "manifest.json")):
-        place: Path = getattr(config.release, name)
+        place: Path | str = getattr(config.release, name)
         shown = redact(str(place), config.secrets)
+        if isinstance(place, str):
+            problems += _problems_on_store(place, shown, overwrite)
+            continue
         if not place.exists() and not place.is_symlink():
             continue
         if place.is_symlink() or not place.is_dir() or not _left_by_a_run(place, mark):
@@ -48,51 +51,84 @@ def check_places(config: Config, overwrite: bool) -> None:
         raise ConfigError(problems)
 
 
+def _problems_on_store(place: str, shown: str, overwrite: bool) -> list[Problem]:
+    """As for folders, but what an upload that broke off left has no mark and may be replaced as well."""
+    from anon.publish_store import names_at
+
+    names = names_at(place)
+    if any(not RUN_LEAVES.fullmatch(name) for name in names):
+        expected = "a place without objects, or with those of an earlier run and nothing else"
+        return [Problem("release.path", f"{shown}, which holds what no run wrote", expected)]
+    if names and not overwrite:
+        return [Problem("release.path", f"{shown}, which exists", "a place without objects", "or say --overwrite")]
+    return []
+
+
 def _left_by_a_run(place: Path, mark: str) -> bool:
     """Whether a folder is empty, or holds what a run leaves and nothing else."""
     names = {path.name for path in place.iterdir()}
     return not names or (mark in names and all(RUN_LEAVES.fullmatch(name) for name in names))
 
 
+@dataclass(frozen=True)
+class Left:
+    """What a run left before it is told: SHA-256 of the files of its release and of its recoding, and the release that
+    stood there before."""
+
+    release: dict[str, str]
+    recoding: str
+    before: Standing
+
+    @classmethod
+    def by(cls, work: Workspace, recoding: AnyRecoding | Assignment, before: Standing) -> Left:
+        """Writes the recoding into the run folder."""
+        path = work.run / "recoding.json"
+        with translated("writing the run folder"):
+            recoding.write(path)
+        return cls(digests(work.release), digest(path), before)
+
+    def warnings(self, individuals: int) -> list[dict[str, Any]]:
+        return self.before.warnings(self.release, self.recoding, individuals)
+
+
 def write_run(
-    work: Workspace,
-    config: Config,
-    source: Source,
-    recoding: AnyRecoding | Assignment,
-    report: dict[str, Any],
-    began: float,
+    work: Workspace, config: Config, source: Source, left: Left, report: dict[str, Any], show_values: bool
 ) -> None:
-    """Fills the run folder, which stays in the house: manifest, recoding, report and its page."""
+    """Fills the run folder, which stays in the house: beside the recoding the manifest, the report and its page."""
     manifest = {
         "version": MANIFEST,
         "run": work.run_id,
-        "anon": version("anon-engine"),
-        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
         "config": config.original,
-        "config_sha256": config.digest,
-        "source": [{"file": redact(name, config.secrets), "bytes": size} for name, size, _ in source.files],
+        **about(config, show_values),
+        "source": told_marks(source.marks, config),
         "rows": source.rows,
         "rows_dropped": source.dropped,
-        "suppressed": recoding.suppressed,
-        "release": {file.name: _sha256(file) for file in sorted(work.release.iterdir())},
+        "suppressed": report["summary"]["suppressed"],
+        "release": left.release,
+        "recoding_sha256": left.recoding,
+        **left.before.previous(),
+        **_reused(config),
     }
     report = report | {"provenance": {name: manifest[name] for name in PROVENANCE}}
     with translated("writing the run folder"):
-        recoding.write(work.run / "recoding.json")
         for name, content in (("manifest.json", manifest), ("report.json", report)):
             text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             (work.run / name).write_text(text, encoding="utf-8")
         (work.run / "report.html").write_text(render(report), encoding="utf-8")
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _reused(config: Config) -> dict[str, Any]:
+    if not isinstance(config.method, Reuse):
+        return {}
+    from anon.search.reuse import Earlier
+
+    return Earlier.of(config.method.run).told
 
 
 def publish(work: Workspace, config: Config, overwrite: bool) -> None:
-    """Puts the run folder and then, as the last step, the release in place: both or neither. What stood there before is
-    afterwards in the workspace, and goes with it."""
+    """Puts the run folder and then, as the last step, the release in place: both or neither. What stood in their
+    folders before is afterwards in the workspace, and goes with it."""
     check_places(config, overwrite)  # again: the run took its time, and others may have written there
     try:
         _flush(work.run)
@@ -101,12 +137,22 @@ def publish(work: Workspace, config: Config, overwrite: bool) -> None:
         work.release.chmod(0o777 & ~_umask())
         _swap(work.run, config.release.run)
         try:
-            _swap(work.release, config.release.path)
+            _put(work.release, config.release.path)
         except BaseException:
             _swap(config.release.run, work.run)
             raise
     except OSError as error:
         raise ResourceError(f"publishing: {error.strerror}; nothing was published") from error
+
+
+def _put(release: Path, place: Path | str) -> None:
+    """Puts a release in its place: in one step in a folder, with a marker on a store."""
+    if isinstance(place, Path):
+        _swap(release, place)
+        return
+    from anon.publish_store import put_release
+
+    put_release(release, place)
 
 
 def _flush(folder: Path) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.cube import Domain
+from anon.cube.domain import CUTTABLE
 from anon.errors import ConfigError
 
 Ints = NDArray[np.int64]
@@ -138,7 +139,13 @@ def _json(value: Any) -> str:
 
 
 def column_facts(domain: Domain) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": domain.column, "kind": domain.kind}
+    """What a recoding needs of a column to be applied to other rows: whether null is among its values, whether codes
+    are bins of them, and its hierarchy; of categories without one the values."""
+    facts: dict[str, Any] = {"name": domain.column, "kind": domain.kind, "nulls": domain.null}
+    if domain.kind in CUTTABLE and domain.tree is None:
+        facts["binned"] = not domain.single
+    elif domain.tree is None:
+        facts["values"] = [word for word in domain.texts if word is not None]
     if domain.tree is not None:
         above = domain.tree.labels[domain.tree.node_at[1:]].T.tolist()
         facts["hierarchy"] = [[value, *labels] for value, labels in zip(domain.texts, above)]

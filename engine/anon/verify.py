@@ -12,10 +12,10 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.config import Config
+from anon.config import Config, Reuse
 from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
 from anon.database import translated
-from anon.errors import ConfigError, SourceError, VerificationError
+from anon.errors import ConfigError, SourceError, UnsafeError, VerificationError
 from anon.grouped import Grouped, Reading, code_tuples, cross_table, histograms, labels_of, listed, same_in
 from anon.memory import Memory
 from anon.release import Written
@@ -201,6 +201,9 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> 
         raise VerificationError(
             f"the written release has {found.groups:,} groups, not {written.groups:,}; nothing was published"
         )
+    if not found.safe and isinstance(config.method, Reuse):
+        failed = ", ".join(f"{v.name} {v.figure:.6g} (asked {v.bound:.6g})" for v in found.verdicts if not v.safe)
+        raise UnsafeError(f"the recoding is no longer safe for these rows: {failed}; nothing was published")
     if not found.safe:
         failed = ", ".join(verdict.name for verdict in found.verdicts if not verdict.safe)
         raise VerificationError(f"the written release is not safe ({failed}); nothing was published")

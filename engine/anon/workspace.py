@@ -10,10 +10,11 @@ import fcntl
 import hashlib
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -32,6 +33,7 @@ class Workspace:
     run: Path
     run_id: str
     checkpoint: Checkpoint
+    began: float = field(default_factory=time.time)  # seconds since 1970
 
     def begin(self, run: dict[str, Any], resume: bool) -> Checkpoint:
         """The checkpoint of this run: gone on from if it is of the same one and that is wished, otherwise a new one."""
@@ -50,12 +52,13 @@ class Workspace:
 def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
     """Private folders for one run."""
     release = config.release
-    key = hashlib.sha256(os.fsencode(release.path.resolve())).hexdigest()[:16]
-    field, place = ("limits.temp", config.limits.temp) if config.limits.temp else ("release.run", release.run.parent)
-    root = place / f".anon-spill-{key}"
+    place = release.path if isinstance(release.path, str) else release.path.resolve()
+    key = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
+    field, temp = ("limits.temp", config.limits.temp) if config.limits.temp else ("release.run", release.run.parent)
+    root = temp / f".anon-spill-{key}"
     with _locked(root, field):
         spill, checkpoint = root / "work", Checkpoint(root / "checkpoint")
-        files, run = release.path.parent / f".anon-release-{key}", release.run.parent / f".anon-run-{key}"
+        files, run = release.beside.parent / f".anon-release-{key}", release.run.parent / f".anon-run-{key}"
         folders = {spill: field, files: "release.path", run: "release.run"}
         stopped = False
         try:

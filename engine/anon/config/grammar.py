@@ -32,11 +32,13 @@ from anon.config.values import (
     File,
     Mistakes,
     Name,
+    Place,
     Positive,
     SchemaGenerator,
     absolute_glob,
     base_folder,
     by_kind,
+    is_store,
     nonempty,
     parse_size,
 )
@@ -60,7 +62,7 @@ class Source(Model):
     """Where the table comes from: exactly one of path, duckdb, postgres, table."""
 
     path: Annotated[str, BeforeValidator(absolute_glob, json_schema_input_type=Name)] | None = Field(
-        None, description="Parquet or CSV file, glob or folder, relative to the config"
+        None, description="Parquet or CSV file, glob or folder, relative to the config, or on s3://, gs:// or az://"
     )
     duckdb: DuckDB | None = Field(None, description="a query on a DuckDB database file")
     postgres: Postgres | None = Field(None, description="a query on a PostgreSQL database")
@@ -147,17 +149,22 @@ Method = Annotated[
 ]
 
 
-def _within(inner: Path, outer: Path) -> bool:
+def _within(inner: Path | str, outer: Path | str) -> bool:
+    if isinstance(inner, str) or isinstance(outer, str):  # on a store, where a name is nothing but its letters
+        return f"{inner}/".startswith(f"{outer}/")
     return inner == outer or outer in inner.parents
 
 
 class Release(Model):
     """What is written, and where."""
 
-    path: File = Field(description="folder for what may be published, relative to the config")
+    path: Place = Field(
+        description="folder for what may be published, relative to the config, or on s3://, gs:// or az://"
+    )
     run: File = Field(
         default_factory=lambda data: Path(f"{data['path']}-run"),
-        description="folder for what stays in the house, relative to the config; the path with -run added by default",
+        description="local folder for what stays in the house, relative to the config; by default the path with -run "
+        "added, which a path on a store has not",
     )
     form: Literal["generalized", "bucketized"] = Field(
         "generalized", description="one table of labels, or quasi-identifiers and sensitive values in two tables"
@@ -174,7 +181,14 @@ class Release(Model):
             raise refusal(wrong)
         return self
 
+    @property
+    def beside(self) -> Path:
+        """The local folder beside which a run puts the release together."""
+        return self.run if isinstance(self.path, str) else self.path
+
     def _misplaced(self, base: Path) -> Mistakes:
+        if is_store(self.path) and "run" not in self.model_fields_set:
+            yield ("run",), mistake("a local folder, because release.path is on a store", found="nothing")
         around = [key for key in ("path", "run") if _within(base, getattr(self, key))]
         for key in around:
             yield (key,), mistake("a folder that does not contain the config; it is replaced as a whole")
@@ -183,7 +197,7 @@ class Release(Model):
         if self.labels is not None and self.form == "generalized":
             yield ("labels",), mistake("no labels with form generalized; they belong to bucketized")
 
-    def contains(self, path: Path) -> bool:
+    def contains(self, path: Path | str) -> bool:
         """Whether a path lies in one of the two folders, which are replaced as a whole."""
         return _within(path, self.path) or _within(path, self.run)
 
@@ -240,6 +254,7 @@ class Config(Model):
     _base: Path = PrivateAttr(default_factory=Path.cwd)
     _original: dict[str, Any] = PrivateAttr(default_factory=dict)
     _secrets: tuple[tuple[str, str], ...] = PrivateAttr(())
+    _trial: str | None = PrivateAttr(None)
 
     @property
     def text(self) -> str:
@@ -265,6 +280,11 @@ class Config(Model):
     def secrets(self) -> tuple[tuple[str, str], ...]:
         """Name and value of every environment variable that was put in."""
         return self._secrets
+
+    @property
+    def trial(self) -> str | None:
+        """Of a trial the share of the individuals that it is about, such as 1%."""
+        return self._trial
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         yield "original", self._original
@@ -335,10 +355,12 @@ def _form_mistakes(release: Release, columns: Columns) -> Mistakes:
         yield ("form",), mistake(f"one sensitive column with form bucketized; there are {len(columns.sensitive)}")
 
 
-def _source_paths(source: Source) -> Iterator[Path]:
+def _source_paths(source: Source) -> Iterator[Path | str]:
     if source.duckdb:
         yield source.duckdb.file
-    if source.path:
+    if source.path and is_store(source.path):
+        yield source.path[: next((at for at, letter in enumerate(source.path) if letter in "*?["), None)].rstrip("/")
+    elif source.path:
         parts = Path(source.path).parts
         fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         yield Path(*parts[:fixed]).resolve()

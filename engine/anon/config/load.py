@@ -29,10 +29,10 @@ Secrets = tuple[tuple[str, str], ...]
 
 # What this version can run. The grammar knows more; a name that is added here becomes available.
 AVAILABLE: dict[str, set[str]] = {
-    "source": {"path"},
+    "source": {"path", "duckdb", "postgres"},
     "columns.multiplicity": {"single", "set", "multiset"},
     "privacy": set(CRITERIA),
-    "method.kind": {"partition", "lattice", "merge", "colour"},
+    "method.kind": {"partition", "lattice", "merge", "colour", "reuse"},
     "release.form": {"generalized", "bucketized"},
     "backend.kind": {"local"},
 }
@@ -140,6 +140,7 @@ def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], environ: Mapping
         raise ConfigError.at("config", "", "the config is nested too deeply") from None
     secrets = tuple(draft.secrets.items())
     loaded, mistakes = _validated(data, base, written, secrets)
+    draft.problems += _written_passwords(written)
     known = {problem.path for problem in draft.problems}
     problems = draft.problems + [problem for problem in mistakes if problem.path not in known]
     if loaded is None or problems:
@@ -182,6 +183,25 @@ def _text_of(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ConfigError.at(str(path), f"a file that cannot be read ({reason})", "a config file in YAML") from None
+
+
+def _written_passwords(written: dict[str, Any]) -> list[Problem]:
+    """A password that stands in the config itself would stand in the manifest too, and in every copy of both."""
+    path, dsn = "source.postgres.dsn", _child(_child(_child(written, "source"), "postgres"), "dsn")
+    if not isinstance(dsn, str) or not any(VARIABLE.sub("", found) for found in _passwords(dsn)):
+        return []
+    hint = "or leave it out: PGPASSWORD and ~/.pgpass are read"
+    return [Problem(path, "a password", "the password as ${NAME}, from the environment", hint)]
+
+
+def _passwords(dsn: str) -> list[str]:
+    """What stands in the places of a connection string that hold a password.
+
+    >>> _passwords("postgresql://me:a%20b@host/db?sslpassword=c"), _passwords("host=h password='a b' user=me")
+    (['a%20b', 'c'], ["'a b'"])
+    """
+    before_host = re.findall(r"^\w+://[^/@:]*:([^@]*)@", dsn)
+    return before_host + re.findall(r"(?:^|[\s?&])(?:ssl)?password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]*)", dsn)
 
 
 def _validated(

@@ -88,12 +88,21 @@ def describe(value: object, length: int = 40) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f'text "{_short(value, length)}"'
+        return f'text "{_short(_without_password(value), length)}"'
     if isinstance(value, int | float | Decimal):
         return f"number {_short(str(value), length)}"
     if isinstance(value, Mapping | list):
         return f"{'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
     return f"a Python {type(value).__name__}"
+
+
+def _without_password(text: str) -> str:
+    """A connection string in a wrong place is shown without its password.
+
+    >>> _without_password("postgresql://me:secret@host/db")
+    'postgresql://me:***@host/db'
+    """
+    return re.sub(r"(://[^/\s:@]*:)[^@]*@", r"\1***@", re.sub(r"(password\s*=\s*).*", r"\1***", text))
 
 
 def _short(text: str, length: int) -> str:

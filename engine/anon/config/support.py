@@ -66,6 +66,9 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
     if several and config.columns.individual == "row":
         found = f"row with multiplicity {config.columns.multiplicity}"
         yield Problem("columns.individual", found, "the column that says who has several values")
+    if run and several and config.method.kind == "reuse":
+        found = f"reuse with multiplicity {config.columns.multiplicity}"
+        yield Problem("method.kind", found, "partition or lattice", "a recoding is applied to one value per individual")
     if run and config.method.kind in ASSIGNING:
         yield from _without_cells(config)
     exhaustive = isinstance(config.method, Lattice) and config.method.exhaustive

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from anon.config.mistakes import Loc, Model, mistake, one_of, refusal, required
 
 Mistakes = Iterator[tuple[Loc, PydanticCustomError]]
+STORES = ("s3://", "gs://", "az://")  # object stores, by how their places begin
 
 
 def number(value: Any) -> int | Decimal:
@@ -52,8 +53,33 @@ def absolute_path(value: Any, info: ValidationInfo) -> Path:
         raise mistake("a path that can be followed") from error
 
 
+def is_store(path: object) -> bool:
+    """Whether a path is one of an object store, such as s3://bucket/folder."""
+    return isinstance(path, str) and path.startswith(STORES)
+
+
+def store_place(value: Any) -> str:
+    """A place in an object store. Credentials come from the environment of the process, never from a config."""
+    text = nonempty(value)
+    scheme, _, rest = text.partition("://")
+    bucket, _, key = rest.partition("/")
+    if "@" in bucket or not bucket:
+        found = "a place with credentials in it" if bucket else f"{scheme}:// without a bucket"
+        expected = f"{scheme}://bucket/folder; credentials come from the environment (docs/sources.md)"
+        raise mistake(expected, found=found)
+    if any(part in (".", "..") for part in key.split("/")):
+        raise mistake(f"{scheme}://bucket/folder without . and ..")
+    return text.rstrip("/")
+
+
+def local_or_store(value: Any, info: ValidationInfo) -> Path | str:
+    return store_place(value) if is_store(value) else absolute_path(value, info)
+
+
 def absolute_glob(value: Any, info: ValidationInfo) -> str:
     """An absolute path or glob; only what the user wrote is a pattern, not the folder of the config."""
+    if is_store(value):
+        return store_place(value)
     text, base = nonempty(value), str(base_folder(info))
     folder = glob.escape(base) if glob.has_magic(text) else base
     return os.path.normpath(Path(folder, text))
@@ -66,6 +92,7 @@ Positive = Annotated[int, Field(ge=1)]
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[list[Name], Field(min_length=1)]
 File = Annotated[Path, BeforeValidator(absolute_path, json_schema_input_type=Name)]
+Place = Annotated[Path | str, BeforeValidator(local_or_store, json_schema_input_type=Name)]
 Absent = Annotated[
     Literal["ok"] | None,
     Field(description="`ok`: a value named here need not occur in the data; otherwise that is an error"),

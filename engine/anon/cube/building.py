@@ -105,6 +105,7 @@ class Tuples:
 
 
 Other = Domain | Combinations | Tuples
+Widened = Callable[[Column, Builder, Counted], Counted]
 Combined = tuple[type, tuple[str, ...]]  # Combinations or Tuples, of sensitive columns
 
 
@@ -223,8 +224,10 @@ def build(
     target: str | None = None,
     combined: Collection[Combined] = (),
     room: Room | None = None,
+    widened: Widened = lambda column, builder, counted: counted,
 ) -> Cube:
-    """Reads the source for the domains, and once more for the records."""
+    """Reads the source for the domains, and once more for the records. `widened` may add values to quasi-identifiers
+    that do not occur."""
     from anon.cube import several
 
     room = room or Room()
@@ -233,7 +236,8 @@ def build(
         read.append(next(c for c in [*source.quasi_identifiers, *source.sensitive, *source.keep] if c.name == target))
     counts = list(count(source, [*source.quasi_identifiers, *read], room.threads, room.tell))
     own, rest = counts[: len(builders)], counts[len(builders) :]
-    coded = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, own)]
+    wide = [widened(*each) for each in zip(source.quasi_identifiers, builders, own)]
+    coded = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, wide)]
     domains, by_code = [domain for domain, _ in coded], [rows for _, rows in coded]
     own_domains = [sensitive(column, each) for column, each in zip(read, rest)]
     others: list[Other] = [*own_domains]

@@ -198,7 +198,7 @@ class Domain:
     def bin_of(self, word: str) -> int:
         """The code of the bin that a value, given as text, lies in; KeyError if it lies in none."""
         try:
-            value = as_numbers(_parsed([word], str(self.values.type)))
+            value = as_numbers(parsed([word], str(self.values.type)))
         except pa.ArrowInvalid:
             raise KeyError(word) from None
         place = int(np.searchsorted(as_numbers(self.values), value, side="right")[0]) - 1
@@ -223,7 +223,7 @@ class Domain:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Domain:
-        values = _parsed(data["values"], data["type"])
+        values = parsed(data["values"], data["type"])
         tree = None if data["tree"] is None else Tree.from_dict(data["tree"])
         return cls(data["column"], data["kind"], values, data["single"], data["null"], tree)
 
@@ -237,7 +237,7 @@ def as_numbers(values: pa.Array) -> NDArray[Any]:
     return values.to_numpy(zero_copy_only=False)
 
 
-def _parsed(texts: list[str], type_name: str) -> pa.Array:
+def parsed(texts: list[str], type_name: str) -> pa.Array:
     kinds = {"int64": pa.int64(), "double": pa.float64(), "date32[day]": pa.date32(), "string": pa.string()}
     if type_name == "bool":
         return pa.array([word == "true" for word in texts], pa.bool_())

@@ -22,6 +22,7 @@ GRAMMAR = (
     "missing. `not null`: any value that is not missing. Labels of hierarchies are the names of their nodes. A missing "
     "label: the value is missing; in CSV it is an empty field without quotes, and an empty text is two quotes."
 )
+TRIAL = "A trial on {} of the individuals, which is not the release and not to be published."
 FRICTIONLESS = {
     "integer": {"type": "integer"},
     "number": {"type": "number"},
@@ -43,7 +44,8 @@ def write_package(
     """Describes the files of a release; `cells` where its quasi-identifiers have labels."""
     rows = int(recoding.people.sum())
     package: dict[str, Any] = {
-        "name": "release",
+        "name": "release" if config.trial is None else "trial",
+        **({} if config.trial is None else {"trial": TRIAL.format(config.trial)}),
         "profile": "tabular-data-package" if config.release.format == "csv" else "data-package",
         "resources": resources,
         **({} if cells is None else {"labels": GRAMMAR, "cells": cells}),

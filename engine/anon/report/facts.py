@@ -128,6 +128,7 @@ def summary(
 ) -> dict[str, Any]:
     """The JSON of `run` and `check`."""
     return {
+        **({"trial": config.trial} if config.trial else {}),
         "safe": found.safe,
         "rows": found.rows,
         "individuals": found.individuals,

@@ -30,7 +30,7 @@ def shape(recoding: AnyRecoding | Assignment, exact: bool, show_values: bool) ->
         spans = recoding.spans
         columns = [_column(recoding, index, *spans[domain.column]) for index, domain in enumerate(recoding.domains)]
     if isinstance(recoding, LevelRecoding):
-        return {"columns": columns, "lattice_nodes": _lattice(recoding)}
+        return {"columns": columns, **({} if recoding.safe is None else {"lattice_nodes": _lattice(recoding.safe)})}
     cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
     for facts, count in zip(columns, cuts):
         facts["cuts"] = count
@@ -59,10 +59,9 @@ def _column(recoding: AnyRecoding, index: int, span: NDArray[Any], whole: float)
     return facts
 
 
-def _lattice(recoding: LevelRecoding) -> dict[str, Any]:
+def _lattice(safe: NDArray[np.bool_]) -> dict[str, Any]:
     """How many nodes of each height there are and are safe; of a small lattice which ones, in the order of the columns,
     the last one running fastest."""
-    safe = recoding.safe
     height = sum(np.indices(safe.shape, sparse=True))
     every, fine = (np.bincount(np.broadcast_to(height, safe.shape)[which]) for which in (np.ones_like(safe), safe))
     fine = np.pad(fine, (0, len(every) - len(fine)))

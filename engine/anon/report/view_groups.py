@@ -109,7 +109,7 @@ def _node_row(nodes: list[dict[str, Any]], at: int, names: list[str]) -> tuple[s
 
 def lattice(report: Report) -> dict[str, Any] | None:
     """The combinations of levels of the lattice method."""
-    if "lattice" not in report:
+    if "lattice_nodes" not in report:
         return None
     found, nodes = report["lattice"], report["lattice_nodes"]
     every, safe = (sum(row[kind] for row in nodes["heights"]) for kind in ("nodes", "safe"))

@@ -19,6 +19,12 @@ LOST = "What was lost (0% is as in the source, 100% is nothing left)"
 
 def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places: dict[str, str]) -> None:
     """Prints what holds, how close it is, what was lost and where things are."""
+    if facts.get("up_to_date"):
+        said = "Up to date: the release was made from the same source by the same config; nothing was done."
+        console.print(Text(said, style="bold"), soft_wrap=True)
+    if "trial" in facts:
+        said = f"A trial on {facts['trial']} of the individuals: not the release, and not to be published."
+        console.print(Text(said, style="bold yellow"), soft_wrap=True)
     _headline(console, facts, bool(places))
     _section(console, "What is promised" if places else "What was asked for", _criteria(facts))
     if any("failed" in entry for entry in facts["criteria"]):
@@ -87,7 +93,8 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
     if not facts["safe"]:
         said = Text("The table is not safe.", style="bold red")
     elif written:
-        said = Text("The release is written and verified: every criterion holds.", style="bold green")
+        what = "trial" if "trial" in facts else "release"
+        said = Text(f"The {what} is written and verified: every criterion holds.", style="bold green")
     else:
         said = Text("The table is safe: every criterion holds.", style="bold green")
     console.print(said)

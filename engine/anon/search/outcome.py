@@ -44,9 +44,9 @@ class GroupCounts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The recoding, the sensitive codes of its groups, and individuals who were unique before; or in place of the first
-    two an assignment, which tells both."""
+    """The recoding, the sensitive codes of its groups, and individuals who were unique before, if that is known; or in
+    place of the first two an assignment, which tells both."""
 
     recoding: AnyRecoding | Assignment
     counts: GroupCounts | None
-    unique: int
+    unique: int | None

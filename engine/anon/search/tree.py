@@ -101,7 +101,7 @@ def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]
     low, high, people = (
         np.concatenate([a for f in fragments for a in getattr(f, name)]) for name in ("low", "high", "people")
     )
-    rank = _canonical(domains, low, high)
+    rank = canonical(domains, low, high)
     by_rank = np.argsort(rank)
     column, child = raw.column[order], parent_first
     group = column == GROUP
@@ -168,7 +168,7 @@ def _arrived(raw: _Raw, nodes: Ints) -> Ints:
     return np.where(raw.column[nodes] == ELSEWHERE, raw.child[nodes], nodes)
 
 
-def _canonical(domains: list[Domain], low: NDArray[np.uint16], high: NDArray[np.uint16]) -> Ints:
+def canonical(domains: list[Domain], low: NDArray[np.uint16], high: NDArray[np.uint16]) -> Ints:
     """The number of each group in canonical order, which is that of its labels."""
     labels = [column_labels(domain, low[:, j], high[:, j]) for j, domain in enumerate(domains)]
     order = np.lexsort([each.of_group for each in reversed(labels)])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from anon.config import Columns, Config
 from anon.database import all_optimizers, interruptible, translated
-from anon.errors import ConfigError, Problem, SourceError
-from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
-from anon.source.tables import as_arrow, count_rows, describe, one, register, resolve, stat
+from anon.errors import ConfigError, Problem
+from anon.source.checks import individual_problems, individual_sql, null_problems
+from anon.source.origins import Mark, Origin, origin_of
+from anon.source.tables import count_rows, describe, one
 from anon.source.types import Unusable, canonical, published
 
 BATCH = 32_768  # rows of a batch of the source
@@ -43,9 +44,7 @@ class Source:
     keep: list[Column]
     rows: int = 0
     dropped: int = 0
-    path: str | None = None
-    files: list[tuple[str, int, int]] = field(default_factory=list)  # name, size, time of change
-    frame: pa.Table | None = None
+    origin: Origin | None = None
     multiplicity: str = "single"
 
     VIEW = "source_rows"
@@ -61,6 +60,15 @@ class Source:
     def values_view(self) -> str:
         """The view that has a row for every sensitive value of an individual."""
         return self.VALUES if self.multiplicity == "set" else self.VIEW
+
+    @property
+    def marks(self) -> list[Mark]:
+        """What the source is known by; a frame by nothing."""
+        return self.origin.marks if self.origin else []
+
+    @property
+    def frame(self) -> pa.Table | None:
+        return self.origin.frame if self.origin else None
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -114,19 +122,16 @@ class Source:
             return self.con.sql(sql).to_arrow_table()
 
     def check_unchanged(self) -> None:
-        """The files, and which files there are, must be the same for every pass over them."""
-        if self.path is not None and self.files != stat(resolve(self.path)):
-            raise SourceError("the source changed while it was being read; run again when it is complete")
+        """What every pass reads anew must be the same for all of them."""
+        if self.origin is not None and self.origin.in_place:
+            self.origin.check_unchanged()
 
 
 def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path) -> Source:
     """Opens the config's source, or the given frame in its place, and checks it against the config."""
-    path = str(config.source.path) if table is None else None
-    frame = None if table is None else as_arrow(table)
-    files = [] if path is None else stat(resolve(path))
-    names = register(con, "raw_rows", frame if path is None else path, spill)
+    origin = origin_of(config, table)
+    origin.register(con, "raw_rows", config.columns, spill)
     types = describe(con, "raw_rows")
-    check_present(config.columns, types, names)
     total = count_rows(con, "raw_rows")
     columns = _typed_columns(con, config.columns, types)
     who = individual_sql(config.columns, types)
@@ -134,7 +139,7 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     rows = int(one(con, f"SELECT count(*) FROM {Source.VIEW}")[0])
     quasi_identifiers, sensitive, keep = columns
     multiplicity = config.columns.multiplicity
-    source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, path, files, frame, multiplicity)
+    source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, origin, multiplicity)
     _check_rows(source, config, who)
     return source
 

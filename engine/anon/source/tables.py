@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import glob
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ PARQUET_BEGINS = b"PAR1"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 ANY_DATE = "[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"  # also 9.3.2024 and 03/09/24
+Take = Callable[[list[str]], list[str]]  # of the columns that a table has, those that are wanted
 CSV_TYPES = {
     "BIGINT": "-?(0|[1-9][0-9]{0,17})",
     "DOUBLE": r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?",
@@ -97,9 +98,15 @@ def register(
 
 
 def register_files(
-    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str] = ()
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    paths: list[Path],
+    spill: Path,
+    as_text: Collection[str] = (),
+    take: Take = list,
 ) -> list[str]:
-    """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill.
+    """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but for
+    columns that are not wanted.
 
     Returns the names of the columns as they are written in the files, which DuckDB changes where two are alike.
     """
@@ -113,7 +120,7 @@ def register_files(
         raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
     with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
         if kinds == {True}:
-            return _register_csv(con, name, paths, spill, as_text)
+            return _register_csv(con, name, paths, spill, as_text, take)
         return _register_parquet(con, name, paths)
 
 
@@ -163,7 +170,7 @@ def _check_same_columns(con: duckdb.DuckDBPyConnection, files: str) -> None:
 
 
 def _register_csv(
-    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str]
+    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str], take: Take
 ) -> list[str]:
     separator, names = _header(paths[0])
     other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
@@ -171,15 +178,18 @@ def _register_csv(
         raise SourceError(f"{other[0]}: its first line differs from that of {paths[0].name}; parts must agree")
     aliases = [f"c{index}" for index in range(len(names))]
     columns = ", ".join(f"{alias}: 'VARCHAR'" for alias in aliases)
+    wanted = take(names)
+    used = [(alias, own) for alias, own in zip(aliases, names) if own in wanted]
+    listed = ", ".join(alias for alias, _ in used)
     copy = literal(str(spill / f"{name}.parquet"))
     con.execute(
-        f"COPY (SELECT * FROM read_csv({file_list(paths)}, columns = {{{columns}}}, auto_detect = false, "
+        f"COPY (SELECT {listed} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, auto_detect = false, "
         f"header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', strict_mode = true, "
         f"nullstr = '', allow_quoted_nulls = false)) TO {copy} (FORMAT parquet)"
     ).fetchall()
     con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM read_parquet({copy})").fetchall()
-    typed = [a if n in as_text else _typed_text(con, f"{name}_text", a) for a, n in zip(aliases, names)]
-    selected = ", ".join(f"{sql} AS {quote(column)}" for sql, column in zip(typed, names))
+    typed = [a if n in as_text else _typed_text(con, f"{name}_text", a) for a, n in used]
+    selected = ", ".join(f"{sql} AS {quote(column)}" for sql, (_, column) in zip(typed, used))
     con.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text").fetchall()
     return names
 

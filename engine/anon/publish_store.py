@@ -1,0 +1,68 @@
+"""A verified release on an object store, the last step around the way of the data (config -> source -> cube -> search
+-> release -> verify -> report). A store can put one object in place in one step, but not a folder: so datapackage.json
+is the marker. It is removed first and put last, after the other files have been read back; while it is not there, nor
+is a release."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+
+from anon.errors import SourceError, VerificationError
+from anon.source.stores import CHUNK, Store, reaching
+
+MARKER = "datapackage.json"
+
+
+def names_at(uri: str) -> set[str]:
+    """The names of the objects below a place, seen from there."""
+    store = Store(uri)
+    return {info.path.removeprefix(f"{store.path}/") for info in store.list()}
+
+
+def digests_at(uri: str) -> dict[str, str]:
+    """SHA-256 of the objects below a place, which are read for that."""
+    store = Store(uri)
+    return {name: _digest(store, name) for name in sorted(names_at(uri))}
+
+
+def put_release(folder: Path, uri: str) -> None:
+    """Writes the files of a release to a place; what an earlier one left there goes. If that fails, no release is left,
+    neither the new one nor the earlier one."""
+    store = Store(uri)
+    files = sorted(path for path in folder.iterdir() if path.name != MARKER)
+    stale = names_at(uri) - {path.name for path in files}
+    store.delete(MARKER)
+    try:
+        for path in files:
+            store.put(path, path.name)
+            _check_same(store, path)
+        for name in stale - {MARKER}:
+            store.delete(name)
+        store.put(folder / MARKER, MARKER)
+        _check_same(store, folder / MARKER)
+    except BaseException:
+        for path in (folder / MARKER, *files):
+            _delete_if_possible(store, path.name)
+        raise
+
+
+def _check_same(store: Store, file: Path) -> None:
+    """Reads an object back."""
+    with file.open("rb") as own:
+        if _digest(store, file.name) != hashlib.file_digest(own, "sha256").hexdigest():
+            raise VerificationError(f"{store.uri}: {file.name} is not what was written; the release was taken back")
+
+
+def _digest(store: Store, name: str) -> str:
+    found, path = hashlib.sha256(), f"{store.path}/{name}"
+    with reaching(path), store.files.open_input_stream(path) as stream:
+        while chunk := stream.read(CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def _delete_if_possible(store: Store, name: str) -> None:
+    with suppress(SourceError):  # what broke the upload is told; without the marker this is no release
+        store.delete(name)

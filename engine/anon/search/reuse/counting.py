@@ -1,0 +1,63 @@
+"""How many of the new rows an earlier recoding puts where: the stream over the records that both kinds of recoding are
+applied by, the sensitive values of every group, and who was unique before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon import interrupt
+from anon.cube import Cube
+from anon.progress import Tell
+from anon.records import Codes
+from anon.search.outcome import GroupCounts
+
+Ints = NDArray[np.int64]
+BATCH = 262_144  # records
+COUNTED = 10_000_000  # records among which the unique ones are counted
+LARGEST = 2**62  # composite keys stay below
+
+
+def batches(cube: Cube, tell: Tell) -> Iterator[tuple[Codes, Codes, Ints]]:
+    """Codes of the quasi-identifiers, codes of the sensitive columns, and people of the records."""
+    width, records = len(cube.domains), cube.records
+    for start in range(0, records.count, BATCH):
+        interrupt.check()
+        codes = records.read(start, min(start + BATCH, records.count))
+        people = np.ones(codes.shape[1], np.int64)
+        if cube.counted:
+            people = codes[-2].astype(np.int64) | (codes[-1].astype(np.int64) << 16)
+        yield codes[:width], codes[width : width + cube.sensitive], people
+        tell(done=min(start + BATCH, records.count), of=records.count)
+
+
+def add(counts: GroupCounts, group: Ints, sensitive: Codes, people: Ints) -> None:
+    """Adds records to the counts of their groups, equal ones once."""
+    key = keys([group, *sensitive])
+    _, first, same = np.unique(key, return_index=True, return_inverse=True)
+    total = np.bincount(same.reshape(-1), weights=people, minlength=len(first)).astype(np.int64)
+    counts.add(group[first], sensitive[:, first].T, total)
+
+
+def keys(columns: list[NDArray[np.integer]]) -> Ints:
+    """One number for each combination of some columns; where it would become too large, its place among those there."""
+    key, space = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        size = int(column.max(initial=0)) + 1
+        if space * size > LARGEST:
+            there, key = np.unique(key, return_inverse=True)
+            key, space = key.reshape(-1).astype(np.int64), len(there)
+        key, space = key * size + column.astype(np.int64), space * size
+    return key
+
+
+def unique_before(cube: Cube) -> int | None:
+    """Individuals who are alone with their quasi-identifiers; None where that would take too much memory."""
+    if cube.records.count > COUNTED:
+        return None
+    parts = [(codes.copy(), people) for codes, _, people in batches(cube, lambda **facts: None)]
+    codes, people = (np.concatenate(each, axis=-1) for each in zip(*parts))
+    _, same = np.unique(keys(list(codes)), return_inverse=True)
+    return int((np.bincount(same.reshape(-1), weights=people) == 1).sum())

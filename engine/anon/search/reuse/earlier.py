@@ -1,0 +1,203 @@
+"""What an earlier run wrote down of its recoding (`recoding.json`), and the domains of new rows so that they hold every
+value that it speaks of: a cut point or a category that does not occur any more is a code without rows. Numbers outside
+fall into the cells at the open ends; a category that is under no node of the recoding is refused with its count."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anon import hierarchy
+from anon.config import Builder
+from anon.cube import Domain
+from anon.cube.counted import Counted
+from anon.cube.domain import CUTTABLE, parsed
+from anon.errors import ConfigError, Problem
+from anon.hierarchy import HierarchyGap
+from anon.recoding import FORMAT, column_facts
+from anon.source import Column
+from anon.values import text
+
+FIELD = "method.run"
+EXPECTED = "the run folder of an earlier run with method partition, lattice or reuse"
+NEW = "make a new recoding: run once with method partition or lattice"
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The recoding of an earlier run as it was written."""
+
+    written: bytes
+    data: Facts
+    manifest: Facts
+
+    @classmethod
+    def of(cls, folder: Path) -> Earlier:
+        try:
+            written = (folder / "recoding.json").read_bytes()
+            data, manifest = json.loads(written), json.loads((folder / "manifest.json").read_bytes())
+            known = data["format"] == FORMAT and data["method"] in ("partition", "lattice")
+            known = known and all("nulls" in column for column in data["columns"]) and "run" in manifest
+        except (FileNotFoundError, NotADirectoryError):
+            raise ConfigError.at(FIELD, "no recoding.json and manifest.json there", EXPECTED) from None
+        except (OSError, ValueError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise ConfigError.at(FIELD, "a recoding.json that cannot be read", EXPECTED)
+        if manifest.get("trial"):
+            raise ConfigError.at(FIELD, "the recoding of a trial, which saw a sample only", EXPECTED)
+        return cls(written, data, manifest)
+
+    @property
+    def method(self) -> str:
+        return str(self.data["method"])
+
+    @property
+    def told(self) -> Facts:
+        """What the manifest of a run says of it."""
+        sha256 = hashlib.sha256(self.written).hexdigest()
+        return {"reused": {"run": self.manifest["run"], "recoding_sha256": sha256}}
+
+    @cached_property
+    def columns(self) -> dict[str, Facts]:
+        return {column["name"]: column for column in self.data["columns"]}
+
+    @cached_property
+    def cuts(self) -> dict[str, list[str]]:
+        """The values that columns without a hierarchy are cut at, but for cuts that only part null from the others."""
+        nodes = self.data.get("nodes", [])
+        found: dict[str, dict[str, None]] = {name: {} for name in self.columns}
+        for node in nodes:
+            if "cut" in node and nodes[node["children"][0]]["label"] is not None:
+                found[node["column"]][node["cut"]] = None
+        return {name: list(values) for name, values in found.items()}
+
+    def level(self, column: str) -> int:
+        """The level that a lattice has chosen for a column."""
+        return int(self.data["chosen"]["levels"][column])
+
+    def check_columns(self, columns: Sequence[Column]) -> None:
+        """The quasi-identifiers of the config must be those of the recoding, of the same kinds and in its order."""
+        problems = []
+        if [column.name for column in columns] != list(self.columns):
+            found = f"the quasi-identifiers {', '.join(column.name for column in columns)}"
+            problems.append(Problem("columns.quasi_identifiers", found, f"those of {FIELD}: {', '.join(self.columns)}"))
+        else:
+            for column in columns:
+                if column.kind != (kind := self.columns[column.name]["kind"]):
+                    path = f"columns.quasi_identifiers.{column.name}"
+                    problems.append(Problem(path, f"values of kind {column.kind}", f"{kind}, as in {FIELD}", NEW))
+        if problems:
+            raise ConfigError(problems)
+
+    def check_hierarchies(self, domains: list[Domain]) -> None:
+        """The hierarchies must say of the values of the recoding what they said then."""
+        problems = []
+        for domain in domains:
+            then = {row[0]: row[1:] for row in self.columns[domain.column].get("hierarchy", ())}
+            now = {row[0]: row[1:] for row in column_facts(domain).get("hierarchy", ())}
+            differ = sum(now.get(value) != labels for value, labels in then.items()) if now or then else 0
+            if differ or bool(then) != bool(now):
+                path = f"columns.quasi_identifiers.{domain.column}"
+                found = f"another hierarchy than that of {FIELD} for {differ:,} values"
+                problems.append(Problem(path, found, "the same labels for the same values", NEW))
+        if problems:
+            raise ConfigError(problems)
+
+    def widened(self, column: Column, builder: Builder, counted: Counted) -> Counted:
+        """The values of a column together with those that the recoding speaks of."""
+        facts = self.columns[column.name]
+        if "hierarchy" in facts:
+            known = [row[0] for row in facts["hierarchy"] if row[0] is not None]
+            self._refuse_new(column, builder, counted, known)
+            return _joined(counted, _parsed(known, counted, column), facts["nulls"])
+        if column.kind not in CUTTABLE:
+            self._refuse_new(column, builder, counted, facts["values"])
+            return _joined(counted, _parsed(facts["values"], counted, column), facts["nulls"])
+        cuts = _ordered(_parsed(self.cuts[column.name], counted, column))
+        if counted.bins is not None or facts["binned"]:
+            return _binned(counted, cuts, facts["nulls"])
+        return _joined(counted, pa.concat_arrays([_below(counted.values.drop_null(), cuts), cuts]), facts["nulls"])
+
+    def _refuse_new(self, column: Column, builder: Builder, counted: Counted, known: list[str]) -> None:
+        """Categories that are under no node of the recoding have no place in it."""
+        if column.kind in CUTTABLE or counted.bins is not None:
+            return
+        objects, there = counted.values.to_pylist(), set(known)
+        new = [i for i, value in enumerate(objects) if value is not None and text(value) not in there]
+        placed = self._placed(column.name, builder, [objects[i] for i in new])
+        lost = [i for i, has_place in zip(new, placed) if not has_place]
+        if lost:
+            rows = int(counted.rows[lost].sum())
+            found = f"{len(lost):,} new values ({rows:,} rows) that are under no node of {FIELD}"
+            raise ConfigError.at(f"columns.quasi_identifiers.{column.name}", found, "values under its nodes", NEW)
+
+    def _placed(self, column: str, builder: Builder, values: list[Any]) -> list[bool]:
+        """Which new values lie under a node of the recoding, the root aside, unless the whole column is published as
+        that."""
+        facts = self.columns[column]
+        rows = facts.get("hierarchy")
+        if self.method == "lattice" and self.level(column) == (len(rows[0]) - 1 if rows else 1):
+            return [True] * len(values)
+        if rows is None or not values:
+            return [rows is None and self.method == "partition" and not self.cuts[column]] * len(values)
+        try:
+            paths = hierarchy.paths(builder, values, column)
+        except HierarchyGap:
+            return [True] * len(values)  # the cube refuses them, with what is missing
+        if self.method == "lattice":
+            level = self.level(column)
+            nodes = {row[level] for row in rows}
+            return [level > 0 and path[level - 1] in nodes for path in paths]
+        labels = {label for row in rows for label in row[1:-1]}
+        return [any(label in labels for label in path[:-1]) for path in paths]
+
+
+def _parsed(words: list[str], counted: Counted, column: Column) -> pa.Array:
+    kind = counted.values.type if counted.bins is None else counted.bins.type
+    try:
+        return parsed(words, str(kind))
+    except (pa.ArrowException, ValueError, IndexError):
+        path = f"columns.quasi_identifiers.{column.name}"
+        raise ConfigError.at(path, f"values of type {kind}", f"the type that {FIELD} was made for", NEW) from None
+
+
+def _ordered(values: pa.Array) -> pa.Array:
+    return values.take(pc.sort_indices(values))
+
+
+def _joined(counted: Counted, more: pa.Array, nulls: bool) -> Counted:
+    """All values once, in order, null first."""
+    own = counted.values.drop_null()
+    values = _ordered(pc.unique(pa.concat_arrays([own, more.cast(own.type)])))
+    if nulls or counted.values.null_count:
+        values = pa.concat_arrays([pa.nulls(1, own.type), values])
+    return Counted(len(values), values, np.zeros(len(values), np.int64))
+
+
+def _binned(counted: Counted, cuts: pa.Array, nulls: bool) -> Counted:
+    """Bins that begin at the cuts, and one below them."""
+    own = counted.values.drop_null() if counted.bins is None else counted.bins
+    bins = _ordered(pc.unique(pa.concat_arrays([own[:1], _below(own, cuts), cuts])))
+    first = pa.nulls(int(nulls or counted.values.null_count > 0), bins.type)
+    return Counted(counted.distinct, first, np.empty(0, np.int64), bins)
+
+
+def _below(values: pa.Array, cuts: pa.Array) -> pa.Array:
+    """Where no value lies below the lowest cut, one that does: the cell there is still a cell."""
+    if not len(cuts) or (len(values) and values[0].as_py() < cuts[0].as_py()):
+        return values[:0]
+    if pa.types.is_floating(cuts.type):
+        return pa.array([np.nextafter(cuts[0].as_py(), -np.inf)], cuts.type)
+    whole = cuts[:1].cast(pa.int32() if pa.types.is_date32(cuts.type) else pa.int64())
+    return pc.subtract(whole, pa.scalar(1, whole.type)).cast(cuts.type)

@@ -1,0 +1,83 @@
+"""The levels that an earlier run chose for its columns, on the codes of new rows: every row has a cell under them.
+Cells that were suppressed then are suppressed now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.cube import Cube
+from anon.errors import UnsafeError
+from anon.levels import CellIndex, LevelRecoding, Levels, canonical_order
+from anon.progress import Tell
+from anon.search.outcome import GroupCounts
+from anon.search.reuse.counting import add, batches, keys
+from anon.search.reuse.earlier import Earlier
+
+Codes = NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class ReusedLevels(LevelRecoding):
+    """Levels that are written down as they were."""
+
+    written: bytes = b""
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(self.written)
+
+
+def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) -> LevelRecoding:
+    """The groups of the new rows under earlier levels."""
+    columns = [Levels(domain) for domain in cube.domains]
+    chosen = tuple(earlier.level(domain.column) for domain in cube.domains)
+    sizes = [column.size(level) for column, level in zip(columns, chosen)]
+    there = _cells(cube, columns, chosen)
+    dropped = _suppressed(earlier, columns, chosen)
+    kept = CellIndex(dropped, sizes).find(there) == dropped.shape[1] if dropped.size else np.ones(there.shape[1], bool)
+    cells = there[:, kept]
+    if not cells.shape[1]:
+        raise UnsafeError("the recoding suppresses all rows; nothing was published")
+    order = canonical_order(columns, chosen, cells)
+    cells = cells[:, order]
+    index, groups = CellIndex(cells, sizes), cells.shape[1]
+    people = np.zeros(groups + 1, np.int64)
+    for codes, sensitive, own_people in batches(cube, tell):
+        group = index.find(_nodes(columns, chosen, codes))
+        people += np.bincount(group, weights=own_people, minlength=groups + 1).astype(np.int64)
+        inside = group < groups
+        add(counts, group[inside].astype(np.int64), sensitive[:, inside], own_people[inside])
+    counts.rank = np.arange(groups)
+    return ReusedLevels(
+        columns, chosen, cells, people[:groups], there[:, ~kept], int(people[groups]), {}, written=earlier.written
+    )
+
+
+def _nodes(columns: list[Levels], chosen: tuple[int, ...], codes: Codes) -> Codes:
+    return np.stack([column.node[level][own] for column, level, own in zip(columns, chosen, codes)])
+
+
+def _cells(cube: Cube, columns: list[Levels], chosen: tuple[int, ...]) -> Codes:
+    """The cells that rows are in [columns, cells], each once."""
+    found: list[Codes] = [np.empty((len(columns), 0), np.uint16)]
+    for codes, _, _ in batches(cube, lambda **facts: None):
+        found = [_once(np.concatenate([*found, _once(_nodes(columns, chosen, codes))], axis=1))]
+    return found[0]
+
+
+def _once(cells: Codes) -> Codes:
+    first = np.unique(keys(list(cells)), return_index=True)[1]
+    return cells[:, first]
+
+
+def _suppressed(earlier: Earlier, columns: list[Levels], chosen: tuple[int, ...]) -> Codes:
+    """The cells that the earlier run left out [columns, cells]."""
+    codes = [
+        {label: node for node, label in enumerate(column.labels(level))} for column, level in zip(columns, chosen)
+    ]
+    listed = earlier.data["suppressed_cells"]
+    cells = [[known[label] for known, label in zip(codes, cell)] for cell in listed]
+    return np.array(cells, np.uint16).reshape(len(cells), len(columns)).T

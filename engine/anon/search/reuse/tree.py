@@ -1,0 +1,168 @@
+"""A tree of cuts of an earlier run on the codes of new rows. Free columns are cut where they were cut. A split by a
+hierarchy had a child for each node below it that somebody was in; a row in another one has no place in the recoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.cube import Cube, Domain
+from anon.errors import UnsafeError
+from anon.progress import Tell
+from anon.recoding import Recoding
+from anon.search.outcome import GroupCounts
+from anon.search.reuse.counting import Ints, add, batches
+from anon.search.reuse.earlier import NEW, Earlier
+from anon.search.tree import canonical
+
+Cell = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ReusedTree(Recoding):
+    """A tree of cuts that is written down as it was."""
+
+    written: bytes = b""
+
+    def write(self, path: Path) -> None:
+        path.write_bytes(self.written)
+
+
+@dataclass
+class Placed:
+    """The tree with its cuts as codes, breadth first. Leaves have as their child the place of their group in `leaves`,
+    or -1 where no row may come to."""
+
+    column: list[int] = field(default_factory=list)
+    cuts: list[list[int]] = field(default_factory=list)
+    child: list[int] = field(default_factory=list)
+    own: list[Cell] = field(default_factory=list)
+    cells: list[list[Cell]] = field(default_factory=list)  # of each group, per column
+    labels: list[dict[str, str | None]] = field(default_factory=list)  # of each group, of its hierarchy columns
+
+
+def place(nodes: list[dict[str, Any]], domains: list[Domain]) -> Placed:
+    """Walks the tree from its root, with the cells of each node."""
+    number = {domain.column: j for j, domain in enumerate(domains)}
+    codes = [{word: code for code, word in enumerate(domain.texts)} for domain in domains]
+    whole: list[Cell] = [(0, domain.size - 1) for domain in domains]
+    placed, queue = Placed(), [(0, whole, (0, 0))]
+    for at, cells, own in queue:  # grows while it is walked
+        node = nodes[at] if at >= 0 else {}
+        placed.own.append(own)
+        if "column" not in node:
+            placed.column.append(-1)
+            placed.cuts.append([])
+            placed.child.append(len(placed.cells) if node else -1)
+            if node:
+                placed.cells.append(cells)
+                placed.labels.append(node["labels"])
+            continue
+        j = number[node["column"]]
+        if domains[j].tree is None:
+            first = nodes[node["children"][0]]
+            cut = int(domains[j].null) if first["label"] is None else codes[j][node["cut"]]
+            parts = list(zip(node["children"], [(cells[j][0], cut - 1), (cut, cells[j][1])]))
+        else:
+            parts = _hierarchy_parts(domains[j], [(child, nodes[child]["label"]) for child in node["children"]])
+        placed.column.append(j)
+        placed.cuts.append([low for _, (low, _) in parts[1:]])
+        placed.child.append(len(queue))
+        queue += [(child, [*cells[:j], cell, *cells[j + 1 :]], cell) for child, cell in parts]
+    return placed
+
+
+def _hierarchy_parts(domain: Domain, children: list[tuple[int, str | None]]) -> list[tuple[int, Cell]]:
+    """The children of a split with the hierarchy nodes that they stand for, and -1 for the codes between them."""
+    tree = domain.tree
+    assert tree is not None
+    ranges = [domain.cell(label) for _, label in children]
+    over = int(tree.common(min(low for low, _ in ranges), max(high for _, high in ranges)))
+    below = tree.child[tree.child_start[over] : tree.child_start[over + 1]]
+    parts, following = [], 0
+    for (child, _), (low, high) in zip(children, ranges):
+        node = next(n for n in below if tree.low[n] <= low and high <= tree.high[n])
+        if tree.low[node] > following:
+            parts.append((-1, (following, int(tree.low[node]) - 1)))
+        parts.append((child, (int(tree.low[node]), int(tree.high[node]))))
+        following = int(tree.high[node]) + 1
+    return parts if following == domain.size else [*parts, (-1, (following, domain.size - 1))]
+
+
+def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) -> Recoding:
+    """The groups of the new rows in an earlier tree; those without anybody are left out."""
+    placed = place(earlier.data["nodes"], cube.domains)
+    leaves = len(placed.cells)
+    column, child = np.array(placed.column, np.int64), np.array(placed.child, np.int64)
+    child[(column < 0) & (child < 0)] = leaves  # where no row may come to
+    cut_start = np.append(0, np.cumsum([len(cuts) for cuts in placed.cuts])).astype(np.int64)
+    cut = np.array([code for cuts in placed.cuts for code in cuts], np.int64)
+    members = _Members(cube.domains, placed)
+    people = _walked(cube, (column, cut_start, cut, child), members, counts, tell)
+    used = np.flatnonzero(people)
+    low, high = members.published(used)
+    rank = canonical(cube.domains, low, high)
+    order = np.argsort(rank)
+    number = np.zeros(leaves + 1, np.int64)
+    number[used] = rank
+    child[column < 0] = number[child[column < 0]]
+    counts.rank = number[:leaves]
+    own_low, own_high = np.array(placed.own, np.int64).T
+    return ReusedTree(
+        cube.domains, column, cut_start, cut, child, own_low, own_high, low[order], high[order],
+        people[used][order], earlier.written,
+    )  # fmt: skip
+
+
+def _walked(
+    cube: Cube, tree: tuple[Ints, Ints, Ints, Ints], members: _Members, counts: GroupCounts, tell: Tell
+) -> Ints:
+    """Takes every record down the tree, to the members and the counts of its group; the people of each."""
+    from anon.search import kernels
+
+    leaves = len(members.low)
+    people = np.zeros(leaves + 1, np.int64)
+    for codes, sensitive, own_people in batches(cube, tell):
+        group = np.zeros(codes.shape[1], np.uint32)
+        kernels.walk(codes, *tree, group)
+        people += np.bincount(group, weights=own_people, minlength=leaves + 1).astype(np.int64)
+        inside = group < leaves
+        members.add(codes[:, inside], group[inside])
+        add(counts, group[inside].astype(np.int64), sensitive[:, inside], own_people[inside])
+    if people[leaves]:
+        found = f"the recoding has no group for {people[leaves]:,} individuals: their values are in none of its nodes"
+        raise UnsafeError(f"{found}; nothing was published; {NEW}")
+    return people[:leaves]
+
+
+class _Members:
+    """The lowest and highest codes of the members of groups in hierarchy columns, from which these get their labels: of
+    the node that covers the label of then and everybody of now."""
+
+    def __init__(self, domains: list[Domain], placed: Placed) -> None:
+        self.domains = domains
+        cells = np.array(placed.cells, np.int64).reshape(len(placed.cells), len(domains), 2)
+        self.low, self.high = cells[:, :, 0].copy(), cells[:, :, 1].copy()
+        self.treed = [j for j, domain in enumerate(domains) if domain.tree is not None]
+        for j in self.treed:
+            then = [domains[j].cell(labels[domains[j].column]) for labels in placed.labels]
+            self.low[:, j], self.high[:, j] = np.array(then, np.int64).reshape(-1, 2).T
+
+    def add(self, codes: NDArray[np.uint16], group: NDArray[np.uint32]) -> None:
+        for j in self.treed:
+            np.minimum.at(self.low[:, j], group, codes[j].astype(np.int64))
+            np.maximum.at(self.high[:, j], group, codes[j].astype(np.int64))
+
+    def published(self, groups: Ints) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+        """The cells that some groups are published as."""
+        low, high = self.low[groups].astype(np.uint16), self.high[groups].astype(np.uint16)
+        for j in self.treed:
+            tree = self.domains[j].tree
+            assert tree is not None
+            cover = tree.common(low[:, j], high[:, j])
+            low[:, j], high[:, j] = tree.low[cover], tree.high[cover]
+        return low, high

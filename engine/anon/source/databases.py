@@ -1,0 +1,87 @@
+"""Queries on databases as sources (config -> source -> cube -> search -> release -> verify -> report). A database is
+asked once, for the columns that are used, and the answer is copied to the private spill: every later pass reads that.
+Here what queries on databases share, and those on DuckDB files; postgres.py has PostgreSQL."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import duckdb
+
+from anon.config import Columns, Config, DuckDB, redact
+from anon.database import connect, literal, quote, translated
+from anon.errors import SourceError
+from anon.source.origins import Origin, fingerprint, wanted
+
+IN_THE_QUERY = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException)
+WIDE = {"HUGEINT", "UHUGEINT"}  # which Parquet does not have
+
+
+class Query(Origin):
+    """A query whose answer is the table."""
+
+    def __init__(self, name: str, query: str, config: Config) -> None:
+        self.name, self.query, self.config = name, query.strip().rstrip(";"), config
+        self.marks = []
+
+    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+        copy = spill / f"{name}.parquet"
+        selected = self.copy(columns, copy)
+        rows = f"SELECT {selected} FROM read_parquet({literal(str(copy))})"
+        with translated(f"reading {self.name}"):
+            con.execute(f"CREATE VIEW {name} AS {rows}").fetchall()
+        self.marks = [(self.name, *fingerprint(con, name))]
+
+    @abstractmethod
+    def copy(self, columns: Columns, to: Path) -> str:
+        """Writes the answer, but for columns that are not used, and says as what DuckDB is to select it."""
+
+    def part(self, listed: str, rows: str = "") -> str:
+        """SQL for some columns of the answer."""
+        return f"SELECT {listed} FROM (\n{self.query}\n) AS source_query {rows}"
+
+    def told(self, said: str) -> str:
+        """The first line of what a database says of the query, without what came from variables."""
+        return redact(said.strip().split("\n")[0], self.config.secrets)
+
+
+class DuckDBQuery(Query):
+    """A query on a DuckDB file, which is opened for reading and only while it is copied."""
+
+    def __init__(self, source: DuckDB, config: Config) -> None:
+        super().__init__(redact(str(source.file), config.secrets), source.query, config)
+        self.file = source.file
+        if not self.file.is_file():
+            raise SourceError(f"{self.name}: no such DuckDB file")
+
+    def copy(self, columns: Columns, to: Path) -> str:
+        limits = self.config.limits
+        with self._answering(), closing(connect(limits.memory, limits.threads, to.parent, self.file)) as con:
+            answer = con.sql(self.part("*", "LIMIT 0"))
+            types = dict(zip(answer.columns, map(str, answer.types)))
+            taken = wanted(columns)(answer.columns)
+            listed = ", ".join(_writable(name, types[name]) for name in taken)
+            con.execute(f"COPY ({self.part(listed)}) TO {literal(str(to))} (FORMAT parquet)").fetchall()
+        return "*"
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        with translated(f"reading {self.name}"):
+            try:
+                yield
+            except IN_THE_QUERY as error:
+                raise SourceError(f"{self.name}: the query: {self.told(str(error))}") from None
+            except duckdb.IOException as error:
+                if "lock" in str(error):
+                    raise SourceError(f"{self.name}: another program has the file open for writing") from None
+                if "not a valid DuckDB" in str(error):
+                    raise SourceError(f"{self.name}: it is not a DuckDB file of a version that can be read") from None
+                raise
+
+
+def _writable(name: str, type_name: str) -> str:
+    column = quote(name)
+    return f"CAST({column} AS BIGINT) AS {column}" if type_name in WIDE else column

@@ -1,0 +1,120 @@
+"""Where the rows of a run come from, before any of them is read: files, a frame, an object store or a database. First
+of the source stage (config -> source -> cube -> search -> release -> verify -> report). Local Parquet files and frames
+are read where they are; everything else is copied once to the private spill, without the columns that the config does
+not use, so that every later pass sees the same rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from anon.config import Columns, Config
+from anon.config.values import is_store
+from anon.database import quote
+from anon.errors import SourceError
+from anon.source.checks import check_present
+from anon.source.tables import Take, as_arrow, describe, one, register_files, register_frame, resolve, stat
+
+Mark = tuple[str, int, int]  # what a part of the source is known by: its name, its size and when or how it changed
+CHANGED = "the source changed while it was being read; run again when it is complete"
+
+
+class Origin(ABC):
+    """A table that can be registered with DuckDB."""
+
+    marks: list[Mark]  # of its parts; those of a database are known when it has been read
+    in_place = False  # whether every pass reads it anew
+    frame: pa.Table | None = None
+
+    @abstractmethod
+    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+        """Makes it a table with at least the columns that are used; ConfigError if some are not there."""
+
+    def check_unchanged(self) -> None:  # noqa: B027
+        """SourceError if it is no longer what was read."""
+
+
+def wanted(columns: Columns) -> Take:
+    """Of the columns of a table those that a run looks at: not the identifiers, which only have to be there."""
+    used = set(columns.published()) | ({columns.individual} - {"row"})
+
+    def take(names: list[str]) -> list[str]:
+        check_present(columns, dict.fromkeys(names, ""), names)
+        return [name for name in names if name in used]
+
+    return take
+
+
+def fingerprint(con: duckdb.DuckDBPyConnection, name: str) -> tuple[int, int]:
+    """How many rows a table has, and a number that depends on them but not on their order."""
+    listed = ", ".join(quote(column) for column in describe(con, name))
+    rows, total = one(con, f"SELECT count(*), coalesce(sum(CAST(hash({listed}) AS HUGEINT)), 0) FROM {name}")
+    return int(rows), int(total)
+
+
+class Frame(Origin):
+    """An Arrow-speaking frame."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame, self.marks = as_arrow(frame), []
+
+    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+        names = register_frame(con, name, self.frame)
+        check_present(columns, describe(con, name), names)
+
+
+class Files(Origin):
+    """Files of this machine: a path, a glob or a folder."""
+
+    in_place = True
+
+    def __init__(self, path: str) -> None:
+        self.path, self.files = path, resolve(path)
+        self.marks = stat(self.files)
+
+    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+        names = register_files(con, name, self.files, spill, take=wanted(columns))
+        types = describe(con, name)
+        if len(types) == len(names):
+            check_present(columns, types, names)
+
+    def check_unchanged(self) -> None:
+        if self.marks != stat(resolve(self.path)):
+            raise SourceError(CHANGED)
+
+
+def origin_of(config: Config, table: Any) -> Origin:
+    """The origin that the config names, or a frame in its place; of a trial a sample of it."""
+    if isinstance(table, Origin):
+        return table
+    whole = _whole(config, table)
+    if config.trial is None:
+        return whole
+    from anon.source.sampled import Sampled
+    from anon.trial import share_of
+
+    return Sampled(whole, share_of(config.trial))
+
+
+def _whole(config: Config, table: Any) -> Origin:
+    source = config.source
+    if table is not None:
+        return Frame(table)
+    if source.duckdb is not None or source.postgres is not None:
+        from anon.source import databases
+
+        if source.duckdb is not None:
+            return databases.DuckDBQuery(source.duckdb, config)
+        assert source.postgres is not None
+        from anon.source.postgres import PostgresQuery
+
+        return PostgresQuery(source.postgres, config)
+    if is_store(source.path):
+        from anon.source.stores import StoredFiles
+
+        return StoredFiles(str(source.path))
+    return Files(str(source.path))

@@ -1,0 +1,48 @@
+"""A sample of another origin, for trials (config -> source -> cube -> search -> release -> verify -> report). Who is in
+it depends on nothing but the data: on a hash of the individual, or of the row and which of its equals it is, so that it
+is the same on every machine, for every layout of the input and every order of its rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+
+from anon.config import Columns
+from anon.database import literal, quote, translated
+from anon.errors import ConfigError
+from anon.source.origins import Origin, wanted
+from anon.source.tables import describe, one
+
+
+class Sampled(Origin):
+    """A share of the individuals of another origin."""
+
+    def __init__(self, whole: Origin, share: Fraction) -> None:
+        self.whole, self.share = whole, share
+        self.marks = whole.marks
+
+    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+        every = f"{name}_whole"
+        self.whole.register(con, every, columns, spill)
+        self.marks = self.whole.marks
+        alone = columns.model_copy(update={"identifiers": []})
+        names = [quote(column) for column in wanted(alone)(list(describe(con, every)))]
+        who = None if columns.individual == "row" else quote(columns.individual)
+        with translated("taking a sample"):
+            con.execute(f"CREATE TABLE {name} AS {_sample(every, names, who, self.share)}").fetchall()
+        self.whole.check_unchanged()
+        if not one(con, f"SELECT count(*) FROM {name}")[0]:
+            raise ConfigError.at("--sample", "a sample without anybody in it", "a larger one")
+
+
+def _sample(table: str, names: list[str], who: str | None, share: Fraction) -> str:
+    """SQL for the rows of the sample: those whose MD5, as text, comes before that of the share."""
+    listed, limit = ", ".join(names), literal(f"{int(share * 2**128):032x}")
+    if who is not None:
+        return f"SELECT {listed} FROM {table} WHERE md5(CAST({who} AS VARCHAR)) < {limit}"
+    parts = (f"coalesce(length(CAST({n} AS VARCHAR)) || ':' || CAST({n} AS VARCHAR), '-')" for n in names)
+    equal = f"SELECT {listed}, {' || '.join(parts)} AS said, count(*) AS times FROM {table} GROUP BY {listed}"
+    numbered = f"SELECT {listed}, said, unnest(range(times)) AS place FROM ({equal})"
+    return f"SELECT {listed} FROM ({numbered}) WHERE md5(said || '#' || place) < {limit}"

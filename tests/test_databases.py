@@ -1,0 +1,322 @@
+"""Queries on DuckDB files and on a real PostgreSQL as sources: the same release as from a file, one snapshot, only the
+columns that are used, and no password anywhere."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import anon
+from anon.errors import ConfigError, SourceError
+from anon.source import origins
+from anon.source import postgres as postgres_source
+from tests.conftest import House
+from tests.services import PASSWORD, Postgres, postgres_server
+
+ROWS = pa.table(
+    {
+        "name": [f"Person {i}" for i in range(240)],
+        "age": [20 + i % 7 for i in range(240)],
+        "zip": [f"0213{i % 5}" for i in range(240)],
+        "disease": ["Flu" if i % 3 else "HIV" for i in range(240)],
+        "cost": pa.array([Decimal(i).scaleb(-2) for i in range(240)], pa.decimal128(10, 2)),
+        "seen": [dt.date(2024, 1, 1 + i % 20) for i in range(240)],
+    }
+)
+COLUMNS: dict[str, Any] = {"columns__identifiers": ["name"], "columns__keep": ["cost", "seen"]}
+QUERY = "SELECT * FROM visits"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    yield from postgres_server()
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANON_TEST_PASSWORD", PASSWORD)
+
+
+def with_source(house: House, source: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    config = house.config(**(COLUMNS | changes))
+    config["source"] = source
+    return config
+
+
+def released(house: House, config: dict[str, Any]) -> list[bytes]:
+    anon.run(config, overwrite=True, force=True)
+    return [path.read_bytes() for path in sorted((house.folder / "out").iterdir())]
+
+
+def from_file(house: House) -> list[bytes]:
+    house.write(ROWS)
+    return released(house, house.config(**COLUMNS))
+
+
+def in_duckdb(house: House, table: pa.Table = ROWS) -> dict[str, Any]:
+    file = house.folder / "house.db"
+    with duckdb.connect(file) as con:
+        con.register("given", table)
+        con.execute("CREATE TABLE visits AS SELECT * FROM given")
+    return {"duckdb": {"file": str(file), "query": QUERY}}
+
+
+def in_postgres(postgres: Postgres, query: str = QUERY, **dsn: str) -> dict[str, Any]:
+    return {"postgres": {"dsn": postgres.written(**dsn), "query": query}}
+
+
+@pytest.fixture
+def visits(postgres: Postgres) -> Postgres:
+    """The rows in a table with an exact number in it, as PostgreSQL has them."""
+    postgres.fill("loaded", ROWS.set_column(4, "cost", ROWS["cost"].cast(pa.string())))
+    listed = "name, age, zip, disease, cost::numeric(10,2) AS cost, seen"
+    postgres.execute("DROP TABLE IF EXISTS visits", f"CREATE TABLE visits AS SELECT {listed} FROM loaded")
+    return postgres
+
+
+def test_a_query_on_a_duckdb_file_gives_the_release_of_a_file(house: House) -> None:
+    assert released(house, with_source(house, in_duckdb(house))) == from_file(house)
+    assert house.leftovers() == []
+
+
+def test_a_query_on_postgres_gives_the_release_of_a_file(house: House, visits: Postgres) -> None:
+    assert released(house, with_source(house, in_postgres(visits))) == from_file(house)
+    assert house.leftovers() == []
+
+
+@pytest.mark.parametrize("query", [f"{QUERY};\n", f"{QUERY} -- all of them", f"WITH v AS ({QUERY}) SELECT * FROM v"])
+def test_a_query_may_be_written_as_in_a_shell(house: House, visits: Postgres, query: str) -> None:
+    duck = in_duckdb(house)
+    duck["duckdb"]["query"] = query
+    expected = from_file(house)
+    assert released(house, with_source(house, duck)) == expected
+    assert released(house, with_source(house, in_postgres(visits, query))) == expected
+
+
+def test_identifiers_are_not_even_copied(
+    house: House, visits: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+
+    def look(con: Any, name: str) -> tuple[int, int]:
+        copies = list(house.folder.rglob("raw_rows.parquet"))
+        assert all(path.parent.stat().st_mode & 0o777 == 0o700 for path in copies)
+        seen.extend(pq.read_schema(path).names for path in copies)
+        return 1, 1
+
+    monkeypatch.setattr("anon.source.databases.fingerprint", look)
+    for source in (in_duckdb(house), in_postgres(visits)):
+        released(house, with_source(house, source))
+    assert seen == [["age", "zip", "disease", "cost", "seen"]] * 2
+
+
+def test_identifiers_of_a_csv_file_are_not_copied_either(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    (house.folder / "table.csv").write_text("name,age,zip,disease\n" + "Mrs Jones,20,02139,Flu\n" * 4)
+    seen: list[list[str]] = []
+    rows = origins.describe
+    monkeypatch.setattr(origins, "describe", lambda con, name: seen.append(list(rows(con, name))) or rows(con, name))
+    house.run(source={"path": "table.csv"}, columns__identifiers=["name"])
+    assert seen[0] == ["age", "zip", "disease"]
+
+
+def test_a_missing_column_is_told_before_anything_is_copied(house: House, visits: Postgres) -> None:
+    for source in (in_duckdb(house), in_postgres(visits)):
+        with pytest.raises(ConfigError, match="column 'hours'; expected a column of the table"):
+            anon.run(with_source(house, source, columns__keep=["hours"]))
+    assert not (house.folder / "out").exists()
+
+
+def test_a_run_sees_one_snapshot_whatever_is_written_meanwhile(
+    house: House, visits: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are written after the columns were asked for and before the rows are."""
+    check = postgres_source._refuse_unusable
+
+    def write_more(*about: Any) -> None:
+        visits.execute("INSERT INTO visits SELECT * FROM visits")
+        check(*about)
+
+    monkeypatch.setattr(postgres_source, "_refuse_unusable", write_more)
+    assert released(house, with_source(house, in_postgres(visits))) == from_file(house)
+
+
+def test_a_query_cannot_write(house: House, visits: Postgres) -> None:
+    visits.execute("CREATE OR REPLACE FUNCTION spoil() RETURNS int LANGUAGE sql AS 'DELETE FROM visits RETURNING 1'")
+    with pytest.raises(SourceError, match="the server refused the query"):
+        anon.run(with_source(house, in_postgres(visits, f"SELECT *, spoil() FROM ({QUERY}) AS v")))
+    duck = in_duckdb(house)
+    duck["duckdb"]["query"] = "DELETE FROM visits RETURNING *"
+    with pytest.raises(SourceError, match="the query: Parser Error"):
+        anon.run(with_source(house, duck))
+
+
+def test_types_of_postgres_become_those_of_a_release(house: House, postgres: Postgres) -> None:
+    postgres.execute(
+        "DROP TABLE IF EXISTS kinds",
+        "DROP TYPE IF EXISTS mood",
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE kinds (age int2, zip char(7), disease mood, cost numeric, who uuid, at timestamptz, ok bool, "
+        "f float4)",
+        "INSERT INTO kinds SELECT 30, '02139', 'sad', x, gen_random_uuid(), '2024-01-02 03:04+02', true, 0.1 "
+        "FROM unnest(ARRAY[1.5, -12.125, 'NaN', 7]::numeric[]) AS x",
+    )
+    config = with_source(house, in_postgres(postgres, "SELECT * FROM kinds"))
+    config["columns"] |= {"identifiers": [], "keep": ["cost", "at", "ok", "f"], "individual": "who"}
+    released(house, config)
+    rows = house.released().to_pylist()
+    assert {(row["age"], row["zip"], row["disease"]) for row in rows} == {("*", "*", "sad")}
+    assert [row["cost"] for row in rows] == [None, Decimal("-12.125"), Decimal("1.5"), Decimal("7")]
+    assert {(row["ok"], row["f"], row["at"].isoformat()) for row in rows} == {(True, 0.1, "2024-01-02T01:04:00+00:00")}
+
+
+def test_a_type_that_is_no_value_is_refused_with_its_name(house: House, postgres: Postgres) -> None:
+    query = f"SELECT *, ARRAY[1] AS listed, interval '1 day' AS lasts FROM ({QUERY}) AS v"
+    with pytest.raises(ConfigError) as caught:
+        anon.run(with_source(house, in_postgres(postgres, query), columns__keep=["listed", "lasts"]))
+    assert [(p.path, p.found) for p in caught.value.problems] == [
+        ("columns.keep.0", "type _int4"), ("columns.keep.1", "type interval"),
+    ]  # fmt: skip
+
+
+def test_sums_of_duckdb_are_whole_numbers(house: House) -> None:
+    source = in_duckdb(house)
+    source["duckdb"]["query"] = "SELECT sum(age) AS age, zip, min(disease) AS disease FROM visits GROUP BY zip, age"
+    config = with_source(house, source)
+    config["columns"] |= {"identifiers": [], "keep": []}
+    released(house, config)
+    assert json.loads((house.folder / "out-run" / "recoding.json").read_text())["columns"][0]["kind"] == "integer"
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELEC 1", "the query: .*[Ss]yntax error"),
+        ("SELECT * FROM visit", "the query: .*visit.*does not exist"),
+        ("SELECT nme FROM visits", "the query: .*nme"),
+        ("SELECT disease::int AS age, zip, disease, name, cost, seen FROM visits", "."),
+    ],
+)
+def test_what_is_wrong_with_a_query_is_told_without_values(
+    house: House, visits: Postgres, query: str, words: str
+) -> None:
+    duck = in_duckdb(house)
+    duck["duckdb"]["query"] = query
+    for source in (duck, in_postgres(visits, query)):
+        with pytest.raises(SourceError, match=words) as caught:
+            anon.run(with_source(house, source))
+        assert "Flu" not in str(caught.value)
+        assert "HIV" not in str(caught.value)
+
+
+def test_a_duckdb_file_that_cannot_be_read_is_exit_5(house: House) -> None:
+    source = in_duckdb(house)
+    for change, words in (("missing.db", "no such DuckDB file"), ("bad.db", "not a DuckDB file")):
+        (house.folder / "bad.db").write_bytes(b"x" * 20_000)
+        source["duckdb"]["file"] = str(house.folder / change)
+        with pytest.raises(SourceError, match=words):
+            anon.run(with_source(house, source))
+
+
+def test_a_duckdb_file_that_another_program_writes_is_exit_5(house: House) -> None:
+    source = in_duckdb(house)
+    code = "import duckdb, sys; con = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, source["duckdb"]["file"]]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"open\n"
+        with pytest.raises(SourceError, match="another program has the file open for writing"):
+            anon.run(with_source(house, source))
+        other.communicate()
+
+
+def test_without_the_driver_the_command_that_installs_it_is_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
+    with pytest.raises(SourceError, match=re.escape("pip install 'anon-engine[postgres]'")):
+        anon.run(with_source(house, {"postgres": {"dsn": "postgresql://localhost/db", "query": QUERY}}))
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://me:written@host/db", "postgresql://me@host/db?password=written", "host=h password=written",
+        "host=h password='written'", "postgresql://me:${ANON_TEST_PASSWORD}written@host/db",
+    ],
+)  # fmt: skip
+def test_a_password_in_the_config_itself_is_refused(house: House, dsn: str) -> None:
+    with pytest.raises(ConfigError, match="found a password; expected the password as") as caught:
+        anon.run(with_source(house, {"postgres": {"dsn": dsn, "query": QUERY}}))
+    assert "written" not in str(caught.value)
+
+
+def test_a_connection_string_in_a_wrong_place_is_shown_without_its_password(house: House) -> None:
+    for place in ({"postgres": "postgresql://me:written@host/db"}, "postgresql://me:written@host/db"):
+        with pytest.raises(ConfigError) as caught:
+            anon.run(with_source(house, place))  # type: ignore[arg-type]
+        assert "written" not in str(caught.value)
+
+
+CASES = {
+    "safe": {},
+    "unsafe": {"privacy": [{"k_anonymity": {"k": 9999}}]},
+    "wrong password": {"password": "${ANON_TEST_PASSWORD}${ANON_TEST_PASSWORD}"},
+    "no database": {"database": "nowhere"},
+    "wrong query": {"query": "SELECT '${ANON_TEST_PASSWORD}' FROM nothing"},
+    "failing query": {"query": f"SELECT v.*, '${{ANON_TEST_PASSWORD}}'::int AS hours FROM ({QUERY}) AS v"},
+    "wrong dsn": {"dsn": "${ANON_TEST_PASSWORD}"},
+    "wrong option": {"dsn": "postgresql://127.0.0.1/db?x=${ANON_TEST_PASSWORD}"},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_password_is_in_nothing_that_a_run_leaves_or_says(house: House, visits: Postgres, case: str) -> None:
+    changes = dict(CASES[case])
+    source = in_postgres(visits, changes.pop("query", QUERY), **{
+        name: changes.pop(name) for name in ("password", "database") if name in changes
+    })  # fmt: skip
+    source["postgres"]["dsn"] = changes.pop("dsn", source["postgres"]["dsn"])
+    path = house.folder / "config.yaml"
+    path.write_text(json.dumps(with_source(house, source, **changes)))
+    command = [sys.executable, "-m", "anon", "run", str(path), "--debug", "--log-json", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    listed = list(watched(process))
+    stdout, stderr = process.communicate()
+    assert process.returncode == {"safe": 0, "unsafe": 3}.get(case, 5), stderr.decode()
+    assert listed
+    left = [file.read_bytes() for file in house.folder.rglob("*") if file.is_file()]
+    for text in [stdout, stderr, *left, *listed]:
+        assert PASSWORD.encode() not in text
+    if case == "safe":
+        manifest = json.loads((house.folder / "out-run" / "manifest.json").read_text())
+        assert "${ANON_TEST_PASSWORD}" in manifest["config"]["source"]["postgres"]["dsn"]
+
+
+def watched(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    """While a process lives: what anyone can list of it and of the processes that it started, and the environment of
+    the latter; its own holds the password, by which it gets it."""
+    while process.poll() is None:
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                status = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+                if int(folder.name) == process.pid:
+                    yield (folder / "cmdline").read_bytes()
+                elif int(status[1]) == process.pid:
+                    yield (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+            except (OSError, IndexError):
+                continue
+        try:
+            process.wait(0.05)
+        except subprocess.TimeoutExpired:
+            continue
