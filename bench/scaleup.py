@@ -36,7 +36,7 @@ MEMORIES = ("512MB", "1GB", "4GB")
 SORTED_BY = "salary"
 SIZES = {"": 1, "K": 10**3, "M": 10**6}
 UNITS = {"MB": 10**6, "GB": 10**9}
-STAGES = ("source", "cube", "search", "release", "verify", "utility")
+STAGES = ("source", "cube", "search", "release", "verify", "utility", "report")
 FREE = ("salary", "commission", "age", "elevel", "car", "hvalue", "hyears", "loan")
 
 # Every number comes from a hash of the row number, so that any row can be made alone.

@@ -56,9 +56,9 @@ def test_the_example_of_the_contract_parses(tmp_path: Path) -> None:
 
 
 def test_what_this_version_cannot_run_is_one_problem_each(tmp_path: Path) -> None:
-    reuse = CONTRACT.replace("kind: partition, prefer: widest", "kind: reuse, run: old")
-    found = problems(file(tmp_path, reuse.replace("kind: local", "kind: spark")))
-    assert [problem.path for problem in found] == ["method.kind", "backend.kind"]
+    table = CONTRACT.replace("source: {path: extract/*.parquet}", "source: {table: db.name}")
+    found = problems(file(tmp_path, table.replace("kind: local", "kind: spark")))
+    assert [problem.path for problem in found] == ["source.table", "backend.kind"]
     assert all("is not yet available in this version" in str(problem) for problem in found)
 
 

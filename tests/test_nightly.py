@@ -169,7 +169,7 @@ def test_events_tell_run_stage_rows_and_seconds(house: House) -> None:
     told = events(house.cli("run", "--log-json").stderr)
     ends = [event for event in told if event["event"] == "end"]
     assert [(event["stage"], event["rows"]) for event in ends] == [
-        (stage, 2000) for stage in ("source", "cube", "search", "release", "verify", "utility")
+        (stage, 2000) for stage in ("source", "cube", "search", "release", "verify", "utility", "report")
     ]
     assert all(event["seconds"] >= 0 for event in ends)
     assert (told[-1]["event"], told[-1]["rows"]) == ("done", 2000)
