@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anon.cube import Domain, Encoder
-from anon.release.files import ROW_GROUP, Ints, changed, fed, in_order, repeated, row_groups
+from anon.database import fed
+from anon.release.files import ROW_GROUP, Ints, changed, in_order, repeated, row_groups
 from anon.search.assignment import Assignment
 from anon.source import Column, Source
 from anon.spilled import Spilled

@@ -20,7 +20,7 @@ import pyarrow as pa
 from anon.config import Config
 from anon.config.support import exact_labels
 from anon.cube import Domain
-from anon.database import translated
+from anon.database import causes, translated
 from anon.levels import AnyRecoding
 from anon.release import package
 from anon.release.assigned import Assigned
@@ -29,7 +29,6 @@ from anon.release.files import (
     Ints,
     Written,
     WrittenValues,
-    causes,
     changed,
     in_order,
     label_array,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,30 +125,6 @@ def repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for start in range(0, int(ends[-1]) if len(ends) else 0, ROW_GROUP):
         wanted = np.arange(start, min(start + ROW_GROUP, int(ends[-1])))
         yield rows.take(pa.array(np.searchsorted(ends, wanted, side="right")))
-
-
-def fed(schema: pa.Schema, batches: Iterator[pa.RecordBatch], failures: list[BaseException]) -> pa.RecordBatchReader:
-    """A stream for DuckDB to read, which notes what goes wrong in it for `causes`."""
-
-    def noting() -> Iterator[pa.RecordBatch]:
-        try:
-            yield from batches
-        except BaseException as error:
-            failures.append(error)
-            raise
-
-    return pa.RecordBatchReader.from_batches(schema, noting())
-
-
-@contextmanager
-def causes(failures: list[BaseException]) -> Iterator[None]:
-    """What goes wrong in a stream that DuckDB reads arrives as a failure of DuckDB: raises the cause in its place."""
-    try:
-        yield
-    except Exception:
-        if failures:
-            raise failures[0] from None
-        raise
 
 
 def checksum(columns: list[str], times: str = "1") -> str:

@@ -14,14 +14,13 @@ import pyarrow as pa
 
 from anon.config import Config
 from anon.cube import Domain
-from anon.database import translated
+from anon.database import causes, translated
 from anon.levels import AnyRecoding
 from anon.recoding import ColumnLabels
 from anon.release import package
 from anon.release.files import (
     ROW_GROUP,
     Written,
-    causes,
     changed,
     in_order,
     label_array,

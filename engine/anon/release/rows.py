@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from anon.cube import Domain, Encoder
+from anon.database import causes, fed
 from anon.levels import AnyRecoding
-from anon.release.files import ROW_GROUP, causes, checksum, fed
+from anon.release.files import ROW_GROUP, checksum
 from anon.search.assignment import Assignment
 from anon.search.outcome import GroupCounts
 from anon.source import Column, Source
