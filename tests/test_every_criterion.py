@@ -217,22 +217,28 @@ METHODS: list[dict[str, Any]] = [
 ]
 
 
+AIMED = {"merge": "r_robustness", "colour": "dissimilarity"}  # what these methods want among the criteria
+
+
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: "-".join(map(str, method.values())))
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("name", list(SUPPORT))
 def test_the_table_of_what_works_with_what_decides_what_a_config_may_ask_for(
     tmp_path: Path, name: str, several: bool, method: dict[str, Any]
 ) -> None:
-    column = {} if name in ("k_anonymity", "group_size") else {"sensitive": "x"}
-    wanted = config(str(tmp_path), "group_size") | {"privacy": [{name: ASKED[name] | column}], "method": method}
+    names = list(dict.fromkeys([name, AIMED.get(method["kind"], name)]))
+    columns = [{} if each in ("k_anonymity", "group_size") else {"sensitive": "x"} for each in names]
+    privacy = [{each: ASKED[each] | column} for each, column in zip(names, columns)]
+    wanted = config(str(tmp_path), "group_size") | {"privacy": privacy, "method": method}
     wanted["columns"]["sensitive"] = {"x": {"as_categories": True}}
     exact = method["kind"] in ("merge", "colour")  # they have no labels, and no other form
     if several:
         wanted["columns"] |= {"individual": "who", "multiplicity": "set"}
     if several or exact:
         wanted["release"] |= {"form": "bucketized", "labels": "exact" if exact else "generalized"}
-    told, exhaustive = SUPPORT[name], method.get("exhaustive", False)
-    words = [getattr(told, method["kind"]), *([told.several_values] if several else [])]
+    told, exhaustive = [SUPPORT[each] for each in names], method.get("exhaustive", False)
+    words = [getattr(each, method["kind"]) for each in told]
+    words += [each.several_values for each in told if several]
     only_exhaustive = method["kind"] == "lattice" and any("exhaustive" in word for word in words)
     allowed = all(word.startswith(("enforced", "checked")) or "exhaustive" in word for word in words)
     allowed = allowed and not (exact and name == "k_anonymity")
@@ -241,7 +247,7 @@ def test_the_table_of_what_works_with_what_decides_what_a_config_may_ask_for(
         refused = False
     except ConfigError as error:
         refused = True
-        assert error.problems[0].path == f"privacy[0].{name}"
+        assert error.problems[0].path in [f"privacy[{at}].{each}" for at, each in enumerate(names)]
     assert refused == (not allowed or (only_exhaustive and not exhaustive))
 
 

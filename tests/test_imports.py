@@ -19,7 +19,17 @@ finally:
 """
 
 
-@pytest.mark.parametrize("command", [["--help"], ["schema"], ["hierarchy", "--help"], ["hierarchy", "test", "--help"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["schema"],
+        ["hierarchy", "--help"],
+        ["hierarchy", "test", "--help"],
+        ["init", "--help"],
+        ["plan", "--help"],
+    ],
+)
 def test_words_need_no_heavy_library(command: list[str]) -> None:
     probe = PROBE.format(heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", probe, *command], capture_output=True, text=True, check=True)

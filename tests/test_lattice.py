@@ -84,7 +84,7 @@ def searched(table: Table, cases: list[str], counted: bool, suppress: Fraction, 
         load(table.config(Path("/"), [criterion(case) for case in cases]), run=False),
         cube_of(table, counted),
     )
-    values = pipeline._sensitive_values(config, cube)
+    values = pipeline.sensitive_values(config, cube)
     lattice = Lattice(
         cube, bind(config.privacy, values, shared=True), metric, suppress, pipeline.released_values(config, values)
     )

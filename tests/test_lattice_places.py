@@ -181,7 +181,7 @@ def test_runs_that_spill_and_runs_in_memory_give_the_same_bytes(
     released = []
     for memory in ("4GB", "400MB"):
         assert not spilled
-        anon.run(config, memory=memory, overwrite=True)
+        anon.run(config, memory=memory, overwrite=True, force=True)
         files = [*sorted((tmp_path / "out").iterdir()), tmp_path / "out-run" / "recoding.json"]
         released.append({file.name: file.read_bytes() for file in files})
     assert spilled and max(spilled) > 500_000

@@ -52,7 +52,7 @@ def test_a_node_that_covers_one_value_has_its_own_label(house: House) -> None:
 
 
 def test_suppressed_rows_are_nowhere_in_the_release(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release, "COMPRESSION", "none")
+    monkeypatch.setattr(release.files, "COMPRESSION", "none")
     house.run(pa.table(PEOPLE), **wanted(suppress=0.1, choose="height"), columns__keep=["note"])
     content = b"".join(path.read_bytes() for path in (house.folder / "out").iterdir())
     assert b"n9" in content and b"121" in content and b"21-30" in content  # what is published can be read in there

@@ -198,8 +198,8 @@ def test_a_killed_lattice_search_begins_again_and_ends_with_the_same_bytes(confi
     config.write_text(json.dumps(settings))
     assert start(config).returncode == 0
     undisturbed = published(config.parent)
-    assert start(config, "--overwrite", stage=stage).returncode == -signal.SIGKILL
+    assert start(config, "--overwrite", "--force", stage=stage).returncode == -signal.SIGKILL
     assert not list(config.parent.rglob("*.npz"))
-    assert start(config, "--overwrite", "--resume").returncode == 0
+    assert start(config, "--overwrite", "--force", "--resume").returncode == 0
     assert published(config.parent) == undisturbed
     assert not left(config.parent)

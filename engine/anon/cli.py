@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anon.cli_common import Commands, Debug, Json, LogJson, ShowValues, Strict, guarded
+from anon.cli_common import telling as _progress
 from anon.cli_hierarchy import hierarchy_app
+from anon.cli_init import init
 
 if TYPE_CHECKING:
     from anon.pipeline import Options, Result
-    from anon.progress import Progress
 
 app = typer.Typer(
     cls=Commands,
@@ -28,6 +26,7 @@ app = typer.Typer(
     "6 memory or disk, 130 interrupted.",
 )
 app.add_typer(hierarchy_app, name="hierarchy")
+app.command(epilog="Example: `anon init extract.csv --individual row --sensitive diagnosis --yes --out c.yaml`")(init)
 
 Memory = Annotated[
     str | None,
@@ -39,15 +38,6 @@ Sensitive = Annotated[
     str | None, typer.Option(help="The sensitive column to look at, where the config has several.", metavar="COLUMN")
 ]
 ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `anon schema`).", metavar="CONFIG")]
-
-
-@contextmanager
-def _progress(as_json: bool, log_json: bool) -> Iterator[Progress]:
-    from anon.progress import Bars, Events, Lines
-
-    kind = Events if log_json else Bars if sys.stderr.isatty() and not as_json else Lines
-    with closing(kind()) as progress:
-        yield progress
 
 
 def _options(memory: str | None, **options: Any) -> Options:
@@ -292,6 +282,39 @@ def attack(
         with _progress(as_json, log_json) as progress:
             result = commands.attack(config, on, threshold, prior, rho1, rho2, sensitive, options, progress)
         return _show_risk(result, as_json, strict, "show_attack")
+
+    guarded(work, as_json, debug, show_values)
+
+
+@app.command()
+def plan(
+    config: ConfigFile,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="The queries that a run sends to DuckDB, in order, up to its search.")
+    ] = False,
+    memory: Memory = None,
+    threads: Threads = None,
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
+    """What a run of the config would do, without searching or writing: sizes, memory, disk, and what stands in its way.
+
+    Walks the first stages of a run, so mistakes end as they would there (exit 2; a gap in a hierarchy is one). Exit 3
+    when the whole table as one group already fails a criterion that splitting only makes worse: no release exists.
+    """
+
+    def work() -> int:
+        from anon.plan import plan as planned
+
+        options = _options(memory, threads=threads, show_values=show_values)
+        with _progress(as_json, log_json) as progress:
+            result = planned(config, None, options, progress)
+        told = result.to_dict() | ({"sql": result.report["sql"]} if sql else {})
+        _show(told, as_json, "show_plan")
+        return 0 if told["feasible"] and not (strict and told["warnings"]) else 3
 
     guarded(work, as_json, debug, show_values)
 

@@ -7,14 +7,17 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from anon import interrupt
 from anon.errors import AnonError, ConfigError, Interrupted
+
+if TYPE_CHECKING:
+    from anon.progress import Progress
 
 # The class behind `typer.BadParameter`; versions of typer keep it in different places.
 UsageError: Any = typer.BadParameter.__base__
@@ -54,6 +57,16 @@ def _told(as_json: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         raise typer.Exit(_failed(Interrupted(interrupt.STOPPED), as_json, False, False)) from None
+
+
+@contextmanager
+def telling(as_json: bool, log_json: bool) -> Iterator[Progress]:
+    """Progress on stderr: bars on a terminal, lines elsewhere, or JSON events."""
+    from anon.progress import Bars, Events, Lines
+
+    kind = Events if log_json else Bars if sys.stderr.isatty() and not as_json else Lines
+    with closing(kind()) as progress:
+        yield progress
 
 
 def guarded(work: Callable[[], int], as_json: bool, debug: bool, show_values: bool = False) -> None:

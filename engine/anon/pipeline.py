@@ -64,6 +64,7 @@ from anon.workspace import scratch, workspace
 
 if TYPE_CHECKING:  # numba is imported only where it is used
     from anon.search.outcome import Outcome
+    from anon.search.partition import Partition
 
 FEW_REFUSALS = 5  # failures that are told of each criterion
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
@@ -133,7 +134,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     """Source to verified release. `table` stands in for the config's source: any Arrow-speaking frame."""
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
-    _check_not_vacuous(config)
+    check_not_vacuous(config)
     limits = config.limits
     Memory(limits.memory).check()
     before, origin = Standing.of(config, options.show_values, options.force), origin_of(config, table)
@@ -150,7 +151,9 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             check_places(config, overwrite)
             checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
         with progress.stage("cube"):
-            cube = _cube(config, source, work.spill, progress)
+            loops.load(loops.needed(config))
+            place = partial(records.make, Memory(limits.memory).records, work.spill)
+            cube = build_cube(config, source, Room(place, _threads(config), partial(progress.update, "cube")))
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)
@@ -185,16 +188,6 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         publish(work, config, overwrite)
     progress.done(rows=told["rows"], groups=told["groups"], **({"trial": config.trial} if config.trial else {}))
     return Result(told, report, config.release.path, config.release.run)
-
-
-def _cube(config: Config, source: Source, spill: Path, progress: Progress) -> Cube:
-    loops.load(loops.needed(config))
-    place = partial(records.make, Memory(config.limits.memory).records, spill)
-    builders = list(config.columns.quasi_identifiers.values())
-    room = Room(place, _threads(config), partial(progress.update, "cube"))
-    cube = cubes.build(source, builders, _target(config), _combined(config), room, *_widened(config, source))
-    check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
-    return cube
 
 
 def _up_to_date(before: Standing, options: Options, progress: Progress) -> Result:
@@ -326,6 +319,14 @@ def _save_priors(config: Config, found: verify.Findings, files: list[Path]) -> N
             write_prior(prior, file)
 
 
+def build_cube(config: Config, source: Source, room: Room) -> Cube:
+    """The cube that a run searches."""
+    builders = list(config.columns.quasi_identifiers.values())
+    cube = cubes.build(source, builders, _target(config), _combined(config), room, *_widened(config, source))
+    check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
+    return cube
+
+
 def _target(config: Config) -> str | None:
     prefer = getattr(config.method, "prefer", None)
     return prefer.information_gain if isinstance(prefer, InformationGain) else None
@@ -356,7 +357,7 @@ def _threads(config: Config) -> int:
     return min(config.limits.threads or CORES, CORES)
 
 
-def _check_not_vacuous(config: Config) -> None:
+def check_not_vacuous(config: Config) -> None:
     if all(always_holds(spec) for spec in config.privacy):
         raise ConfigError.at("privacy", "only criteria that are always true", "a criterion that can fail")
 
@@ -383,9 +384,9 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
 def _search(
     config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, options: Options, progress: Progress
 ) -> Outcome:
-    values = _sensitive_values(config, cube)
-    erratic = _check_whole_table(config, cube, values, options.show_values)
-    means = Means(Memory(config.limits.memory), _threads(config), spill, checkpoint)
+    values = sensitive_values(config, cube)
+    erratic = check_whole_table(config, cube, values, options.show_values)
+    means = means_of(config, spill, checkpoint)
     try:
         return _SEARCHES[config.method.kind](config, cube, values, means, partial(progress.update, "search"))
     except UnsafeError as error:
@@ -415,18 +416,27 @@ def _reused(config: Config, cube: Cube, values: Values, means: Means, tell: Tell
     return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
 
 
-def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+def means_of(config: Config, spill: Path, checkpoint: Checkpoint | None = None) -> Means:
+    """What the config's search may use."""
+    return Means(Memory(config.limits.memory), _threads(config), spill, checkpoint)
+
+
+def partition_search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Partition:
+    """The search by partition, ready to run."""
     from anon.search.partition import Partition
 
     prefer = config.method.prefer  # type: ignore[union-attr]
-    partition = Partition(
+    return Partition(
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
         means,
         tell,
     )
-    return partition.run()
+
+
+def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+    return partition_search(config, cube, values, means, tell).run()
 
 
 def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
@@ -479,7 +489,7 @@ def released_values(config: Config, values: Values) -> Callable[[int, list[int]]
     return bound
 
 
-def _sensitive_values(config: Config, cube: Cube) -> Values:
+def sensitive_values(config: Config, cube: Cube) -> Values:
     """The sensitive values of the table and how many individuals have each."""
     texts, frequency, objects = {}, {}, {}
     for index, column in enumerate(config.columns.sensitive):
@@ -490,7 +500,7 @@ def _sensitive_values(config: Config, cube: Cube) -> Values:
     return Values(texts, frequency, CrossTables(cube), cube.tuples, objects, config.columns.multiplicity)
 
 
-def _check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
+def check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
     """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
     which may still hold for smaller groups, or after some of them were suppressed."""
     suppress = Fraction(getattr(config.method, "suppress", 0))

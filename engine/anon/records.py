@@ -65,6 +65,11 @@ def _kind(sizes: Sequence[int]) -> np.dtype[Any]:
     return np.dtype(np.uint32 if max(sizes, default=0) > WIDE else np.uint16)
 
 
+def _kinds_on_disk(sizes: Sequence[int]) -> list[np.dtype[Any]]:
+    """What the files of each column are made of."""
+    return [np.dtype(np.uint8) if size <= 256 else _kind(sizes) for size in sizes]
+
+
 class InMemory(Records):
     def __init__(self, codes: NDArray[Any]) -> None:
         width, count = codes.shape
@@ -88,7 +93,7 @@ class OnDisk(Records):
 
     def __init__(self, count: int, sizes: Sequence[int], path: Path) -> None:
         super().__init__(count, sizes)
-        self.kinds = [np.dtype(np.uint8) if size <= 256 else self.kind for size in sizes]
+        self.kinds = _kinds_on_disk(sizes)
         self.room = max(min(count, SEGMENT), 1)
         self.begins = np.cumsum([0, *(self.room * kind.itemsize for kind in self.kinds)]).tolist()
         self.paths = [path.with_name(f"{path.name}-{n}") for n in range(-(-count // self.room))]
@@ -162,6 +167,17 @@ def in_memory(count: int, sizes: Sequence[int]) -> Records:
 def make(memory: int, folder: Path | None, count: int, sizes: Sequence[int], name: str) -> Records:
     """Room for records, zero until they are written: in memory if they take no more than that or have nowhere else to
     go, or in files."""
-    if folder is None or _kind(sizes).itemsize * count * len(sizes) <= memory:
+    if folder is None or bytes_in_memory(count, sizes) <= memory:
         return InMemory(np.zeros((len(sizes), count), _kind(sizes)))
     return OnDisk(count, sizes, folder / name)
+
+
+def bytes_in_memory(count: int, sizes: Sequence[int]) -> int:
+    """What records take in memory."""
+    return _kind(sizes).itemsize * count * len(sizes)
+
+
+def bytes_on_disk(count: int, sizes: Sequence[int]) -> int:
+    """What records take in files, which all have the same size."""
+    room = max(min(count, SEGMENT), 1)
+    return -(-count // room) * room * sum(kind.itemsize for kind in _kinds_on_disk(sizes))

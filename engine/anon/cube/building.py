@@ -237,7 +237,7 @@ def build(
     counts = list(count(source, [*source.quasi_identifiers, *read], room.threads, room.tell))
     own, rest = counts[: len(builders)], counts[len(builders) :]
     wide = [widened(*each) for each in zip(source.quasi_identifiers, builders, own)]
-    coded = [quasi_identifier(source, *each) for each in zip(source.quasi_identifiers, builders, wide)]
+    coded = _coded(source, builders, wide)
     domains, by_code = [domain for domain, _ in coded], [rows for _, rows in coded]
     own_domains = [sensitive(column, each) for column, each in zip(read, rest)]
     others: list[Other] = [*own_domains]
@@ -253,6 +253,20 @@ def build(
     else:
         several.fill(cube, source, encoder, room)
     return cube
+
+
+def _coded(source: Source, builders: list[Builder], counts: list[Counted]) -> list[tuple[Domain, Ints]]:
+    """The domains of all quasi-identifiers and the rows by code; what is wrong with any of them is told at once."""
+    coded, problems, missing = [], [], []
+    for each in zip(source.quasi_identifiers, builders, counts):
+        try:
+            coded.append(quasi_identifier(source, *each))
+        except ConfigError as error:
+            problems += error.problems
+            missing += error.missing if isinstance(error, HierarchyGap) else []
+    if problems:
+        raise HierarchyGap(problems, missing) if missing else ConfigError(problems)
+    return coded
 
 
 def _fill(cube: Cube, source: Source, encoder: Encoder, room: Room) -> None:

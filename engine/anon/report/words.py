@@ -73,6 +73,77 @@ def show_utility(console: Console, utility: dict[str, Any]) -> None:
     _section(console, "What is still told", _told(utility))
 
 
+def show_plan(console: Console, plan: dict[str, Any]) -> None:
+    """Prints what a run would do."""
+    people = "" if plan["individuals"] == plan["rows"] else f" of {_counted(plan['individuals'], 'individual')}"
+    console.print(f"{_counted(plan['rows'], 'row')}{people}, method {plan['method']}\n", highlight=False)
+    _section(console, "Columns in use", _planned_columns(plan))
+    _section(console, "What it takes", _taken(plan))
+    _section(console, "The whole table as one group", _whole_table(plan))
+    for warning in plan["warnings"]:
+        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
+    if "reason" in plan:
+        console.print(Text(plan["reason"], style="bold red"), soft_wrap=True)
+    elif all(entry["safe"] for entry in plan["criteria"]):
+        console.print(Text("Nothing stands in the way of a run.", style="bold green"))
+    else:
+        console.print("The whole table as one group is not safe, but smaller groups may be: a run looks for them.")
+    for number, sql in enumerate(plan.get("sql", []), start=1):
+        console.print(Text(f"-- {number}\n{sql};"), soft_wrap=True)
+
+
+def show_profile(console: Console, profile: dict[str, Any]) -> None:
+    """Prints what a table looks like."""
+    columns = profile["columns"]
+    console.print(f"{_counted(profile['rows'], 'row')}, {_counted(len(columns), 'column')}\n", highlight=False)
+    table = _table("column", "type", "distinct", "missing", "rows alone", text=2)
+    for column in columns:
+        counts = (f"{column[name]:,}" for name in ("distinct", "nulls", "rows_alone"))
+        told = counts if column["kind"] else ("", "", "")
+        table.add_row(Text(column["name"]), column["kind"] or Text("not usable", style="red"), *told)
+    _section(console, "Columns", table)
+    if profile["growing"]:
+        table = _grid()
+        for each in [*profile["pairs"][1:4], *profile["growing"]]:
+            table.add_row(f"{each['share']:.1%}", Text(" + ".join(each["columns"])))
+        _section(console, "Rows that nobody else is like, for somebody who knows", table)
+
+
+def _planned_columns(plan: dict[str, Any]) -> Table:
+    table = _table("column", "role", "kind", "distinct", "levels", text=3)
+    for column in plan["columns"]:
+        distinct = f"{column['distinct']:,}" if "distinct" in column else ""
+        levels = column.get("levels") or ("" if column["role"] != "quasi_identifier" else "free")
+        table.add_row(Text(column["name"]), column["role"].replace("_", " "), column["kind"], distinct, str(levels))
+    return table
+
+
+def _taken(plan: dict[str, Any]) -> Table:
+    table, records, memory = _grid(), plan["records"], plan["memory"]
+    equal = ", equal rows counted" if records["collapsed"] else ""
+    table.add_row(f"{records['count']:,}", f"records of {records['bytes_each']} bytes{equal}")
+    place = "stay in memory" if records["in_memory"] else "go to the disk"
+    table.add_row(f"{_megabytes(records['bytes'])}", f"of records, which {place}")
+    if "lattice" in plan:
+        table.add_row(f"{plan['lattice']['nodes']:,}", "combinations of levels (nodes of the lattice)")
+    least, all_in = _megabytes(memory["least"]), _megabytes(max(memory["for_records_in_memory"], memory["least"]))
+    table.add_row(_megabytes(memory["limit"]), f"of memory; {least} is the least, with {all_in} all records stay in it")
+    table.add_row(_megabytes(plan["disk"]["total"]), "of disk beside the release and what DuckDB spills")
+    return table
+
+
+def _whole_table(plan: dict[str, Any]) -> Table:
+    table = _table("criterion", "holds", "found", "asked", text=2)
+    for entry in plan["criteria"]:
+        holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
+        table.add_row(Text(_called(entry)), holds, _number(entry["figure"]), _asked(entry))
+    return table
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:,.1f} MB"
+
+
 def _section(console: Console, title: str, content: Table) -> None:
     console.print(Text(title, style="bold"))
     console.print(Padding(content, (0, 0, 1, 2)))

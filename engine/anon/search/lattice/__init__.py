@@ -34,6 +34,19 @@ EXPLAINED = 2**20  # records; of more of them it is not told why the node below 
 __all__ = ["Choice", "Lattice"]
 
 
+def size(columns: list[Levels]) -> int:
+    """The nodes of the lattice; ConfigError if it cannot be searched."""
+    for column in columns:
+        if not column.domain.single:
+            path = f"columns.quasi_identifiers.{column.domain.column}"
+            raise ConfigError.at(path, "more values than a column of the lattice may have", "intervals")
+    nodes = prod(column.height + 1 for column in columns)
+    if nodes > NODES:
+        found = f"a lattice of {nodes:,} nodes"
+        raise ConfigError.at("columns.quasi_identifiers", found, f"at most {NODES:,}; fewer columns or levels")
+    return nodes
+
+
 class Lattice:
     """One search over one cube. `suppress` is the largest share of individuals that may be left out."""
 
@@ -50,20 +63,10 @@ class Lattice:
         self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
         self.columns = [Levels(domain) for domain in cube.domains]
         self.means, self.tell = means or Means(), tell
-        self._refuse_large()
+        size(self.columns)
         self.values = SensitiveValues(cube)
         rebound = released or (lambda at, frequency: criteria[at])
         self.judge = Judge(cube, criteria, suppress, self.values, rebound)
-
-    def _refuse_large(self) -> None:
-        for column in self.columns:
-            if not column.domain.single:
-                path = f"columns.quasi_identifiers.{column.domain.column}"
-                raise ConfigError.at(path, "more values than a column of the lattice may have", "intervals")
-        nodes = prod(column.height + 1 for column in self.columns)
-        if nodes > NODES:
-            found = f"a lattice of {nodes:,} nodes"
-            raise ConfigError.at("columns.quasi_identifiers", found, f"at most {NODES:,}; fewer columns or levels")
 
     def run(self) -> Outcome:
         """The minimal safe nodes, and the release by the chosen one."""
