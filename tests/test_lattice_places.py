@@ -53,7 +53,7 @@ def places(patch: pytest.MonkeyPatch, place: str) -> None:
 def searched(table: Table, cases: list[str], share: str, counted: bool, means: Means) -> Any:
     config = load(table.config(Path("/"), [criterion(case) for case in cases]), run=False)
     cube = cube_of(table, counted)
-    values = pipeline._sensitive_values(config, cube)
+    values = pipeline.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), pipeline.released_values(config, values)
     try:
         found = Lattice(cube, criteria, "loss", Fraction(share), released, means).run()
