@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import anon
 from anon.cli import app
+from anon.report.explain import explained
 from tests.conftest import House
 
 ROWS = {
@@ -122,3 +124,29 @@ def test_a_run_can_be_explained_in_python(house: House) -> None:
     house.run()
     folder = house.folder / "out-run"
     assert anon.explain(folder).to_dict() == json.loads(explain(folder, "--json")[1])
+
+
+@pytest.mark.parametrize(
+    ("method", "criterion"),
+    [
+        ("merge", {"r_robustness": {"r": 2, "priors": [{"estimate": ["sex"], "smoothing": 1}]}}),
+        ("colour", {"dissimilarity": {"epsilon": 0, "delta": 0.5, "k": 2, "distance": {"kind": "equal"}}}),
+    ],
+)
+def test_groups_that_people_were_assigned_to_one_by_one_are_explained_too(
+    tmp_path: Path, method: str, criterion: dict[str, Any]
+) -> None:
+    rows = {"sex": ["f", "m"] * 20, "age": [n % 7 for n in range(40)], "s": [f"v{n % 8}" for n in range(40)]}
+    pq.write_table(pa.table(rows), tmp_path / "people.parquet")
+    config = {
+        "source": {"path": str(tmp_path / "people.parquet")},
+        "columns": {"individual": "row", "quasi_identifiers": {"sex": {}, "age": {}}, "sensitive": ["s"]},
+        "privacy": [criterion],
+        "method": {"kind": method},
+        "release": {"path": str(tmp_path / "out"), "form": "bucketized"},
+    }
+    anon.run(config)
+    told = explained(tmp_path / "out-run")
+    assert [(column["column"], column["level"]) for column in told["columns"]] == [("sex", 0), ("age", 0)]
+    page = (tmp_path / "out-run" / "report.html").read_text()
+    assert "may be recognized" in page and "cannot be told apart" not in page

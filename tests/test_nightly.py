@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -295,3 +296,24 @@ def test_reading_the_clock_is_not_needed(house: House, monkeypatch: pytest.Monke
     assert house.cli("run", "--json").json["up_to_date"]
     os.utime(path, (1, 1))
     assert "up_to_date" not in house.cli("run", "--json", "--overwrite").json
+
+
+def test_a_trial_does_not_replace_a_release_that_is_none(house: House) -> None:
+    house.write(ROWS)
+    assert house.cli("run", "--out", str(house.folder / "out-trial")).code == 0
+    before = (house.folder / "out-trial" / "datapackage.json").read_bytes()
+    assert house.cli("run", "--out", str(house.folder / "out"), "--sample", "50%").code == 2
+    assert (house.folder / "out-trial" / "datapackage.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["times", "place", "said"])
+def test_columns_may_have_any_name_in_a_sample(tmp_path: Path, name: str) -> None:
+    table = pa.table({name: [n % 10 for n in range(1000)], "s": [f"v{n % 4}" for n in range(1000)]})
+    config = {
+        "source": {"path": "people.parquet"},
+        "columns": {"individual": "row", "quasi_identifiers": {name: {}}, "sensitive": ["s"]},
+        "privacy": [{"k_anonymity": {"k": 2}}],
+        "release": {"path": str(tmp_path / "out")},
+    }
+    found = anon.run(config, table, sample="50%")
+    assert 400 < found.facts["rows"] < 600

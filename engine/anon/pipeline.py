@@ -138,7 +138,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     limits = config.limits
     Memory(limits.memory).check()
     before, origin = Standing.of(config, options.show_values, options.force), origin_of(config, table)
-    overwrite = options.overwrite or config.trial is not None
+    overwrite = options.overwrite or (config.trial is not None and bool(before.manifest.get("trial")))
     if before.is_current(origin):
         return _up_to_date(before, options, progress)
     check_places(config, overwrite or before.may_be_current(origin))
@@ -184,7 +184,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         if options.strict:
             refuse_warnings(told, "; nothing was published")
         report = _report(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
-        write_run(work, config, source, left, report, options.show_values)
+        write_run(work, config, source, left, report)
         publish(work, config, overwrite)
     progress.done(rows=told["rows"], groups=told["groups"], **({"trial": config.trial} if config.trial else {}))
     return Result(told, report, config.release.path, config.release.run)
@@ -527,7 +527,7 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
 
 def _blocking(found: verify.Findings, recoding: AnyRecoding | Assignment) -> dict[str, Any]:
     """Of a tree of cuts, which criteria keep its groups from being split further."""
-    if not isinstance(recoding, Recoding) or found.table is None:
+    if not isinstance(recoding, Recoding) or recoding.reused or found.table is None:
         return {}
     finest = (recoding.low == recoding.high).all(axis=1)
     with translated("examining the release"):

@@ -21,7 +21,7 @@ from anon.levels import AnyRecoding
 from anon.report.page import render
 from anon.search.assignment import Assignment
 from anon.source import Source
-from anon.standing import Standing, about, digest, digests, told_marks
+from anon.standing import Standing, digest, digests, told_marks
 from anon.workspace import Workspace
 
 MANIFEST = 1  # version of manifest.json
@@ -92,7 +92,7 @@ class Left:
 
 
 def write_run(
-    work: Workspace, config: Config, source: Source, left: Left, report: dict[str, Any], show_values: bool
+    work: Workspace, config: Config, source: Source, left: Left, report: dict[str, Any]
 ) -> None:
     """Fills the run folder, which stays in the house: beside the recoding the manifest, the report and its page."""
     manifest = {
@@ -100,7 +100,7 @@ def write_run(
         "run": work.run_id,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
         "config": config.original,
-        **about(config, show_values),
+        **left.before.about,
         "source": told_marks(source.marks, config),
         "rows": source.rows,
         "rows_dropped": source.dropped,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ class Recoding:
     low: NDArray[np.uint16]  # [groups, columns] the cells of each group
     high: NDArray[np.uint16]
     people: Ints  # individuals per group
+
+    reused: ClassVar[bool] = False  # whether the cuts are an earlier run's
 
     @property
     def groups(self) -> int:

@@ -26,7 +26,7 @@ class Standing:
     """What stands at the place of a release: manifest and report of the run that made it; empty if there is none."""
 
     config: Config  # of the run that looks at it
-    show_values: bool
+    about: Json  # what that run depends on beside the source, when it began
     force: bool
     manifest: Json = field(default_factory=dict)
     report: Json = field(default_factory=dict)
@@ -34,14 +34,15 @@ class Standing:
 
     @classmethod
     def of(cls, config: Config, show_values: bool, force: bool) -> Standing:
+        own = about(config, show_values)
         try:
             text = (config.release.run / "manifest.json").read_bytes()
             manifest, report = json.loads(text), json.loads((config.release.run / "report.json").read_bytes())
         except (OSError, ValueError):
-            return cls(config, show_values, force)
+            return cls(config, own, force)
         if not isinstance(manifest, dict) or not isinstance(report, dict):
-            return cls(config, show_values, force)
-        return cls(config, show_values, force, manifest, report, hashlib.sha256(text).hexdigest())
+            return cls(config, own, force)
+        return cls(config, own, force, manifest, report, hashlib.sha256(text).hexdigest())
 
     def may_be_current(self, origin: Origin) -> bool:
         """Whether a run might only make the same release again: the same config, and the release is still there. What
@@ -53,7 +54,8 @@ class Standing:
             bool(self.manifest)
             and not self.force
             and not _has_variables(self.config)
-            and about(self.config, self.show_values).items() <= self.manifest.items()
+            and not any(callable(getattr(spec, "distance", None)) for spec in self.config.privacy)
+            and self.about.items() <= self.manifest.items()
             and self.manifest.get("release") == _released(self.config)
         )
 

@@ -80,6 +80,8 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
                 reason = _EXHAUSTIVE
             if reason not in (ENFORCED, CHECKED) and not (exhaustive and reason == _EXHAUSTIVE):
                 yield Problem(path, f"{spec.name} with method {config.method.kind}", "another method", reason)
+        if run and config.method.kind == "reuse" and spec.name == "r_robustness":
+            yield Problem(path, "r_robustness with method reuse", "another method", support.partition)
         if several and support.several_values == _ONE_VALUE:
             found = f"{spec.name} with multiplicity {config.columns.multiplicity}"
             yield Problem(path, found, "a criterion for several values per individual", _ONE_VALUE)

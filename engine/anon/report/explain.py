@@ -23,7 +23,7 @@ def explained(run: Path) -> dict[str, Any]:
         found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
         criteria = [entry | {"near": nearness(entry)} for entry in criteria]
         found |= {"criteria": criteria, "binding": _binding(criteria, report)}
-        found |= {"columns": _columns(recoding, utility["loss"]["columns"]), "loss": utility["loss"]}
+        found |= {"columns": _columns(report, recoding, utility["loss"]["columns"]), "loss": utility["loss"]}
         return found | {"blocking": report.get("blocking") or None} | report.get("lattice", {})
     except FileNotFoundError as error:
         raise ConfigError.at("RUN", f"no {Path(error.filename).name} there", EXPECTED) from None
@@ -66,11 +66,15 @@ def _binding(criteria: list[dict[str, Any]], report: dict[str, Any]) -> int | No
     return max(places, key=lambda at: (weight[at], near[at])) if criteria else None
 
 
-def _columns(recoding: dict[str, Any], loss: dict[str, float]) -> list[dict[str, Any]]:
-    """What was generalized in each column: its level, or how often it was cut, and for whom it never was."""
+def _columns(report: dict[str, Any], recoding: dict[str, Any], loss: dict[str, float]) -> list[dict[str, Any]]:
+    """What was generalized in each column: its level (0 where people were assigned to groups one by one), or how often
+    it was cut, and for whom it never was, unless the cuts are an earlier run's."""
     if "nodes" not in recoding:
-        levels = recoding["chosen"]["levels"]
+        levels = recoding["chosen"]["levels"] if "chosen" in recoding else dict.fromkeys(loss, 0)
         return [{"column": name, "lost": loss[name], "level": level} for name, level in levels.items()]
+    if report["method"]["kind"] == "reuse":
+        cuts = {column["name"]: column["cuts"] for column in report["columns"]}
+        return [{"column": name, "lost": loss[name], "cuts": cuts[name]} for name in loss]
     names = [column["name"] for column in recoding["columns"]]
     nodes, cut = recoding["nodes"], [0] * len(recoding["nodes"])  # per node the columns cut above it, as bits
     told: dict[str, dict[str, Any]] = {

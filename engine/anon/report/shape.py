@@ -34,7 +34,7 @@ def shape(recoding: AnyRecoding | Assignment, exact: bool, show_values: bool) ->
     cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
     for facts, count in zip(columns, cuts):
         facts["cuts"] = count
-    return {"columns": columns, "tree": Tree(recoding).facts(show_values)}
+    return {"columns": columns, **({} if recoding.reused else {"tree": Tree(recoding).facts(show_values)})}
 
 
 def _as_they_are(domain: Domain) -> dict[str, Any]:

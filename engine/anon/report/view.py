@@ -54,11 +54,11 @@ def view(report: Report) -> dict[str, Any]:
 def _top(report: Report) -> dict[str, Any]:
     told, loss = report["summary"], report["utility"]["loss"]
     smallest = round(1 / told["risk"]["highest"])
-    numbers = [
+    numbers: list[tuple[str, str]] = [
         ("individuals", f"{told['individuals']:,}"),
         ("groups", f"{told['groups']:,}"),
         ("in the smallest group", f"{smallest:,}"),
-        ("highest risk to be recognized", percent(told["risk"]["highest"])),
+        *([] if _exact(report) else [("highest risk to be recognized", percent(told["risk"]["highest"]))]),
         ("in groups with one sensitive value", f"{told['risk']['homogeneous_rows']:,}"),
         ("of the detail was lost", percent(loss["all"])),
     ]
@@ -75,8 +75,15 @@ def _top(report: Report) -> dict[str, Any]:
         "suppressed": counted(told["suppressed"], "individual") if told["suppressed"] else "",
         "numbers": numbers,
         "shows_values": report["shows_values"],
+        "exact": _exact(report),
+        "trial": report.get("trial"),
         "row_is_person": report["individual"] == "row",
     }
+
+
+def _exact(report: Report) -> bool:
+    """Whether quasi-identifiers are published as they are."""
+    return bool(report["labels"] == "exact")
 
 
 def _day(began: str) -> str:

@@ -62,7 +62,7 @@ def lost(report: Report) -> dict[str, Any]:
         {"name": name, "share": share, "title": f"{name}: {percent(share)}"} for name, share in loss["columns"].items()
     ]
     mean = {"name": "all columns", "share": loss["all"], "title": f"the mean: {percent(loss['all'])}", "all": True}
-    last = "cuts" if "tree" in report else "level"
+    last = "cuts" if any("cuts" in column for column in report["columns"]) else "level"
     head = ["column", "lost", "values before", "labels", "told as they are", "not told at all", last]
     error = utility["query_error"]
     return {

@@ -36,6 +36,8 @@ def attacks(report: Report) -> dict[str, Any]:
     told, risk = report["summary"], report["summary"]["risk"]
     everybody, before = told["individuals"] + told["suppressed"], risk["unique_before"]
     alone, certain = report["group_sizes"].get("1", 0), risk["homogeneous_rows"]
+    if report["labels"] == "exact":
+        alone = before  # quasi-identifiers are published as they are
     rows = [
         ("are alone with their quasi-identifiers, and so can be recognized", _of(before, everybody), alone),
         ("are in groups of fewer than 5", _least(before, everybody), risk["under_5"]),

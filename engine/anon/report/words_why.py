@@ -69,8 +69,9 @@ def _columns(told: dict[str, Any]) -> Table:
         for column in told["columns"]:
             table.add_row(Text(column["column"]), str(column["level"]), f"{column['lost']:.1%}")
         return table
-    table = _table("column", "cuts", "groups where it is *", "individuals", "lost")
+    uncut = ["groups where it is *", "individuals"] if all("uncut" in column for column in told["columns"]) else []
+    table = _table("column", "cuts", *uncut, "lost")
     for column in told["columns"]:
-        counts = (column["cuts"], column["uncut"]["groups"], column["uncut"]["individuals"])
+        counts = (column["cuts"], *(column["uncut"].values() if uncut else ()))
         table.add_row(Text(column["column"]), *(f"{count:,}" for count in counts), f"{column['lost']:.1%}")
     return table

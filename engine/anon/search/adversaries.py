@@ -34,7 +34,8 @@ class CrossTables:
 
     def __call__(self, attributes: tuple[str, ...], column: str) -> tuple[list[tuple[str | None, ...]], Ints]:
         """The signatures over some columns as texts, in the order of their codes, and the people of each who have each
-        value."""
+        value of the only sensitive column."""
+        assert column == getattr(self.cube.others[0], "column", None), "a bucketized release has one sensitive column"
         if attributes not in self._known:
             self._known[attributes] = self._count(attributes)
         cells, counts = self._known[attributes]

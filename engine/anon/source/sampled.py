@@ -42,7 +42,11 @@ def _sample(table: str, names: list[str], who: str | None, share: Fraction) -> s
     listed, limit = ", ".join(names), literal(f"{int(share * 2**128):032x}")
     if who is not None:
         return f"SELECT {listed} FROM {table} WHERE md5(CAST({who} AS VARCHAR)) < {limit}"
-    parts = (f"coalesce(length(CAST({n} AS VARCHAR)) || ':' || CAST({n} AS VARCHAR), '-')" for n in names)
-    equal = f"SELECT {listed}, {' || '.join(parts)} AS said, count(*) AS times FROM {table} GROUP BY {listed}"
-    numbered = f"SELECT {listed}, said, unnest(range(times)) AS place FROM ({equal})"
-    return f"SELECT {listed} FROM ({numbered}) WHERE md5(said || '#' || place) < {limit}"
+    own = [f"c{index}" for index in range(len(names))]  # so that no name of a column meets one of ours
+    neutral, by = ", ".join(f"{name} AS {c}" for name, c in zip(names, own)), ", ".join(own)
+    parts = (f"coalesce(length(CAST({c} AS VARCHAR)) || ':' || CAST({c} AS VARCHAR), '-')" for c in own)
+    said = " || ".join(parts)
+    equal = f"SELECT {by}, {said} AS said, count(*) AS times FROM (SELECT {neutral} FROM {table}) GROUP BY {by}"
+    numbered = f"SELECT {by}, said, unnest(range(times)) AS place FROM ({equal})"
+    back = ", ".join(f"{c} AS {name}" for name, c in zip(names, own))
+    return f"SELECT {back} FROM ({numbered}) WHERE md5(said || '#' || place) < {limit}"

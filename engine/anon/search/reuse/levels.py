@@ -74,10 +74,10 @@ def _once(cells: Codes) -> Codes:
 
 
 def _suppressed(earlier: Earlier, columns: list[Levels], chosen: tuple[int, ...]) -> Codes:
-    """The cells that the earlier run left out [columns, cells]."""
+    """The cells that the earlier run left out [columns, cells], but for those with labels that no row has now."""
     codes = [
         {label: node for node, label in enumerate(column.labels(level))} for column, level in zip(columns, chosen)
     ]
-    listed = earlier.data["suppressed_cells"]
+    listed = [cell for cell in earlier.data["suppressed_cells"] if all(l in known for known, l in zip(codes, cell))]
     cells = [[known[label] for known, label in zip(codes, cell)] for cell in listed]
     return np.array(cells, np.uint16).reshape(len(cells), len(columns)).T

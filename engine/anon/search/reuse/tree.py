@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ class ReusedTree(Recoding):
     """A tree of cuts that is written down as it was."""
 
     written: bytes = b""
+    reused: ClassVar[bool] = True
 
     def write(self, path: Path) -> None:
         path.write_bytes(self.written)
