@@ -54,13 +54,16 @@ def nearness(entry: dict[str, Any]) -> float | None:
 
 def _binding(criteria: list[dict[str, Any]], report: dict[str, Any]) -> int | None:
     """The place of the criterion that binds: in a lattice that which refuses most of the nodes just below, in a tree of
-    cuts that which alone blocks most individuals; if that tells nothing, the nearest to its bound."""
+    cuts that which alone blocks most individuals, if that are more than have cuts left that were refused; if that tells
+    nothing, the nearest to its bound."""
     weight = [0] * len(criteria)
     for node in report.get("lattice", {}).get("finer") or []:
         for at in node["refused_by"]:
             weight[at] += 1
-    for at, blocked in enumerate((report.get("blocking") or {}).get("criteria", [])):
-        weight[at] += blocked["only"]["individuals"]
+    blocking = report.get("blocking") or {"criteria": [], "refused": {"individuals": 0}}
+    for at, blocked in enumerate(blocking["criteria"]):
+        if blocked["only"]["individuals"] > blocking["refused"]["individuals"]:
+            weight[at] += blocked["only"]["individuals"]
     near = [entry["near"] or 0.0 for entry in criteria]
     places = range(len(criteria))
     return max(places, key=lambda at: (weight[at], near[at])) if criteria else None

@@ -20,7 +20,8 @@ LOST = "What was lost (0% is as in the source, 100% is nothing left)"
 def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places: dict[str, str]) -> None:
     """Prints what holds, how close it is, what was lost and where things are."""
     if facts.get("up_to_date"):
-        said = "Up to date: the release was made from the same source by the same config; nothing was done."
+        what = "trial" if "trial" in facts else "release"
+        said = f"Up to date: the {what} was made from the same source by the same config; nothing was done."
         console.print(Text(said, style="bold"), soft_wrap=True)
     if "trial" in facts:
         said = f"A trial on {facts['trial']} of the individuals: not the release, and not to be published."

@@ -36,13 +36,20 @@ def _binding(told: dict[str, Any]) -> str:
     if told.get("finer"):
         count = sum(told["binding"] in node["refused_by"] for node in told["finer"])
         why = f"it refuses {count:,} of the {len(told['finer']):,} combinations with one level less"
-    elif told["blocking"]:
-        only = told["blocking"]["criteria"][told["binding"]]["only"]
+    elif (only := _only(told)) is not None:
         groups, people = _counted(only["groups"], "group"), _counted(only["individuals"], "individual")
-        why = f"it alone rules out every split of {groups} of {people}, which only relaxing it could divide"
+        why = f"it alone rules out every split of {groups} of {people}"
     else:
         why = "it is the nearest to its bound"
     return f"{_called(entry)} binds: {why}{near}."
+
+
+def _only(told: dict[str, Any]) -> dict[str, int] | None:
+    """What the binding criterion alone keeps from being split, if that is why it binds."""
+    if not told["blocking"]:
+        return None
+    only: dict[str, int] = told["blocking"]["criteria"][told["binding"]]["only"]
+    return only if only["individuals"] > told["blocking"]["refused"]["individuals"] else None
 
 
 def _blocking(told: dict[str, Any]) -> Table:
