@@ -115,6 +115,22 @@ def cube_of(table: Table, counted: bool) -> Cube:
     return Cube(domains, people, [*others, combined], totals, InMemory(records.T.copy()), counted, None, 2, where)
 
 
+def several_cube_of(table: Table, values: list[list[str]]) -> Cube:
+    """The same where the individuals of a table, one a row, have several values each: people once, on their lowest."""
+    domains, names = [_domain(table, name) for name in table.trees], sorted({v for own in values for v in own})
+    people, times = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
+    for row, own in zip(table.rows, values):
+        cell = tuple(d.objects.index(row[d.column]) for d in domains)
+        times.update((*cell, names.index(value)) for value in own)
+        people[*cell, names.index(min(own))] += 1
+    records = np.array([(*own, people[own], 0, times[own], 0) for own in sorted(times, key=hash)], np.uint16)
+    cells = [np.bincount([own[i] for own in people.elements()], minlength=d.size) for i, d in enumerate(domains)]
+    totals = [np.bincount([own[-1] for own in times.elements()])]
+    others = [Domain("d", "text", pa.array(names), True, False)]
+    place = InMemory(records.T.copy())
+    return Cube(domains, cells, [*others], totals, place, True, None, 1, people=len(table.rows))
+
+
 def _domain(table: Table, name: str) -> Domain:
     tree, present = table.trees[name], {row[name] for row in table.rows}
     used = sorted((value for value in tree if value in present and value is not None), key=lambda v: tree[v][::-1])

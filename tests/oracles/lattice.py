@@ -85,7 +85,7 @@ def _weighed(
         Fraction(released, len(sizes)),
         sum(size * size for size in sizes) + missing * len(rows),
         sum(_loss(rows, kept, columns, name, levels) for name in columns) / len(columns),
-        _divergence(rows, columns, sensitive, levels, kept),
+        divergence(rows, columns, sensitive, levels, kept),
     )
 
 
@@ -110,7 +110,7 @@ def _loss(
     return (lost + len(rows) - sum(map(len, kept.values()))) / len(rows)
 
 
-def _divergence(
+def divergence(
     rows: Sequence[Row],
     columns: Mapping[str, Hierarchy],
     sensitive: Sequence[str],

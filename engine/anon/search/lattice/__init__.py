@@ -165,11 +165,10 @@ class Lattice:
 
     def _hand_over(self, counts: GroupCounts, part: Part, first: int) -> None:
         """Gives the entries of published groups, numbered from `first` on, to the release."""
-        entries = np.ones(len(part.n), np.int64) if part.start is None else np.diff(part.start)
-        group = np.repeat(np.arange(first, first + len(part.n)), entries)
-        value = part.value if len(part.value) else np.zeros(len(group), np.int64)
+        start, value, count = part.histograms()
+        group = np.repeat(np.arange(first, first + len(part.n)), np.diff(start))
         codes = self.values.codes[: self.cube.sensitive].T[value]
-        counts.add(group, codes, part.count.astype(np.int64))
+        counts.add(group, codes, count.astype(np.int64))
 
     def _recoding(
         self,

@@ -45,10 +45,10 @@ class Choice:
 
 
 class Published:
-    """What is published of a node, summed up group by group, and how many individuals are not."""
+    """What is published of a node, summed up group by group, and how many individuals are not, with how many rows."""
 
     def __init__(self, columns: Sequence[Levels], levels: Node) -> None:
-        self.groups = self.people = self.squares = self.suppressed = 0
+        self.groups = self.people = self.squares = self.suppressed = self.rows = self.missing = 0
         self.under = [np.zeros(column.size(level), np.int64) for column, level in zip(columns, levels)]
 
     def add(self, part: Part, kept: Mask) -> None:
@@ -56,6 +56,8 @@ class Published:
         left = part.where(kept)
         people = int(left.n.sum())
         self.suppressed += int(part.n.sum()) - people
+        self.rows += part.rows
+        self.missing += part.rows - left.rows
         self.groups += len(left.n)
         self.people += people
         self.squares += metrics.discernibility(left.n)
@@ -65,7 +67,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Utility:
-    """What the metrics need of the table: the sum of n log n over the people n of each tuple of quasi-identifiers and
+    """What the metrics need of the table: the sum of n log n over the rows n of each tuple of quasi-identifiers and
     sensitive values, and how many combinations of sensitive values there could be."""
 
     columns: list[Levels]
@@ -90,20 +92,20 @@ class Utility:
             metrics.height(found.levels),
             told.people / told.groups,
             told.squares + told.suppressed * total,
-            self._divergence(found, leaves, told.suppressed, total),
+            self._divergence(found, leaves, told.missing, told.rows),
             sum(losses) / len(losses),
             told.suppressed,
         )
 
-    def _divergence(self, found: FrequencySet, leaves: list[Ints], suppressed: int, total: int) -> float:
+    def _divergence(self, found: FrequencySet, leaves: list[Ints], missing: int, rows: int) -> float:
         whole = prod(float(column.domain.size) for column in self.columns) * self.values
         released = 0.0  # parts are the same wherever the set lives, and so is what their sums are rounded to
         for part in found.parts():
             left = part.where(self.judge.kept(part, range(len(self.judge.criteria))))
             area = np.prod([under[nodes].astype(np.float64) for under, nodes in zip(leaves, left.cells)], axis=0)
-            area = area if left.start is None else np.repeat(area, np.diff(left.start))
-            released += metrics.told(left.count, area, suppressed / whole)
-        return metrics.divergence_of_sums(total, self.source, released, suppressed, whole)
+            start, _, count = left.histograms()
+            released += metrics.told(count, np.repeat(area, np.diff(start)), missing / whole)
+        return metrics.divergence_of_sums(rows, self.source, released, missing, whole)
 
 
 def best(choices: list[Choice], metric: str) -> Choice:

@@ -1,6 +1,9 @@
 """The entries of a frequency set as they are counted: the number of each cell and sensitive value, in order, with its
 people. They live in one of three places: a table of counters where numbers are few, sorted numbers, or where these do
-not fit in memory a table of DuckDB (spill.py). Whoever reads them gets the same parts from each."""
+not fit in memory a table of DuckDB (spill.py). Whoever reads them gets the same parts from each.
+
+Where individuals have several values, people are not the sum of their occurrences. They are counted in an entry of
+their own, under one more value after the last, so that every cell ends in one."""
 
 from __future__ import annotations
 
@@ -33,6 +36,7 @@ class Part:
     start: Ints | None  # of each cell the first of its entries; None: one entry per cell
     value: Counts  # per entry, empty if values are not told apart
     count: Counts  # people per entry; empty: one each
+    several: bool = False  # entries count occurrences, but the last of each cell its people
 
     @property
     def bytes(self) -> int:
@@ -42,7 +46,24 @@ class Part:
     def n(self) -> Ints:
         """The people of each cell."""
         count = self.count.astype(np.int64)
-        return count if self.start is None else np.add.reduceat(count, self.start[:-1])
+        if self.start is None:
+            return count
+        return count[self.start[1:] - 1] if self.several else np.add.reduceat(count, self.start[:-1])
+
+    @cached_property
+    def rows(self) -> int:
+        """All occurrences of values: where everybody has one, as many as people."""
+        return int(self.count.sum(dtype=np.int64)) - (int(self.n.sum()) if self.several else 0)
+
+    def histograms(self) -> tuple[Ints, Counts, Counts]:
+        """Of each cell the first of its values, these, and how often each occurs."""
+        if self.start is None:
+            return np.arange(len(self.count) + 1), np.zeros(len(self.count), np.uint32), self.count
+        if not self.several:
+            return self.start, self.value, self.count
+        values = np.ones(len(self.count), bool)
+        values[self.start[1:] - 1] = False
+        return self.start - np.arange(len(self.start)), self.value[values], self.count[values]
 
     def where(self, kept: NDArray[np.bool_]) -> Part:
         """Some of its cells."""
@@ -52,7 +73,8 @@ class Part:
             return Part(self.cells[:, kept], None, self.value, self.count[kept])
         entries = np.diff(self.start)
         of = np.repeat(kept, entries)
-        return Part(self.cells[:, kept], np.append(0, np.cumsum(entries[kept])), self.value[of], self.count[of])
+        start = np.append(0, np.cumsum(entries[kept]))
+        return Part(self.cells[:, kept], start, self.value[of], self.count[of], self.several)
 
 
 class Counted(Protocol):
@@ -125,6 +147,7 @@ class Numbering:
 
     sizes: tuple[int, ...]
     values: int = 1
+    several: bool = False  # the last of the values stands for people
 
     @property
     def space(self) -> int:
@@ -173,6 +196,12 @@ class Numbering:
         cell = words[-1].view(np.int64) // self.values
         return _new([*words[:-1], cell])
 
+    def people(self, words: Words) -> NDArray[np.bool_]:
+        """Whether each entry counts all people of its cell: the last where they have several values, else the only."""
+        new = self.new_cells(words)
+        last = np.append(new[1:], True)
+        return last if self.several else new & last
+
     def _part(self, words: Words, count: Counts) -> Part:
         numbers = words.view(np.int64)
         if self.values == 1:
@@ -181,7 +210,7 @@ class Numbering:
         value = (numbers[-1] - cell * self.values).astype(np.uint32)
         first = np.flatnonzero(_new([*numbers[:-1], cell]))
         cells = self._cells(np.concatenate([numbers[:-1, first], cell[None, first]]))
-        return Part(cells, np.append(first, len(count)), value, count)
+        return Part(cells, np.append(first, len(count)), value, count, self.several)
 
     def _cells(self, numbers: Ints) -> Codes:
         """The nodes of cells [columns, cells], from words without the value."""

@@ -1,17 +1,20 @@
 """Frequency sets (LeFevre, DeWitt, Ramakrishnan 2005): how many people have each combination of some columns at some
-levels, and of these each sensitive value. The first one is the records of the cube. Every other one is rolled up from
-one that is known, and comes out in the order of its cells whatever it was made from and wherever it lives."""
+levels, and of these each sensitive value; where individuals have several values, also how often each of these occurs.
+The first one is the records of the cube. Every other one is rolled up from one that is known, and comes out in the
+order of its cells whatever it was made from and wherever it lives."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from math import fsum, log
 
 import numpy as np
 
 from anon.cube import Cube
 from anon.levels import CellIndex, Ints, Levels
+from anon.records import whole_numbers
 from anon.search.lattice import kernels
 from anon.search.lattice.counting import (
     NONE,
@@ -78,22 +81,37 @@ class Records:
         self.levels = (0,) * len(self.columns)
         self.counted = cube.counted
 
-    @property
+    @cached_property
     def entries(self) -> int:
-        return self.cube.records.count
+        if not self.cube.several:
+            return self.cube.records.count
+        with_people = sum(int(np.count_nonzero(people)) for _, people, _ in read(self.cube))
+        return with_people if self.values is None else self.cube.records.count + with_people
 
     def parts(self) -> Iterator[Part]:
-        for rows, people in read(self.cube):
-            yield Part(rows, None, NONE if self.values is None else self.values.of(rows[len(self.columns) :]), people)
+        for rows, people, times in read(self.cube):
+            if self.values is not None:
+                yield Part(rows, None, self.values.of(rows[len(self.columns) :]), times)
+            if self.values is None or self.cube.several:
+                yield self._people(rows[: len(self.columns)], people)
+
+    def _people(self, rows: Codes, people: Counts) -> Part:
+        """Records by their people; where these have several values, not all records have any."""
+        if self.cube.several:
+            rows, people = np.compress(people > 0, rows, axis=1), people[people > 0]
+        value = NONE if self.values is None else np.full(len(people), len(self.values), np.uint32)
+        return Part(rows, None, value, people)
 
 
-def read(cube: Cube) -> Iterator[tuple[Codes, Counts]]:
-    """The records of a cube, some at a time: codes [columns, records], and the people of each; none if it is one."""
+def read(cube: Cube) -> Iterator[tuple[Codes, Counts, Counts]]:
+    """The records of a cube, some at a time: codes [columns, records], the people of each and the occurrences of its
+    value; none if it is one."""
     records, width = cube.records, len(cube.domains) + len(cube.others)
     for start in range(0, records.count, CHUNK):
         rows = records.read(start, min(start + CHUNK, records.count))
-        people = rows[width].astype(np.uint32) | (rows[width + 1].astype(np.uint32) << 16) if cube.counted else NONE
-        yield rows[:width], people
+        people = whole_numbers(rows[cube.people_at : cube.people_at + 2]) if cube.counted else NONE
+        times = whole_numbers(rows[cube.values_at : cube.values_at + 2]) if cube.several else people
+        yield rows[:width], people, times
 
 
 class SensitiveValues:
@@ -105,7 +123,7 @@ class SensitiveValues:
         self._index: CellIndex | None = None
         if len(sizes) > 1:
             self.codes = np.empty((len(sizes), 0), np.uint16)
-            for rows, _ in read(cube):
+            for rows, *_ in read(cube):
                 self.codes = np.unique(np.concatenate([self.codes, rows[len(cube.domains) :]], axis=1), axis=1)
             self._index = CellIndex(self.codes, sizes)
 
@@ -134,7 +152,8 @@ class FrequencySets:
         threads: int = 1,
         spill: SpillDatabase | None = None,
     ) -> None:
-        self.levels, self.values = levels, 1 if values is None else len(values)
+        self.several = cube.several and values is not None  # people are counted under one more value
+        self.levels, self.values = levels, 1 if values is None else len(values) + self.several
         self.memory, self.threads, self.spill = memory, threads, spill
         self.first: First = Records(cube, values)
 
@@ -173,15 +192,16 @@ class FrequencySets:
         numbering, alone, times = self._numbering(known.columns, known.levels), 0, Counter[int]()
         counted = self._count(known, known.columns, known.levels, numbering, self.memory // 2)
         for words, count in numbering.whole_cells(counted.blocks()):
-            new = numbering.new_cells(words)
-            alone += int((new & np.append(new[1:], True) & (count == 1)).sum())
-            n, tuples = np.unique(count, return_counts=True)
+            people = numbering.people(words)
+            alone += int((people & (count == 1)).sum())
+            n, tuples = np.unique(count[~people] if self.several else count, return_counts=True)
             times.update(dict(zip(n.tolist(), tuples.tolist())))
         counted.close()
         return fsum(n * tuples * log(n) for n, tuples in times.items()), alone
 
     def _numbering(self, columns: tuple[int, ...], levels: Node) -> Numbering:
-        return Numbering(tuple(self.levels[j].size(level) for j, level in zip(columns, levels)), self.values)
+        sizes = tuple(self.levels[j].size(level) for j, level in zip(columns, levels))
+        return Numbering(sizes, self.values, self.several)
 
     def _count(self, known: First, columns: tuple[int, ...], levels: Node, numbering: Numbering, room: int) -> Counted:
         words, space = len(numbering.words), numbering.space

@@ -127,7 +127,8 @@ class Judge:
         if not needs_values(criterion) or self.values is None or part.start is None:
             return _sizes(part.n)
         reading = self.cube.reading(criterion)
-        start, value, count = part.start, part.value.astype(np.int64), part.count.astype(np.int64)
+        start, *entries = part.histograms()
+        value, count = (each.astype(np.int64) for each in entries)
         if len(self.values.codes) > 1:
             start, value, count = _read(start, self.values.codes[reading].astype(np.int64)[value], count)
         return self.cube.seen_by(Groups(part.n, start, value, count), reading)
