@@ -4,6 +4,7 @@ other failure."""
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -34,3 +35,8 @@ def test_a_mistake_in_usage_is_one_json_object_with_json(name: str) -> None:
 def test_help_is_no_mistake() -> None:
     told = CliRunner().invoke(app, ["run", "--help"])
     assert told.exit_code == 0 and "--json" in told.stdout
+
+
+def test_the_version_can_be_asked_for() -> None:
+    told = CliRunner().invoke(app, ["--version"])
+    assert (told.exit_code, told.stdout) == (0, f"anon {version('anon-engine')}\n")

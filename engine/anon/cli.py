@@ -26,6 +26,25 @@ app = typer.Typer(
     "6 memory or disk, 130 interrupted.",
 )
 app.add_typer(hierarchy_app, name="hierarchy")
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"anon {version('anon-engine')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_any_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="The version, and nothing else.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command(epilog="Example: `anon init extract.csv --individual row --sensitive diagnosis --yes --out c.yaml`")(init)
 
 Memory = Annotated[

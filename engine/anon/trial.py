@@ -23,7 +23,7 @@ def share_of(sample: str) -> Fraction:
     number = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", str(sample).strip())
     share = Fraction(number[1]) / 100 if number else Fraction(0)
     if not 0 < share < 1:
-        raise ConfigError.at("--sample", repr(sample), "a share of more than 0% and less than 100% with its sign, such as 1%")
+        raise ConfigError.at("--sample", repr(sample), "a share above 0% and below 100% with its sign, such as 1%")
     return share
 
 
