@@ -103,7 +103,7 @@ def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, me
     given["columns"] |= {"individual": "id", "multiplicity": crowd.kind, "sensitive": ["d"]}
     given["release"]["form"] = "bucketized"
     config, cube = load(given, run=False), several_cube_of(crowd.table, crowd.values)
-    values = pipeline._sensitive_values(config, cube)
+    values = pipeline.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), pipeline.released_values(config, values)
     try:
         return Lattice(cube, criteria, metric, suppress, released, means).run()
