@@ -40,7 +40,7 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     if "utility" in report:
         _section(console, LOST, _loss(report["utility"]["loss"]))
         _section(console, "What is still told", _told(report["utility"]))
-    _section(console, "What is left to risk", _risk(facts))
+    _section(console, "What is left to risk", _risk(facts, report.get("labels") == "exact"))
     for warning in facts["warnings"]:
         console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
     if report.get("individual") == "row":
@@ -304,12 +304,15 @@ def _grid() -> Table:
     return table
 
 
-def _risk(facts: dict[str, Any]) -> Table:
-    risk = facts["risk"]
+def _risk(facts: dict[str, Any], exact: bool) -> Table:
+    """What is left to risk; `exact`: quasi-identifiers are published as they are."""
+    risk, unique = facts["risk"], facts["risk"]["unique_before"]
     table = _grid()
-    table.add_row(f"{risk['highest']:.2%}", f"highest risk to be recognized; {risk['mean']:.2%} on average")
-    if risk["unique_before"] is not None:
-        table.add_row(f"{risk['unique_before']:,}", "were unique in the source")
+    guess = "chance of a guess in the smallest group at whose value is whose"
+    told = guess if exact else "highest risk to be recognized"
+    table.add_row(f"{risk['highest']:.2%}", f"{told}; {risk['mean']:.2%} on average")
+    if unique is not None:
+        table.add_row(f"{unique:,}", "can be recognized by what is published" if exact else "were unique in the source")
     table.add_row(f"{risk['under_5']:,}", "are in groups of fewer than 5")
     table.add_row(f"{risk['homogeneous_rows']:,}", "are in groups where all have the same sensitive value")
     for column, kept in facts["with_kept"].items():
