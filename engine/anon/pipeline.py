@@ -153,7 +153,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with progress.stage("cube"):
             loops.load(loops.needed(config))
             place = partial(records.make, Memory(limits.memory).records, work.spill)
-            cube = build_cube(config, source, Room(place, _threads(config), partial(progress.update, "cube")))
+            cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)
@@ -171,7 +171,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                     measured = of_recoding(outcome.recoding, exact_labels(config))
                 else:
                     multiplicity = config.columns.multiplicity
-                    original = Original(source, cube.domains, sensitive, multiplicity, _threads(config))
+                    original = Original(source, cube.domains, sensitive, multiplicity, threads_of(config))
                     assert found.table is not None
                     measured = measure(original, found.table)
             with progress.stage("report"):
@@ -244,7 +244,7 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
         with progress.stage("source"):
             source = open_source(con, config, None, spill)
             loops.load({loops.QUERIES})
-            original = Original.of(source, config.columns, _threads(config))
+            original = Original.of(source, config.columns, threads_of(config))
         with progress.stage("utility"):
             told = measure(original, grouped)
             source.check_unchanged()
@@ -353,7 +353,7 @@ def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
     return {"config": config.digest, "source": files, "version": made_by, "trial": config.trial}
 
 
-def _threads(config: Config) -> int:
+def threads_of(config: Config) -> int:
     return min(config.limits.threads or CORES, CORES)
 
 
@@ -418,7 +418,7 @@ def _reused(config: Config, cube: Cube, values: Values, means: Means, tell: Tell
 
 def means_of(config: Config, spill: Path, checkpoint: Checkpoint | None = None) -> Means:
     """What the config's search may use."""
-    return Means(Memory(config.limits.memory), _threads(config), spill, checkpoint)
+    return Means(Memory(config.limits.memory), threads_of(config), spill, checkpoint)
 
 
 def partition_search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Partition:

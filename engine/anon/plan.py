@@ -88,7 +88,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
         with progress.stage("cube"):
             loops.load(loops.needed(config))
-            room = Room(places.make, config.limits.threads or pipeline.CORES, partial(progress.update, "cube"))
+            room = Room(places.make, pipeline.threads_of(config), partial(progress.update, "cube"))
             cube = pipeline.build_cube(config, source, room)
         told = _told(config, source, cube, options, places, copied)
         source.check_unchanged()

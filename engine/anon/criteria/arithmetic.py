@@ -17,6 +17,7 @@ from anon.errors import ConfigError
 
 WIDEST = 10**150  # the square of a difference of numbers must be a float
 FITS = 2**62
+TINY = 1e-150  # what is above zero stays at or above this, so that a product of two such numbers is above zero too
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 
 from anon.compiled import compiled, inner
-from anon.criteria.kernels_counts import before, largest_counts
+from anon.criteria.kernels_counts import MULTISET, SET, SINGLE, above, before, largest_counts
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
@@ -19,14 +19,6 @@ _OUT = nb.int64[::1]
 _MEMO = nb.int64[:, ::1]
 _VALUES = nb.float64[:, ::1]
 _WITNESS = nb.int64[:, :, ::1]
-
-SINGLE, SET, MULTISET = 0, 1, 2
-TINY = 1e-150  # what is above zero stays at or above this, so that a product of two such numbers is above zero too
-
-
-@inner(nb.float64(nb.float64))
-def _above(number):
-    return number if number > TINY else TINY
 
 
 @inner(nb.float64(_I, _I, _I, _I, _I, _IN))
@@ -40,7 +32,7 @@ def target(kind, n, s, k, l, others):
     if kind == SET:
         ratio = (n - s - k) / s if n - s - k > 0 else 0.0
         for i in range(l):
-            ratio = _above(ratio * (n - others[i]) / n) if ratio > 0 and others[i] < n else 0.0
+            ratio = above(ratio * (n - others[i]) / n) if ratio > 0 and others[i] < n else 0.0
         return ratio
     if n - k - 1 <= 0:
         return 0.0
@@ -48,7 +40,7 @@ def target(kind, n, s, k, l, others):
     known = 0
     for i in range(l):
         known += others[i]
-    return _above(math.exp(nobody + known * math.log1p(-1.0 / n)) / -math.expm1(nobody))
+    return above(math.exp(nobody + known * math.log1p(-1.0 / n)) / -math.expm1(nobody))
 
 
 @inner(nb.float64(_I, _I, _I, _I, _I))
@@ -57,14 +49,14 @@ def family(kind, n, s, m, k):
     if m == 0:
         return 1.0
     if kind == MULTISET:
-        return _above(math.exp(s * math.log1p(-m / (n - k)))) if n - k - m > 0 else 0.0
+        return above(math.exp(s * math.log1p(-m / (n - k)))) if n - k - m > 0 else 0.0
     product = 1.0
     for i in range(m):
         numerator = n - s - k - i
         if numerator <= 0:
             return 0.0
         product *= numerator / (n - k - i)
-    return _above(product)
+    return above(product)
 
 
 @inner(nb.void(_I, _OUT, _OUT))

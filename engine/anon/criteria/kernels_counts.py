@@ -1,5 +1,5 @@
-"""The compiled loops that several criteria share: the largest counts of a group, and an order of witnesses. In a module
-of their own, so that a criterion loads no loops of another one."""
+"""The compiled loops that several criteria share: the largest counts of a group, an order of witnesses, and what keeps
+numbers above zero. In a module of their own, so that a criterion loads no loops of another one."""
 
 # mypy: disable-error-code="no-untyped-def,misc"
 from __future__ import annotations
@@ -7,11 +7,19 @@ from __future__ import annotations
 import numba as nb
 
 from anon.compiled import compiled, inner
+from anon.criteria.arithmetic import TINY
 
 _I = nb.int64
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _OUT = nb.int64[::1]
 _OUT2 = nb.int64[:, ::1]
+
+SINGLE, SET, MULTISET = 0, 1, 2  # how many values an individual has, for skylines
+
+
+@inner(nb.float64(nb.float64))
+def above(number):
+    return number if number > TINY else TINY
 
 
 @inner(nb.void(_IN, _I, _I, _OUT))

@@ -22,7 +22,7 @@ from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
 from anon.progress import Tell
-from anon.records import WIDE, Codes, Records, halves, in_memory
+from anon.records import WIDE, Codes, Records, halves, in_memory, whole_numbers
 from anon.source import Column, Source, why_text
 from anon.values import text
 
@@ -145,6 +145,12 @@ class Cube:
     def values_at(self) -> int:
         """The same for the occurrences of the record's value."""
         return self.people_at + 2 if self.several else self.people_at
+
+    def people_of(self, codes: Codes) -> Ints:
+        """The people of records, given all their columns."""
+        if not self.counted:
+            return np.ones(codes.shape[1], np.int64)
+        return whole_numbers(codes[self.people_at : self.people_at + 2]).astype(np.int64)
 
     def value_column(self, name: str | None) -> int:
         """Where a sensitive column stands in others; any will do for a criterion that is about none."""

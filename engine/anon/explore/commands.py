@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anon import interrupt
+from anon import loops
 from anon.config import Config, load
 from anon.config.support import refuse_unsupported
 from anon.criteria import Groups, named_values, priors
@@ -69,7 +69,7 @@ def _opened(
     limits = config.limits
     with scratch(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         with progress.stage("read"):
-            _load_loops()
+            loops.load({loops.SKYLINES, loops.CRITERIA["ck_safety"]})
             grouped = Grouped.opened(con, open_grouped(con, "checked_table", config, table, spill), config.columns)
             if not grouped.rows():
                 raise SourceError("the table has no rows")
@@ -79,13 +79,6 @@ def _opened(
         names = Names(texts, grouped.frequency, named, options.show_values)
         with translated("examining the table"):
             yield Looked(grouped, column, texts[column], names)
-
-
-def _load_loops() -> None:
-    """Loads the compiled loops, or compiles them if this is the first time, before any of them is needed."""
-    with interrupt.held():
-        import anon.criteria.kernels_ck
-        import anon.explore.kernels_skylines  # noqa: F401
 
 
 def _column(config: Config, column: str | None) -> str:

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon.criteria.arithmetic import TINY
 from anon.criteria.protocol import Floats, Groups, Ints
 
 CELLS = 1 << 21  # counts that are laid out as a matrix at a time
-TINY = 1e-150  # as in the loops: what is above zero stays above it
 
 
 @dataclass(frozen=True)

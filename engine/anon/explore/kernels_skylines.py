@@ -9,13 +9,13 @@ import math
 import numba as nb
 
 from anon.compiled import compiled, inner
+from anon.criteria.arithmetic import TINY
+from anon.criteria.kernels_counts import MULTISET, SET, SINGLE, above
 
 _I = nb.int64
 _INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _FLOATS = nb.types.Array(nb.float64, 1, "C", readonly=True)
 
-SINGLE, SET, MULTISET = 0, 1, 2
-TINY = 1e-150  # what is above zero stays at or above this, so that a product of two such numbers is above zero too
 
 
 @compiled(nb.void(_INTS, _FLOATS, nb.float64[::1], nb.boolean[::1]))
@@ -35,11 +35,6 @@ def keep_undominated(rank, left, tree, keep):
                 at += at & -at
 
 
-@inner(nb.float64(nb.float64))
-def _above(number):
-    return number if number > TINY else TINY
-
-
 @inner(nb.float64(_I, _I, _I, nb.float64, _I))
 def _target(kind, n, s, left, k):
     """T, given what is left of the group once l values are ruled out."""
@@ -48,11 +43,11 @@ def _target(kind, n, s, left, k):
     if left <= 0.0:
         return 0.0
     if kind == SET:
-        return _above((n - s - k) / s * left) if n - s - k > 0 else 0.0
+        return above((n - s - k) / s * left) if n - s - k > 0 else 0.0
     if n - k - 1 <= 0:
         return 0.0
     nobody = s * math.log1p(-1.0 / (n - k))
-    return _above(math.exp(nobody) / -math.expm1(nobody) * left)
+    return above(math.exp(nobody) / -math.expm1(nobody) * left)
 
 
 @inner(nb.float64(_I, _I, _I, _I, _I))
@@ -61,7 +56,7 @@ def _family(kind, n, s, m, k):
     if m == 0:
         return 1.0
     if kind == MULTISET:
-        return _above(math.exp(s * math.log1p(-m / (n - k)))) if n - k - m > 0 else 0.0
+        return above(math.exp(s * math.log1p(-m / (n - k)))) if n - k - m > 0 else 0.0
     if n - s - k - m + 1 <= 0:
         return 0.0
     fewer, more = min(s, m), max(s, m)

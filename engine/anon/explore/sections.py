@@ -16,7 +16,7 @@ from typing import Any
 
 from anon.criteria.protocol import Groups
 from anon.explore.fronts import fronts_of
-from anon.explore.skylines import _last, _Search
+from anon.explore.skylines import Search, last_safe
 from anon.explore.witness import Name
 
 LEVELS, STEPS = 8, 24  # rungs of l, and of k and m
@@ -41,13 +41,13 @@ class Sections:
     """Of one value at one confidence: per l the stairs, pairs (k, largest safe m), and the surest adversary one step
     beyond what is safe with knowledge of one kind alone."""
 
-    search: _Search
+    search: Search
 
     def to_dict(self, name: Name) -> dict[str, Any]:
         safe, levels, complete = self.safe, [], True
-        last = _last(0, lambda l: l <= self.search.last and safe(l, 0, 0))
+        last = last_safe(0, lambda l: l <= self.search.last and safe(l, 0, 0))
         for l in rungs(last, LEVELS) if last >= 0 else ():
-            most = _last(0, partial(_at_k, safe, l))
+            most = last_safe(0, partial(_at_k, safe, l))
             steps = rungs(most, STEPS)
             complete &= len(steps) == most + 1
             levels.append({"l": l, "stairs": self._stairs(l, steps)})
@@ -66,9 +66,9 @@ class Sections:
         """Per k the largest safe m, which falls as k rises. Of several k with one m the last stands for all."""
         safe = self.safe
         stairs: list[list[int]] = []
-        top = _last(0, lambda m: safe(l, 0, m))
+        top = last_safe(0, lambda m: safe(l, 0, m))
         for k in steps:
-            fall = _last(0, lambda step, k=k, top=top: step <= top and not safe(l, k, top - step))  # type: ignore[misc]
+            fall = last_safe(0, lambda step, k=k, top=top: step <= top and not safe(l, k, top - step))  # type: ignore[misc]
             top -= fall + 1
             if stairs and stairs[-1][1] == top:
                 stairs.pop()
@@ -96,7 +96,7 @@ def _at_k(safe: Callable[[int, int, int], bool], l: int, k: int) -> bool:
     return safe(l, k, 0)
 
 
-def curves(search: _Search) -> dict[str, list[list[float]]]:
+def curves(search: Search) -> dict[str, list[list[float]]]:
     """How sure an adversary is who knows so many pieces of one kind: pairs (pieces, breach probability), up to where
     that is all but certain."""
 
@@ -107,7 +107,7 @@ def curves(search: _Search) -> dict[str, list[list[float]]]:
     found = {}
     for place, axis in enumerate("lkm"):
         limit = search.last if axis == "l" else MANY
-        most = _last(0, lambda number, at=place, limit=limit: number <= limit and breach(at, number) < ALMOST)  # type: ignore[misc]
+        most = last_safe(0, lambda number, at=place, limit=limit: number <= limit and breach(at, number) < ALMOST)  # type: ignore[misc]
         found[axis] = [[number, breach(place, number)] for number in rungs(min(most + 1, limit), STEPS)]
     return found
 
@@ -119,7 +119,7 @@ def sections(
     fronts = fronts_of(batches, sorted(values), multiplicity)
     found = []
     for value in values:
-        searches = [_Search(value, confidence, fronts[value], multiplicity) for confidence in confidences]
+        searches = [Search(value, confidence, fronts[value], multiplicity) for confidence in confidences]
         told = [Sections(search).to_dict(name) for search in searches]
         found.append({"value": name(value), "curves": curves(searches[0]), "skylines": told})
     return found

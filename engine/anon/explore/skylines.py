@@ -109,7 +109,7 @@ def skylines(
             if value is None or not fronts[value].levels:
                 found.append(KnowledgeSkyline(value, confidence, (NOWHERE,)))
             else:
-                found.append(_Search(value, confidence, fronts[value], multiplicity).skyline())
+                found.append(Search(value, confidence, fronts[value], multiplicity).skyline())
     return found
 
 
@@ -123,7 +123,7 @@ class _Answer:
     at: tuple[int, ...]
 
 
-class _Search:
+class Search:
     """The search for the skyline of one value at one confidence."""
 
     def __init__(self, value: int, confidence: Fraction, fronts: Fronts, multiplicity: str) -> None:
@@ -206,17 +206,17 @@ class _Search:
 def staircase(safe: Callable[[int, int], bool]) -> list[tuple[int, int]]:
     """The maximal (k, m) of a region that with a point has all that are as low, is bounded, and may be empty."""
     points: list[tuple[int, int]] = []
-    k, m = 0, _last(0, lambda number: safe(0, number))
+    k, m = 0, last_safe(0, lambda number: safe(0, number))
     while m >= 0:
-        k = _last(k, lambda number, m=m: safe(number, m))  # type: ignore[misc]
+        k = last_safe(k, lambda number, m=m: safe(number, m))  # type: ignore[misc]
         points.append((k, m))
         k += 1
-        below = _last(0, lambda step, k=k, m=m: m - step >= 0 and not safe(k, m - step))  # type: ignore[misc]
+        below = last_safe(0, lambda step, k=k, m=m: m - step >= 0 and not safe(k, m - step))  # type: ignore[misc]
         m -= below + 1
     return points
 
 
-def _last(first: int, holds: Callable[[int], bool]) -> int:
+def last_safe(first: int, holds: Callable[[int], bool]) -> int:
     """The last number from `first` on for which a condition holds that once broken stays so; `first` - 1 if it holds
     for none. Asks for numbers near to the first one first."""
     step, low = 1, first - 1

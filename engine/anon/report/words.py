@@ -12,6 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from anon.report.promises import counted
+
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar
 LOST = "What was lost (0% is as in the source, 100% is nothing left)"
@@ -27,20 +29,20 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
         said = f"A trial on {facts['trial']} of the individuals: not the release, and not to be published."
         console.print(Text(said, style="bold yellow"), soft_wrap=True)
     _headline(console, facts, bool(places))
-    _section(console, "What is promised" if places else "What was asked for", _criteria(facts))
+    section(console, "What is promised" if places else "What was asked for", _criteria(facts))
     if any("failed" in entry for entry in facts["criteria"]):
-        _section(console, "What fails", _failures(facts))
+        section(console, "What fails", _failures(facts))
     if any("worst_labels" in entry for entry in facts["criteria"]):
-        _section(console, "The labels of the worst groups", _labels(facts))
+        section(console, "The labels of the worst groups", _labels(facts))
     points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
     if points:
-        _section(console, _points_title(points), _points(points))
+        section(console, _points_title(points), _points(points))
     if "lattice" in report:
-        _section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST))
+        section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST))
     if "utility" in report:
-        _section(console, LOST, _loss(report["utility"]["loss"]))
-        _section(console, "What is still told", _told(report["utility"]))
-    _section(console, "What is left to risk", _risk(facts, report.get("labels") == "exact"))
+        section(console, LOST, _loss(report["utility"]["loss"]))
+        section(console, "What is still told", _told(report["utility"]))
+    section(console, "What is left to risk", _risk(facts, report.get("labels") == "exact"))
     for warning in facts["warnings"]:
         console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
     if report.get("individual") == "row":
@@ -52,13 +54,13 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
 
 def show_explanation(console: Console, told: dict[str, Any]) -> None:
     """Prints why a run came to its release."""
-    said = f"{_counted(told['groups'], 'group')} by method {told['method']['kind']}{_suppressed(told)}"
+    said = f"{counted(told['groups'], 'group')} by method {told['method']['kind']}{_suppressed(told)}"
     console.print(f"{said}\n", highlight=False)
-    _section(console, "What holds, and how close it is", _criteria(told))
+    section(console, "What holds, and how close it is", _criteria(told))
     if "minimal" in told:
         title = f"All minimal combinations of levels, the released one first, then by {told['choose']}"
-        _section(console, title, _choices(told, len(told["minimal"])))
-    _section(console, LOST, _loss(told["loss"]))
+        section(console, title, _choices(told, len(told["minimal"])))
+    section(console, LOST, _loss(told["loss"]))
 
 
 def show_page(console: Console, told: dict[str, Any]) -> None:
@@ -68,19 +70,19 @@ def show_page(console: Console, told: dict[str, Any]) -> None:
 
 def show_utility(console: Console, utility: dict[str, Any]) -> None:
     """Prints what a release still tells of its source."""
-    groups, mean = _counted(utility["groups"], "group"), utility["average_group"]
+    groups, mean = counted(utility["groups"], "group"), utility["average_group"]
     console.print(f"{groups} of {mean:,.1f} individuals on average\n", highlight=False)
-    _section(console, LOST, _loss(utility["loss"]))
-    _section(console, "What is still told", _told(utility))
+    section(console, LOST, _loss(utility["loss"]))
+    section(console, "What is still told", _told(utility))
 
 
 def show_plan(console: Console, plan: dict[str, Any]) -> None:
     """Prints what a run would do."""
-    people = "" if plan["individuals"] == plan["rows"] else f" of {_counted(plan['individuals'], 'individual')}"
-    console.print(f"{_counted(plan['rows'], 'row')}{people}, method {plan['method']}\n", highlight=False)
-    _section(console, "Columns in use", _planned_columns(plan))
-    _section(console, "What it takes", _taken(plan))
-    _section(console, "The whole table as one group", _whole_table(plan))
+    people = "" if plan["individuals"] == plan["rows"] else f" of {counted(plan['individuals'], 'individual')}"
+    console.print(f"{counted(plan['rows'], 'row')}{people}, method {plan['method']}\n", highlight=False)
+    section(console, "Columns in use", _planned_columns(plan))
+    section(console, "What it takes", _taken(plan))
+    section(console, "The whole table as one group", _whole_table(plan))
     for warning in plan["warnings"]:
         console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
     if "reason" in plan:
@@ -96,22 +98,22 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
 def show_profile(console: Console, profile: dict[str, Any]) -> None:
     """Prints what a table looks like."""
     columns = profile["columns"]
-    console.print(f"{_counted(profile['rows'], 'row')}, {_counted(len(columns), 'column')}\n", highlight=False)
-    table = _table("column", "type", "distinct", "missing", "rows alone", text=2)
+    console.print(f"{counted(profile['rows'], 'row')}, {counted(len(columns), 'column')}\n", highlight=False)
+    table = new_table("column", "type", "distinct", "missing", "rows alone", text=2)
     for column in columns:
         counts = (f"{column[name]:,}" for name in ("distinct", "nulls", "rows_alone"))
         told = counts if column["kind"] else ("", "", "")
         table.add_row(Text(column["name"]), column["kind"] or Text("not usable", style="red"), *told)
-    _section(console, "Columns", table)
+    section(console, "Columns", table)
     if profile["growing"]:
-        table = _grid()
+        table = new_grid()
         for each in [*profile["pairs"][1:4], *profile["growing"]]:
             table.add_row(f"{each['share']:.1%}", Text(" + ".join(each["columns"])))
-        _section(console, "Rows that nobody else is like, for somebody who knows", table)
+        section(console, "Rows that nobody else is like, for somebody who knows", table)
 
 
 def _planned_columns(plan: dict[str, Any]) -> Table:
-    table = _table("column", "role", "kind", "distinct", "levels", text=3)
+    table = new_table("column", "role", "kind", "distinct", "levels", text=3)
     for column in plan["columns"]:
         distinct = f"{column['distinct']:,}" if "distinct" in column else ""
         levels = column.get("levels") or ("" if column["role"] != "quasi_identifier" else "free")
@@ -120,7 +122,7 @@ def _planned_columns(plan: dict[str, Any]) -> Table:
 
 
 def _taken(plan: dict[str, Any]) -> Table:
-    table, records, memory = _grid(), plan["records"], plan["memory"]
+    table, records, memory = new_grid(), plan["records"], plan["memory"]
     equal = ", equal rows counted" if records["collapsed"] else ""
     table.add_row(f"{records['count']:,}", f"records of {records['bytes_each']} bytes{equal}")
     place = "stay in memory" if records["in_memory"] else "go to the disk"
@@ -134,10 +136,10 @@ def _taken(plan: dict[str, Any]) -> Table:
 
 
 def _whole_table(plan: dict[str, Any]) -> Table:
-    table = _table("criterion", "holds", "found", "asked", text=2)
+    table = new_table("criterion", "holds", "found", "asked", text=2)
     for entry in plan["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
-        table.add_row(Text(_called(entry)), holds, _number(entry["figure"]), _asked(entry))
+        table.add_row(Text(called(entry)), holds, _number(entry["figure"]), _asked(entry))
     return table
 
 
@@ -145,12 +147,12 @@ def _megabytes(size: int) -> str:
     return f"{size / 1_000_000:,.1f} MB"
 
 
-def _section(console: Console, title: str, content: Table) -> None:
+def section(console: Console, title: str, content: Table) -> None:
     console.print(Text(title, style="bold"))
     console.print(Padding(content, (0, 0, 1, 2)))
 
 
-def _table(*columns: str, text: int = 1) -> Table:
+def new_table(*columns: str, text: int = 1) -> Table:
     """A table whose first columns are text, and the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False, header_style="dim")
     for index, name in enumerate(columns):
@@ -160,7 +162,7 @@ def _table(*columns: str, text: int = 1) -> Table:
 
 def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
     rows, people, groups = facts["rows"], facts["individuals"], facts["groups"]
-    of_people = "" if people == rows else f" of {_counted(people, 'individual')}"
+    of_people = "" if people == rows else f" of {counted(people, 'individual')}"
     smallest = round(1 / facts["risk"]["highest"])
     if not facts["safe"]:
         said = Text("The table is not safe.", style="bold red")
@@ -170,28 +172,24 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
     else:
         said = Text("The table is safe: every criterion holds.", style="bold green")
     console.print(said)
-    console.print(f"{_counted(rows, 'row')}{of_people} in {_counted(groups, 'group')}; the smallest has {smallest:,}, "
+    console.print(f"{counted(rows, 'row')}{of_people} in {counted(groups, 'group')}; the smallest has {smallest:,}, "
                   f"the mean is {people / groups:,.1f}{_suppressed(facts)}\n", highlight=False)  # fmt: skip
 
 
 def _suppressed(facts: dict[str, Any]) -> str:
-    return f"; {_counted(facts['suppressed'], 'individual')} suppressed" if facts["suppressed"] else ""
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+    return f"; {counted(facts['suppressed'], 'individual')} suppressed" if facts["suppressed"] else ""
 
 
 def _criteria(facts: dict[str, Any]) -> Table:
-    table = _table("criterion", "holds", "found", "asked", "worst group", text=2)
+    table = new_table("criterion", "holds", "found", "asked", "worst group", text=2)
     for entry in facts["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
         found, worst = _number(entry["figure"]), f"#{entry['worst_group']:,}"
-        table.add_row(Text(_called(entry)), holds, found, _asked(entry), worst)
+        table.add_row(Text(called(entry)), holds, found, _asked(entry), worst)
     return table
 
 
-def _called(entry: dict[str, Any]) -> str:
+def called(entry: dict[str, Any]) -> str:
     kind = f" {entry['kind']}" if "kind" in entry else ""
     about = f" ({_listed(entry['sensitive'])})" if "sensitive" in entry else ""
     return f"{entry['name']}{kind}{about}"
@@ -199,15 +197,15 @@ def _called(entry: dict[str, Any]) -> str:
 
 def _failures(facts: dict[str, Any]) -> Table:
     """In words, because a criterion may demand more than its figure tells: a size, or a value that stays possible."""
-    table = _table("criterion", "found", "group", text=2)
+    table = new_table("criterion", "found", "group", text=2)
     for entry in facts["criteria"]:
         for failure in entry.get("failed", []):
-            table.add_row(Text(_called(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
+            table.add_row(Text(called(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
     return table
 
 
 def _labels(facts: dict[str, Any]) -> Table:
-    table = _table("group", "labels", text=2)
+    table = new_table("group", "labels", text=2)
     shown = {entry["worst_group"]: entry["worst_labels"] for entry in facts["criteria"] if "worst_labels" in entry}
     for group, labels in sorted(shown.items()):
         told = ", ".join(f"{column} {'null' if label is None else label}" for column, label in labels.items())
@@ -243,7 +241,7 @@ def _points_title(points: list[dict[str, Any]]) -> str:
 
 def _points(points: list[dict[str, Any]]) -> Table:
     worst = sorted(points, key=lambda point: (point["safe"], point["c"] - point["breach"]))
-    table = _table("value", "l", "k", "m", "breach", "below")
+    table = new_table("value", "l", "k", "m", "breach", "below")
     for p in worst[:WORST]:
         knowledge = (f"{p[name]:,}" for name in ("l", "k", "m"))
         style = None if p["safe"] else "red"
@@ -259,7 +257,7 @@ def _choices_title(lattice: dict[str, Any]) -> str:
 
 def _choices(lattice: dict[str, Any], count: int) -> Table:
     """The best minimal nodes by the metric that was asked for, the chosen one first."""
-    table = _table("levels above 0", "groups", "loss", "divergence", "suppressed")
+    table = new_table("levels above 0", "groups", "loss", "divergence", "suppressed")
     metric = "average_group" if lattice["choose"] == "average" else lattice["choose"]
     rest = [choice for choice in lattice["minimal"] if choice != lattice["chosen"]]
     for choice in [lattice["chosen"], *sorted(rest, key=lambda c: (c[metric], c["height"]))][:count]:
@@ -270,7 +268,7 @@ def _choices(lattice: dict[str, Any], count: int) -> Table:
 
 
 def _loss(loss: dict[str, Any]) -> Table:
-    table = _table("column", "lost", "")
+    table = new_table("column", "lost", "")
     table.columns[2].justify = "left"
     for column, share in loss["columns"].items():
         table.add_row(Text(column), f"{share:.1%}", "█" * round(share * BAR))
@@ -281,7 +279,7 @@ def _loss(loss: dict[str, Any]) -> Table:
 
 def _told(utility: dict[str, Any]) -> Table:
     error, divergence, height = utility["query_error"], utility["divergence"], utility["height"]
-    table = _grid()
+    table = new_grid()
     if error is not None:
         said = f"median error of {error['queries']:,} random COUNT queries; {error['mean']:.1%} on average"
         table.add_row(f"{error['median']:.1%}", said)
@@ -296,7 +294,7 @@ def _told(utility: dict[str, Any]) -> Table:
     return table
 
 
-def _grid() -> Table:
+def new_grid() -> Table:
     """Numbers and what they are."""
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", no_wrap=True)
@@ -307,7 +305,7 @@ def _grid() -> Table:
 def _risk(facts: dict[str, Any], exact: bool) -> Table:
     """What is left to risk; `exact`: quasi-identifiers are published as they are."""
     risk, unique = facts["risk"], facts["risk"]["unique_before"]
-    table = _grid()
+    table = new_grid()
     guess = "chance of a guess in the smallest group at whose value is whose"
     told = guess if exact else "highest risk to be recognized"
     table.add_row(f"{risk['highest']:.2%}", f"{told}; {risk['mean']:.2%} on average")

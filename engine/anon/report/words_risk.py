@@ -10,7 +10,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from anon.explore.witness import percent
-from anon.report.words import _counted, _grid, _section, _table
+from anon.report.promises import counted
+from anon.report.words import new_grid, new_table, section
 
 POINTS = 24  # that are listed; --json has all of them
 SENTENCES = 5
@@ -31,14 +32,14 @@ def _show_skyline(console: Console, skyline: dict[str, Any]) -> None:
     if points[0]["witness"] is None:
         console.print(Text(f"{value}: nobody has it, so that no knowledge leads to it\n", style="bold"))
         return
-    table = _table("l", "k", "m", "one l more", "one k more", "one m more", text=0)
+    table = new_table("l", "k", "m", "one l more", "one k more", "one m more", text=0)
     for point in points[:POINTS]:
         beyond = (point["beyond"].get(axis) for axis in ("l", "k", "m"))
         steps = (percent(step["breach"]) if step else "" for step in beyond)
         table.add_row(*(_amount(point[axis]) for axis in ("l", "k", "m")), *steps)
     more = f" (the first {POINTS:,} of {len(points):,})" if len(points) > POINTS else ""
     title = f"{value} below {sure}: safe up to these amounts of knowledge{more}"
-    _section(console, title, table)
+    section(console, title, table)
     for point in points[:SENTENCES]:
         amount = ", ".join(_amount(point[axis]) for axis in ("l", "k", "m"))
         console.print(Padding(Text(f"beyond ({amount}): {point['witness']['sentence']}"), (0, 0, 0, 2)))
@@ -52,10 +53,10 @@ def _amount(amount: int | str) -> str:
 
 
 def show_disclosure(console: Console, told: dict[str, Any]) -> None:
-    table = _table("pieces", "implications", "negations", text=0)
+    table = new_table("pieces", "implications", "negations", text=0)
     for k, both in enumerate(zip(told["implications"], told["negations"])):
         table.add_row(f"{k:,}", *map(percent, both))
-    _section(console, f"How sure of somebody's {told['sensitive']} so many pieces of knowledge can make", table)
+    section(console, f"How sure of somebody's {told['sensitive']} so many pieces of knowledge can make", table)
     for kind, worst in told["worst"].items():
         console.print(Text(f"The worst {kind}", style="bold"))
         for k, each in enumerate(worst[: SENTENCES + 1]):
@@ -65,20 +66,20 @@ def show_disclosure(console: Console, told: dict[str, Any]) -> None:
 
 def show_attack(console: Console, told: dict[str, Any]) -> None:
     near, sensitive = percent(told["threshold"]), told["sensitive"]
-    grid = _grid()
+    grid = new_grid()
     for kind, words in (("homogeneous", "everybody has"), ("affected", f"at least {near} have")):
         rows, people = told[f"{kind}_rows"], told[f"{kind}_individuals"]
-        of_people = "" if rows == people else f" of {_counted(people, 'individual')}"
-        groups = _counted(told[f"{kind}_groups"], "group")
+        of_people = "" if rows == people else f" of {counted(people, 'individual')}"
+        groups = counted(told[f"{kind}_groups"], "group")
         share = percent(rows / told["rows"])
         grid.add_row(f"{rows:,}", Text(f"rows{of_people} ({share}) in {groups} where {words} one {sensitive}"))
-    said = f"{_counted(told['rows'], 'row')} in {_counted(told['groups'], 'group')}"
-    _section(console, f"Homogeneity: {said}", grid)
+    said = f"{counted(told['rows'], 'row')} in {counted(told['groups'], 'group')}"
+    section(console, f"Homogeneity: {said}", grid)
     if "elimination" in told:
-        table = _table("values ruled out", "groups", "rows", text=0)
+        table = new_table("values ruled out", "groups", "rows", text=0)
         for step in told["elimination"]:
             table.add_row(*(f"{step[name]:,}" for name in ("ruled_out", "affected_groups", "affected_rows")))
-        _section(console, f"Where {near} is reached once values of a person are ruled out", table)
+        section(console, f"Where {near} is reached once values of a person are ruled out", table)
     if told["beliefs"]:
         _show_beliefs(console, told["beliefs"], near, percent(1 - told["threshold"]))
 
@@ -87,11 +88,11 @@ def _show_beliefs(console: Console, beliefs: dict[str, Any], near: str, rest: st
     words = {"positive": f"a value is believed with more than {near}", "negative": f"one with less than {rest}"}
     if "breaches" in beliefs:
         words["breaches"] = f"belief went from below {beliefs['rho1']:g} to above {beliefs['rho2']:g}, or as far down"
-    table = _table("of whom", "individuals", "new", "groups")
+    table = new_table("of whom", "individuals", "new", "groups")
     for kind, said in words.items():
         counted = beliefs[kind]
         table.add_row(Text(said), *(f"{counted[name]:,}" for name in ("individuals", "new", "groups")))
-    _section(console, f"Beliefs of somebody who knows a prior over {', '.join(beliefs['attributes'])}", table)
+    section(console, f"Beliefs of somebody who knows a prior over {', '.join(beliefs['attributes'])}", table)
     for kind, said in (("largest_rise", "rose"), ("largest_fall", "fell")):
         if change := beliefs[kind]:
             before, after = percent(change["before"]), percent(change["after"])
@@ -99,7 +100,7 @@ def _show_beliefs(console: Console, beliefs: dict[str, Any], near: str, rest: st
             console.print(Text(f"{text}{before} to {after}"), soft_wrap=True)
     if beliefs["contradicted"]:
         text = (
-            f"{_counted(beliefs['contradicted'], 'individual')} whose group has nothing that the prior holds possible"
+            f"{counted(beliefs['contradicted'], 'individual')} whose group has nothing that the prior holds possible"
         )
         console.print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
 

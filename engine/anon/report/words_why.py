@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from anon.report.words import _called, _counted, _section, _table, show_explanation
+from anon.report.promises import counted
+from anon.report.words import called, new_table, section, show_explanation
 
 
 def show_why(console: Console, told: dict[str, Any]) -> None:
@@ -19,15 +20,15 @@ def show_why(console: Console, told: dict[str, Any]) -> None:
         console.print(Text(_binding(told)), soft_wrap=True)
         console.print()
     if told["blocking"]:
-        _section(console, "What keeps groups from being split, wherever one would cut them", _blocking(told))
+        section(console, "What keeps groups from being split, wherever one would cut them", _blocking(told))
         for kind, why in (("refused", "have cuts left, of which none is safe"), ("finest", "have no cut left")):
             rest = told["blocking"][kind]
-            said = f"{_counted(rest['groups'], 'group')} of {_counted(rest['individuals'], 'individual')}"
+            said = f"{counted(rest['groups'], 'group')} of {counted(rest['individuals'], 'individual')}"
             console.print(Text(f"{said} {why}"), soft_wrap=True)
         console.print()
     if told.get("finer"):
-        _section(console, "What refuses one level less", _finer(told))
-    _section(console, "What was generalized", _columns(told))
+        section(console, "What refuses one level less", _finer(told))
+    section(console, "What was generalized", _columns(told))
 
 
 def _binding(told: dict[str, Any]) -> str:
@@ -37,11 +38,11 @@ def _binding(told: dict[str, Any]) -> str:
         count = sum(told["binding"] in node["refused_by"] for node in told["finer"])
         why = f"it refuses {count:,} of the {len(told['finer']):,} combinations with one level less"
     elif (only := _only(told)) is not None:
-        groups, people = _counted(only["groups"], "group"), _counted(only["individuals"], "individual")
+        groups, people = counted(only["groups"], "group"), counted(only["individuals"], "individual")
         why = f"it alone rules out every split of {groups} of {people}"
     else:
         why = "it is the nearest to its bound"
-    return f"{_called(entry)} binds: {why}{near}."
+    return f"{called(entry)} binds: {why}{near}."
 
 
 def _only(told: dict[str, Any]) -> dict[str, int] | None:
@@ -53,31 +54,31 @@ def _only(told: dict[str, Any]) -> dict[str, int] | None:
 
 
 def _blocking(told: dict[str, Any]) -> Table:
-    table = _table("criterion", "groups", "individuals", "only this: groups", "individuals", "largest")
+    table = new_table("criterion", "groups", "individuals", "only this: groups", "individuals", "largest")
     for entry, blocked in zip(told["criteria"], told["blocking"]["criteria"]):
         largest = blocked["largest"][:1]
         most = f"#{largest[0]['group']:,} of {largest[0]['individuals']:,}" if largest else ""
         counts = (blocked["groups"], blocked["individuals"], blocked["only"]["groups"], blocked["only"]["individuals"])
-        table.add_row(Text(_called(entry)), *(f"{count:,}" for count in counts), most)
+        table.add_row(Text(called(entry)), *(f"{count:,}" for count in counts), most)
     return table
 
 
 def _finer(told: dict[str, Any]) -> Table:
-    table = _table("column", "refused by", "at level", text=2)
+    table = new_table("column", "refused by", "at level", text=2)
     for node in told["finer"]:
-        names = ", ".join(_called(told["criteria"][at]) for at in node["refused_by"])
+        names = ", ".join(called(told["criteria"][at]) for at in node["refused_by"])
         table.add_row(Text(node["column"]), Text(names or "all of them together"), str(node["level"]))
     return table
 
 
 def _columns(told: dict[str, Any]) -> Table:
     if any("level" in column for column in told["columns"]):
-        table = _table("column", "level", "lost")
+        table = new_table("column", "level", "lost")
         for column in told["columns"]:
             table.add_row(Text(column["column"]), str(column["level"]), f"{column['lost']:.1%}")
         return table
     uncut = ["groups where it is *", "individuals"] if all("uncut" in column for column in told["columns"]) else []
-    table = _table("column", "cuts", *uncut, "lost")
+    table = new_table("column", "cuts", *uncut, "lost")
     for column in told["columns"]:
         counts = (column["cuts"], *(column["uncut"].values() if uncut else ()))
         table.add_row(Text(column["column"]), *(f"{count:,}" for count in counts), f"{column['lost']:.1%}")

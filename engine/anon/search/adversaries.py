@@ -61,10 +61,7 @@ class CrossTables:
         cells, counts = np.empty((len(places) + 1, 0), np.uint16), np.empty(0, np.int64)
         for first in range(0, cube.records.count, BATCH):
             codes = cube.records.read(first, min(first + BATCH, cube.records.count))
-            at = cube.people_at
-            people = np.ones(codes.shape[1], np.int64)
-            if at >= 0:
-                people = codes[at].astype(np.int64) | codes[at + 1].astype(np.int64) << 16
+            people = cube.people_of(codes)
             both = np.concatenate([cells, codes[[*places, value]]], axis=1)
             order = np.lexsort(both[::-1])
             both, weight = both[:, order], np.append(counts, people)[order]

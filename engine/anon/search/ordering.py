@@ -18,7 +18,7 @@ from anon.cube import Cube
 from anon.cube.building import PEOPLE
 from anon.database import connect, interruptible, translated
 from anon.progress import Tell
-from anon.records import Codes, Records, halves, make
+from anon.records import Codes, Records, halves, make, whole_numbers
 from anon.search.means import Means
 
 Ints = NDArray[np.int64]
@@ -43,7 +43,7 @@ class Ordered:
     def read(self, first: int, last: int) -> tuple[Codes, Ints]:
         """Codes [quasi-identifiers and then the sensitive column, records], and the people of each."""
         found = self.records.read(first, last)
-        return found[:-2], found[-2].astype(np.int64) | found[-1].astype(np.int64) << 16
+        return found[:-2], whole_numbers(found[-2:]).astype(np.int64)
 
     def write_people(self, first: int, people: Ints) -> None:
         """Changes the people of some records; `recount` must follow."""
@@ -94,12 +94,8 @@ def _keyed(cube: Cube, classes: Classes) -> Iterator[tuple[Codes, Ints, Ints, In
     sizes = [domain.size for domain in cube.domains]
     for first in range(0, cube.records.count, BATCH):
         found = cube.records.read(first, min(first + BATCH, cube.records.count))
-        at = cube.people_at
-        people = np.ones(found.shape[1], np.int64)
-        if at >= 0:
-            people = found[at].astype(np.int64) | found[at + 1].astype(np.int64) << 16
         own = found[: len(cube.domains)]
-        yield found[:used], people, classes(own), along_curve(own, sizes)
+        yield found[:used], cube.people_of(found), classes(own), along_curve(own, sizes)
 
 
 def along_curve(codes: Codes, sizes: list[int]) -> Ints:

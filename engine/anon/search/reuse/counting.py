@@ -26,10 +26,7 @@ def batches(cube: Cube, tell: Tell) -> Iterator[tuple[Codes, Codes, Ints]]:
     for start in range(0, records.count, BATCH):
         interrupt.check()
         codes = records.read(start, min(start + BATCH, records.count))
-        people = np.ones(codes.shape[1], np.int64)
-        if cube.counted:
-            people = codes[-2].astype(np.int64) | (codes[-1].astype(np.int64) << 16)
-        yield codes[:width], codes[width : width + cube.sensitive], people
+        yield codes[:width], codes[width : width + cube.sensitive], cube.people_of(codes)
         tell(done=min(start + BATCH, records.count), of=records.count)
 
 
