@@ -126,7 +126,7 @@ def below(path: str, part: int | str) -> str:
 class Model(BaseModel):
     """Base of the config models: no unknown keys, no silent conversions, mistakes in our words."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     @model_validator(mode="wrap")
     @classmethod
