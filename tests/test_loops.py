@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,30 @@ def test_loops_are_loaded_whatever_becomes_of_the_second_process(second):
     code = WITH_A_SECOND.replace("\nSECOND\n", f"\n{second}\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [1, True]
+
+
+def test_a_failure_beside_the_loading_does_not_wait_for_it(monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(loops, "load", lambda wanted: release.wait(60))
+    with pytest.raises(ValueError, match="beside"), loops.loading(set()):
+        raise ValueError("beside")
+    release.set()
+
+
+def test_what_goes_wrong_in_the_loading_is_raised_at_its_end(monkeypatch):
+    def broken(wanted):
+        raise ImportError("no loops")
+
+    done = []
+    monkeypatch.setattr(loops, "load", broken)
+    with pytest.raises(ImportError, match="no loops"), loops.loading(set()):
+        done.append(True)
+    assert done == [True]
+
+
+def test_the_loops_are_there_when_the_work_beside_has_ended(monkeypatch):
+    loaded = []
+    monkeypatch.setattr(loops, "load", lambda wanted: (time.sleep(0.05), loaded.extend(wanted)))
+    with loops.loading({"anon.search.kernels"}):
+        pass
+    assert loaded == ["anon.search.kernels"]

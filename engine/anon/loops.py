@@ -7,6 +7,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 from anon import interrupt
@@ -50,6 +53,26 @@ def needed(config: Config) -> set[str]:
 
 def _has_loops(spec: Criterion) -> bool:
     return spec.name in CRITERIA and getattr(spec, "kind", "") not in ("distinct", "frequency")
+
+
+@contextmanager
+def loading(wanted: set[str]) -> Iterator[None]:
+    """Loads modules beside what is done meanwhile, which mostly waits for DuckDB; they are there at the end. A failure
+    of what is done meanwhile does not wait for them."""
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            load(wanted)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, name="loops", daemon=True)
+    thread.start()
+    yield
+    thread.join()
+    if failures:
+        raise failures[0]
 
 
 def load(wanted: set[str]) -> None:

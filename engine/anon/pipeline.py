@@ -143,17 +143,17 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         return _up_to_date(before, options, progress)
     check_places(config, overwrite or before.may_be_current(origin))
     with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
-        with progress.stage("source"):
-            source = open_source(con, config, origin, work.spill)
-            progress.rows = source.rows
-            if before.is_current(origin):
-                return _up_to_date(before, options, progress)
-            check_places(config, overwrite)
-            checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
-        with progress.stage("cube"):
-            loops.load(loops.needed(config))
-            place = partial(records.make, Memory(limits.memory).records, work.spill)
-            cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
+        with loops.loading(loops.needed(config)):
+            with progress.stage("source"):
+                source = open_source(con, config, origin, work.spill)
+                progress.rows = source.rows
+                if before.is_current(origin):
+                    return _up_to_date(before, options, progress)
+                check_places(config, overwrite)
+                checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
+            with progress.stage("cube"):
+                place = partial(records.make, Memory(limits.memory).records, work.spill)
+                cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)

@@ -82,14 +82,14 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     queries: list[str] = []
     with _passing(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         places = Places(Memory(limits.memory).records, spill)
-        with progress.stage("source"):
-            traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
-            source = open_source(traced, config, origin_of(config, table), spill)
-            copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
-        with progress.stage("cube"):
-            loops.load(loops.needed(config))
-            room = Room(places.make, pipeline.threads_of(config), partial(progress.update, "cube"))
-            cube = pipeline.build_cube(config, source, room)
+        with loops.loading(loops.needed(config)):
+            with progress.stage("source"):
+                traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
+                source = open_source(traced, config, origin_of(config, table), spill)
+                copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
+            with progress.stage("cube"):
+                room = Room(places.make, pipeline.threads_of(config), partial(progress.update, "cube"))
+                cube = pipeline.build_cube(config, source, room)
         told = _told(config, source, cube, options, places, copied)
         source.check_unchanged()
         cube.records.close()
