@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 import anon
 from anon.cli import app
-from anon.report.explain import explained
 from tests.conftest import House
 
 ROWS = {
@@ -26,7 +25,7 @@ ROWS = {
 
 def explain(folder: Path, *options: str) -> tuple[int, str]:
     told = CliRunner().invoke(app, ["explain", str(folder), *options])
-    return told.exit_code, told.stdout + told.stderr
+    return told.exit_code, told.stdout if "--json" in options else told.stdout + told.stderr
 
 
 @pytest.mark.parametrize("method", [{"prefer": "balanced"}, {"kind": "partition"}, {"kind": "lattice"}])
@@ -59,6 +58,15 @@ def test_a_folder_that_is_no_run_is_told_so(tmp_path: Path, report: str | None) 
     assert code == 2 and "run folder" in said and "Traceback" not in said
 
 
+def test_a_report_of_another_version_is_not_explained(house: House) -> None:
+    house.write(ROWS)
+    house.run()
+    path = house.folder / "out-run" / "report.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 99}))
+    code, said = explain(house.folder / "out-run")
+    assert code == 2 and "a report of version 99" in said
+
+
 def test_what_blocks_groups_is_counted_group_by_group(house: House) -> None:
     """k = 7 blocks groups of fewer than 14; distinct 2 needs no more than 4. Nobody else says anything of the rest."""
     house.write(ROWS)
@@ -71,6 +79,9 @@ def test_what_blocks_groups_is_counted_group_by_group(house: House) -> None:
     assert (k["groups"], k["individuals"]) == (len(small), sum(small)) and small
     assert l["groups"] == 0 and k["only"] == {"groups": len(small), "individuals": sum(small)}
     assert k["largest"][0]["individuals"] == max(small)
+    split = {"groups": 0, "individuals": 0} | told["blocking"]["refused"]
+    at_most = {name: split[name] + k["only"][name] for name in split}
+    assert k["at_most"] == at_most and l["at_most"] == split
     rest = told["blocking"]["refused"]["groups"] + told["blocking"]["finest"]["groups"]
     assert rest == len(sizes) - len(small)
     assert told["binding"] == 0 and told["criteria"][0]["near"] == 7 / min(sizes.values())
@@ -146,7 +157,7 @@ def test_groups_that_people_were_assigned_to_one_by_one_are_explained_too(
         "release": {"path": str(tmp_path / "out"), "form": "bucketized"},
     }
     anon.run(config)
-    told = explained(tmp_path / "out-run")
+    told = anon.explain(tmp_path / "out-run").to_dict()
     assert [(column["column"], column["level"]) for column in told["columns"]] == [("sex", 0), ("age", 0)]
     page = (tmp_path / "out-run" / "report.html").read_text()
     assert "may be recognized" in page and "cannot be told apart" not in page

@@ -51,7 +51,7 @@ def test_a_run_loads_the_loops_of_its_search_and_criteria(privacy, method, expec
         "method": {"kind": method},
         "release": {"path": "release"},
     }
-    assert loops.needed(load(config)) == expected | {loops.QUERIES, loops.SKYLINES}
+    assert loops.needed(load(config)) == expected | {loops.QUERIES, loops.SKYLINES, loops.CRITERIA["ck_safety"]}
 
 
 @pytest.mark.parametrize("modules", [1, 2, 3, 8])

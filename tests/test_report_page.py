@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import stat
+from collections import Counter
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -194,7 +197,7 @@ def test_every_criterion_has_its_sentence() -> None:
 
 def test_percentages_are_told_apart_from_their_bounds() -> None:
     assert [percent(share) for share in (0, 0.0005, 0.2, 0.3333, 0.9995, 1)] == [
-        "0%", "0.050%", "20%", "33.3%", "99.950%", "100%"
+        "0%", "0.05%", "20%", "33.3%", "99.95%", "100%"
     ]  # fmt: skip
     assert below(0.1999999, 0.2) != percent(0.2) and below(0.2, 0.2) == "20%"
 
@@ -330,3 +333,44 @@ def test_a_report_is_rendered_alike_again(house: House) -> None:
     house.run(privacy=SKYLINE)
     report, page = files(house)
     assert render(report) == page
+
+
+def test_attacks_in_the_report_are_those_that_the_commands_find(house: House) -> None:
+    draw = Random(3)
+    diseases = [draw.choice("aaaabbcd") for _ in range(90)]
+    house.write({"age": list(range(90)), "zip": ["00000"] * 90, "disease": diseases})
+    report = house.run(privacy=[{"k_anonymity": {"k": 3}}]).report
+    (facts,) = report["sensitive"]
+    config, table = house.config(), house.folder / "out" / "release.parquet"
+    told = anon.disclose(config, table, 8).to_dict()
+    for kind in ("implications", "negations"):
+        assert facts["disclosure"][kind] == told[kind]
+    assert facts["disclosure"]["worst"] == [each["sentence"] for each in told["worst"]["implications"][:4]]
+    steps = anon.attack(config, table).to_dict()["elimination"]
+    found = [(each["groups"], each["individuals"]) for each in facts["elimination"]["affected"]]
+    assert found == [(step["affected_groups"], step["affected_rows"]) for step in steps] and found[-1][0]
+    page = (house.folder / "out-run" / "report.html").read_text()
+    assert "values ruled out" in page and 'data-chart="disclosure"' in page
+
+
+def test_groups_with_exact_values_have_the_numbers_of_the_files(house: House) -> None:
+    """Cells are numbered by their labels, where 100 comes before 20; the files by the values."""
+    sizes = {20: 3, 100: 4, 110: 5, 3: 6}
+    house.write({"age": [a for a, n in sizes.items() for _ in range(n)], "zip": ["00000"] * 18, "disease": ["a"] * 18})
+    exact = {"path": "out", "run": "out-run", "form": "bucketized", "labels": "exact"}
+    result = house.run(privacy=[{"group_size": {"k": 3}}], release=exact)
+    qi = pq.ParquetFile(house.folder / "out" / "qi.parquet").read()
+    counted = Counter(qi["group"].to_pylist())
+    assert {n["group"]: n["individuals"] for n in result.report["tree"] if "group" in n} == counted
+    assert len(counted) == 4 and result.report["blocking"]["finest"]["groups"] == 4
+
+
+def test_a_skyline_tells_figure_bound_and_group_of_one_point(house: House) -> None:
+    """The largest breach is far from its bound, a smaller one close to its own; words tell of the close one."""
+    points = [{"l": 0, "k": 2, "m": 0, "c": 1}, {"l": 0, "k": 0, "m": 0, "c": 0.51}]
+    table = pa.table({"age": ["1"] * 10 + ["2"] * 10, "zip": ["0"] * 20, "disease": [*("ab" * 5), *("abcde" * 2)]})
+    changes: dict[str, Any] = {"privacy": [{"skyline": {"points": points}}]}
+    (entry,) = house.check(table, **changes).to_dict()["criteria"]
+    assert (entry["figure"], entry["bound"], entry["worst_group"]) == (pytest.approx(5 / 8), 1, 0)
+    on = house.write(table, "grouped.parquet")
+    assert re.search(r"yes +0\.5 +< 0\.51", house.cli("check", "--on", str(on), **changes).stdout)

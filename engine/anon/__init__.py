@@ -98,10 +98,12 @@ def _looked(look: Callable[..., Result], config: AnyConfig, table: Any, options:
     return result
 
 
-def explain(run: str | os.PathLike[str]) -> Result:
-    """Why a run came to its release, from its run folder."""
+def explain(run: str | os.PathLike[str], **options: Any) -> Result:
+    """Why a run came to its release, from its run folder, and what looser criteria would come to, from its source.
+    Options: memory, threads."""
     from anon import pipeline
+    from anon.progress import Progress
     from anon.report.explain import explained
 
-    told = explained(Path(run))
+    told = explained(Path(run), pipeline.Options.of(**options), Progress())
     return pipeline.Result(told, {"explanation": told})

@@ -341,6 +341,8 @@ def plan(
 @app.command()
 def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of an earlier `anon run`.")],
+    memory: Memory = None,
+    threads: Threads = None,
     as_json: Json = False,
     show_values: ShowValues = False,
     strict: Strict = False,
@@ -349,15 +351,17 @@ def explain(
 ) -> None:
     """Why a run came to its release: what holds and how close it is, what was generalized and lost per column.
 
-    Which criterion binds, which groups it keeps from being split and what relaxing it could free at most. For the
-    lattice method every combination of levels that is safe while none below it is, and what refuses a level less. Reads
-    the run folder only.
+    Which criterion binds, and which groups it keeps from being split. For the lattice method every combination of
+    levels that is safe while none below it is, and what refuses a level less. Where the source is still what it was and
+    has up to 2 million rows, the search is done again with looser criteria, to measure what relaxing each would buy.
     """
 
     def work() -> int:
         from anon.report.explain import explained
 
-        _show(explained(run), as_json, "show_why", module="words_why")
+        with _progress(as_json, log_json) as progress:
+            told = explained(run, _options(memory, threads=threads), progress)
+        _show(told, as_json, "show_why", module="words_why")
         return 0
 
     guarded(work, as_json, debug, show_values)

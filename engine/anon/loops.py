@@ -48,7 +48,8 @@ MODULES = (
 def needed(config: Config) -> set[str]:
     """The modules that a run needs."""
     criteria = {CRITERIA[spec.name] for spec in config.privacy if _has_loops(spec)}
-    return SEARCHES[config.method.kind] | criteria | {SKYLINES, QUERIES}
+    told = {SKYLINES, QUERIES} | ({CRITERIA["ck_safety"]} if config.columns.multiplicity == "single" else set())
+    return SEARCHES[config.method.kind] | criteria | told
 
 
 def _has_loops(spec: Criterion) -> bool:

@@ -48,7 +48,7 @@ from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
 from anon.progress import Progress, Tell
 from anon.publish import Left, check_places, publish, write_run
-from anon.recoding import Recoding
+from anon.recoding import Ints, Recoding
 from anon.report import VERSION, facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
@@ -63,6 +63,7 @@ from anon.trial import as_trial
 from anon.workspace import scratch, workspace
 
 if TYPE_CHECKING:  # numba is imported only where it is used
+    from anon.search.lattice import Lattice as LatticeSearch
     from anon.search.outcome import Outcome
     from anon.search.partition import Partition
 
@@ -165,7 +166,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with closing(connect(limits.memory, limits.threads, work.spill)) as outsider:
             with progress.stage("verify"), at_rest(con):
                 found = verify.verify(outsider, written, config)
-                blocked = _blocking(found, outcome.recoding)
+                blocked = _blocking(found, outcome.recoding, written.number)
             with progress.stage("utility"):
                 if source.rows > MEASURED:
                     measured = of_recoding(outcome.recoding, exact_labels(config))
@@ -177,7 +178,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             with progress.stage("report"):
                 names = facts.Names.of(found, config, options.show_values)
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
-                drawn |= shape(outcome.recoding, exact_labels(config), options.show_values)
+                drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         left = Left.by(work, outcome.recoding, before)
         told["warnings"] += left.warnings(found.individuals)
@@ -388,7 +389,7 @@ def _search(
     erratic = check_whole_table(config, cube, values, options.show_values)
     means = means_of(config, spill, checkpoint)
     try:
-        return _SEARCHES[config.method.kind](config, cube, values, means, partial(progress.update, "search"))
+        return search(config, cube, values, means, partial(progress.update, "search"))
     except UnsafeError as error:
         said = str(error)
         if isinstance(error, Blocked):
@@ -396,6 +397,11 @@ def _search(
             said = error.naming(_names(config, values, options.show_values).of_value(column, error.code))
         whole = (f"  the whole table as one group: {line}" for line in erratic)
         raise UnsafeError("\n".join([said, *whole])) from None
+
+
+def search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell = lambda **facts: None) -> Outcome:
+    """What the config's search comes to. Takes the records of the cube with it."""
+    return _SEARCHES[config.method.kind](config, cube, values, means, tell)
 
 
 def _widened(config: Config, source: Source) -> list[Widened]:
@@ -439,12 +445,15 @@ def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: T
     return partition_search(config, cube, values, means, tell).run()
 
 
-def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+def lattice_search(
+    config: Config, cube: Cube, values: Values, means: Means, tell: Tell = lambda **facts: None
+) -> LatticeSearch:
+    """The search over the lattice, ready to run."""
     from anon.search.lattice import Lattice as Search
 
     method = config.method
     assert isinstance(method, Lattice)
-    lattice = Search(
+    return Search(
         cube,
         bind(config.privacy, values, shared=True),
         method.choose,
@@ -453,7 +462,10 @@ def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tel
         means,
         tell,
     )
-    return lattice.run()
+
+
+def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+    return lattice_search(config, cube, values, means, tell).run()
 
 
 def _assigned(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
@@ -525,11 +537,16 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
     return erratic
 
 
-def _blocking(found: verify.Findings, recoding: AnyRecoding | Assignment) -> dict[str, Any]:
-    """Of a tree of cuts, which criteria keep its groups from being split further."""
+def _blocking(
+    found: verify.Findings, recoding: AnyRecoding | Assignment, number: Ints | None
+) -> dict[str, Any]:
+    """Of a tree of cuts, which criteria keep its groups from being split further. `number`: of its groups in the
+    files, where that is not the recoding's."""
     if not isinstance(recoding, Recoding) or recoding.reused or found.table is None:
         return {}
     finest = (recoding.low == recoding.high).all(axis=1)
+    if number is not None:
+        finest = finest[np.argsort(number)]
     with translated("examining the release"):
         return {"blocking": blocking(found.table, found.criteria, finest)}
 

@@ -100,6 +100,7 @@ def write_run(
         "run": work.run_id,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
         "config": config.original,
+        "base": str(config.base),
         **left.before.about,
         "source": told_marks(source.marks, config),
         "rows": source.rows,

@@ -46,13 +46,16 @@ def load(
     *,
     available_only: bool = True,
     run: bool = True,
+    base: Path | None = None,
 ) -> Config:
     """The validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
 
-    Relative paths are relative to the file, or to the working directory for a mapping. `available_only=False`
-    also takes what the grammar has and this version cannot run; `run=False` what it can only check.
+    Relative paths are relative to the file, or to `base` for a mapping, without it to the working directory.
+    `available_only=False` also takes what the grammar has and this version cannot run; `run=False` what it can only
+    check.
     """
-    loaded = config if isinstance(config, Config) else _loaded(config, os.environ if environ is None else environ)
+    variables = os.environ if environ is None else environ
+    loaded = config if isinstance(config, Config) else _loaded(config, variables, base or Path.cwd())
     missing = list(_unavailable(loaded, run)) if available_only else []
     if missing:
         raise ConfigError(missing)
@@ -129,10 +132,10 @@ class _Draft:
         return written
 
 
-def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], environ: Mapping[str, str]) -> Config:
+def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], environ: Mapping[str, str], base: Path) -> Config:
     draft = _Draft(environ)
     try:
-        written, text, base = _read(config, draft)
+        written, text, base = _read(config, draft, base)
         original = _jsonable(written)
         data = draft.interpolated(written)
         text = json.dumps(original, default=str) if text is None else text
@@ -149,10 +152,12 @@ def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], environ: Mapping
     return loaded
 
 
-def _read(config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft) -> tuple[dict[str, Any], str | None, Path]:
-    """Plain data, the text of a file, and the folder that paths are relative to."""
+def _read(
+    config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft, base: Path
+) -> tuple[dict[str, Any], str | None, Path]:
+    """Plain data, the text of a file, and the folder that paths are relative to: that of the file, or the given one."""
     if isinstance(config, Mapping):
-        return draft.plain(config), None, Path.cwd()
+        return draft.plain(config), None, base
     if not isinstance(config, str | os.PathLike):
         raise ConfigError.at("config", describe(config), "a path, a mapping or a Config")
     path = Path(config)

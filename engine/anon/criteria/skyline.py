@@ -247,8 +247,8 @@ class Skyline(Criterion):
         findings = tuple(
             Finding(safe[i], breach[i], float(slot.point.c), group[i], slot) for i, slot in enumerate(self.slots)
         )
-        worst = max(findings, key=lambda f: (not f.safe, f.figure - f.bound))
-        return Verdict(self.name, all(safe), max(breach), worst.bound, worst.group, findings)
+        highest = max(findings, key=lambda f: (f.figure, not f.safe, -f.bound))
+        return Verdict(self.name, all(safe), highest.figure, highest.bound, highest.group, findings)
 
     def holds(self, state: State) -> bool:
         judged = self.judge(state.values[None, :])[0]

@@ -46,6 +46,19 @@ def eliminated(groups: Groups, threshold: Fraction, most: int) -> list[Flags]:
     return list((top[:, :1] * threshold.denominator >= left * threshold.numerator).T)
 
 
+class Elimination:
+    """The groups and individuals for whom that is so, added up over the batches of a release."""
+
+    def __init__(self, values: int, threshold: Fraction) -> None:
+        self.threshold, self.most = threshold, min(values - 1, MOST_RULED_OUT)
+        self.groups, self.individuals = (np.zeros(self.most + 1, np.int64) for _ in range(2))
+
+    def add(self, groups: Groups) -> None:
+        for ruled_out, flags in enumerate(eliminated(groups, self.threshold, self.most)):
+            self.groups[ruled_out] += flags.sum()
+            self.individuals[ruled_out] += groups.n[flags].sum()
+
+
 @dataclass
 class Counted:
     """How many groups and individuals something holds for; `new`: individuals for whom it did not hold before."""

@@ -4,7 +4,8 @@ that verify has counted, after the way of the data's last step but one (... -> r
 A criterion blocks a group if no cut at all, wherever it lies, could leave parts that are safe for it: the group has
 fewer than twice the individuals of the least safe group, or too few outside its most frequent values. Only relaxing it
 could divide such a group. The finest groups have nothing left to cut, whatever the criteria; the others have cuts left,
-of which the search found none safe for every criterion."""
+of which the search found none safe for every criterion. So relaxing one criterion alone divides at most the groups that
+are not the finest and that no other one blocks; which of them it does, `relaxing` finds out from the source."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LARGEST = 5  # blocked groups that are named for each criterion
 
 def blocking(grouped: Grouped, criteria: list[Criterion], finest: Flags) -> dict[str, Any]:
     """Per criterion, in their order, how many groups and individuals it blocks, how many of these no other criterion
-    blocks, and the largest of them. `finest` says which groups, in canonical order, have nothing left to cut."""
+    blocks, how many relaxing it could divide at most, and the largest that it blocks. `finest` says which groups, in
+    the order of `grouped`, have nothing left to cut."""
     groups = len(finest)
     if groups > MANY:
         return {}
@@ -39,7 +41,7 @@ def blocking(grouped: Grouped, criteria: list[Criterion], finest: Flags) -> dict
             first += len(batch)
     blocked &= ~finest
     times = blocked.sum(axis=0)
-    told = [_told(criterion, blocked[at], times, sizes) for at, criterion in enumerate(criteria)]
+    told = [_told(criterion, blocked[at], times, sizes, finest) for at, criterion in enumerate(criteria)]
     return {"criteria": told, "refused": _counted((times == 0) & ~finest, sizes), "finest": _counted(finest, sizes)}
 
 
@@ -60,11 +62,12 @@ def _blocks(criterion: Criterion, groups: Groups) -> Flags:
     return Demands(criterion.least_group, 0, fewest, largest).barren(groups.n, groups)
 
 
-def _told(criterion: Criterion, own: Flags, times: Ints, sizes: Ints) -> dict[str, Any]:
+def _told(criterion: Criterion, own: Flags, times: Ints, sizes: Ints, finest: Flags) -> dict[str, Any]:
     most = np.argsort(np.where(own, -sizes, 0), kind="stable")[: min(LARGEST, int(own.sum()))].tolist()
     return {
         "name": criterion.name,
         **_counted(own, sizes),
         "only": _counted(own & (times == 1), sizes),
+        "at_most": _counted((times == own) & ~finest, sizes),
         "largest": [{"group": group, "individuals": int(sizes[group])} for group in most],
     }

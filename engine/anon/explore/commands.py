@@ -200,6 +200,7 @@ def _homogeneity(looked: Looked, threshold: Fraction) -> dict[str, Any]:
     order = ", ".join(f"{column} NULLS FIRST" for column in grouped.key)
     sizes = grouped.con.sql(f"SELECT rows, n FROM {grouped.GROUPS} ORDER BY {order}").fetchnumpy()
     facts: dict[str, Any] = {"sensitive": looked.column, "threshold": float(threshold)}
+    facts["multiplicity"] = grouped.multiplicity
     facts |= {"groups": len(sizes["n"]), "rows": int(sizes["rows"].sum()), "individuals": int(sizes["n"].sum())}
     for kind, flags in (("affected", np.concatenate(nearly)), ("homogeneous", np.concatenate(sure))):
         facts[f"{kind}_groups"] = int(flags.sum())
@@ -209,14 +210,12 @@ def _homogeneity(looked: Looked, threshold: Fraction) -> dict[str, Any]:
 
 
 def _elimination(looked: Looked, threshold: Fraction) -> list[dict[str, int]]:
-    most = min(len(looked.texts) - 1, attacks.MOST_RULED_OUT)
-    counted = np.zeros((most + 1, 2), np.int64)
+    found = attacks.Elimination(len(looked.texts), threshold)
     for groups in looked.histograms():
-        for ruled_out, flags in enumerate(attacks.eliminated(groups, threshold, most)):
-            counted[ruled_out] += flags.sum(), groups.n[flags].sum()
+        found.add(groups)
     return [
         {"ruled_out": ruled_out, "affected_groups": groups, "affected_rows": rows}
-        for ruled_out, (groups, rows) in enumerate(counted.tolist())
+        for ruled_out, (groups, rows) in enumerate(zip(found.groups.tolist(), found.individuals.tolist()))
     ]
 
 

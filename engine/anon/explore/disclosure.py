@@ -12,7 +12,8 @@ from typing import Any
 from anon.criteria.ck_safety import Disclosure, Person
 from anon.criteria.protocol import Groups
 from anon.explore.fronts import Histogram, histogram
-from anon.explore.witness import Name, percent
+from anon.explore.witness import Name
+from anon.report.promises import percent
 
 
 @dataclass(frozen=True)
@@ -79,27 +80,41 @@ class Curves:
         }
 
 
+class Maxima:
+    """What 0..max_k pieces can tell of the groups of a release with so many different values, batch by batch."""
+
+    def __init__(self, max_k: int, values: int) -> None:
+        self.max_k, self.needed = max_k, min(max_k, max(values - 1, 0))
+        self.whole: Disclosure | None = None
+        self.kept: dict[int, Histogram] = {}
+
+    def add(self, groups: Groups) -> None:
+        part = Disclosure.of(groups, self.needed)
+        whole = self.whole.merge(part) if self.whole else part
+        places = set(whole.of_implications.witness[:, -1].tolist() + whole.of_negations.witness[:, 0].tolist())
+        here = {place for place in places if groups.first <= place < groups.first + len(groups)} - self.kept.keys()
+        kept = self.kept | {place: histogram(groups, place - groups.first) for place in here}
+        self.whole, self.kept = whole, {place: kept[place] for place in places}
+
+    def curves(self) -> Curves:
+        whole, kept = self.whole, self.kept
+        assert whole is not None, "a table has groups"
+        most = [min(k, self.needed) for k in range(self.max_k + 1)]
+        implications, negations = whole.implications(), whole.negations()
+        return Curves(
+            [implications[k] for k in most],
+            [negations[k] for k in most],
+            [_worst(implications[k], whole.implication_atoms(k), kept) for k in most],
+            [_worst(negations[k], whole.negation_atoms(k), kept) for k in most],
+        )
+
+
 def curves(batches: Iterable[Groups], max_k: int, values: int) -> Curves:
     """The curves of the groups of a release with so many different values, read once."""
-    needed = min(max_k, max(values - 1, 0))
-    whole: Disclosure | None = None
-    kept: dict[int, Histogram] = {}
+    found = Maxima(max_k, values)
     for groups in batches:
-        part = Disclosure.of(groups, needed)
-        whole = whole.merge(part) if whole else part
-        places = set(whole.of_implications.witness[:, -1].tolist() + whole.of_negations.witness[:, 0].tolist())
-        here = {place for place in places if groups.first <= place < groups.first + len(groups)} - kept.keys()
-        kept |= {place: histogram(groups, place - groups.first) for place in here}
-        kept = {place: kept[place] for place in places}
-    assert whole is not None, "a table has groups"
-    most = [min(k, needed) for k in range(max_k + 1)]
-    implications, negations = whole.implications(), whole.negations()
-    return Curves(
-        [implications[k] for k in most],
-        [negations[k] for k in most],
-        [_worst(implications[k], whole.implication_atoms(k), kept) for k in most],
-        [_worst(negations[k], whole.negation_atoms(k), kept) for k in most],
-    )
+        found.add(groups)
+    return found.curves()
 
 
 def _worst(probability: float, people: list[Person], kept: dict[int, Histogram]) -> Worst:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anon.explore.fronts import Histogram
+from anon.report.promises import percent
 
 NAMED = 4  # values that a sentence lists
 Name = Callable[[int], str]
@@ -129,17 +130,3 @@ def _few(words: list[str]) -> str:
 
 def _listed(clauses: list[str]) -> str:
     return clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])} and {clauses[-1]}"
-
-
-def percent(share: float) -> str:
-    """A probability in percent; with so many digits that one below 1 is not told as 100%.
-
-    >>> percent(1), percent(0.9501), percent(0.99996), percent(1 / 3)
-    ('100%', '95%', '99.996%', '33.3%')
-    """
-    if share >= 1:
-        return "100%"
-    digits = 1
-    while digits < 12 and round(100 * share, digits) >= 100:
-        digits += 1
-    return f"{100 * share:.{digits + (digits > 1)}f}".rstrip("0").rstrip(".") + "%"

@@ -63,6 +63,7 @@ class Bucketized:
     failures: list[BaseException]
     qi_sums: list[int] = field(default_factory=list)  # checksums of the row groups of both files as they are written
     value_sums: list[int] = field(default_factory=list)
+    number: list[Ints] = field(default_factory=list)  # of the groups of a recoding, where it is not the recoding's
 
     @property
     def exact(self) -> bool:
@@ -94,6 +95,7 @@ class Bucketized:
         if not np.array_equal(seen.people, recoding.people):
             raise changed()
         if self.exact:
+            self.number.append(seen.rank)
             counts.rank = seen.rank[counts.rank]
         return self._write_sensitive(counted(con, counts, 1))
 
@@ -174,7 +176,8 @@ class Bucketized:
         sensitive = source_checksum(source, recoding, source.sensitive, source.values_view)
         values = WrittenValues(self.file("sensitive"), held, held_types, sensitive, sum(self.value_sums))
         labels = {} if isinstance(recoding, Assignment) or self.exact else label_rows(recoding)
-        return Written(self.file("qi"), rows, recoding.groups, types, labels, own, values, sum(self.qi_sums))
+        number = self.number[0] if self.number else None
+        return Written(self.file("qi"), rows, recoding.groups, types, labels, own, values, sum(self.qi_sums), number)
 
 
 def write(source: Source, found: Outcome, sensitive: Domain, config: Config, folder: Path, spill: Path) -> Written:

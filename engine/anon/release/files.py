@@ -51,6 +51,7 @@ class Written:
     checksum: int  # of the values of all rows that are as they were, in any order of rows
     values: WrittenValues | None = None  # of a bucketized release, whose `path` is that of the quasi-identifiers
     whole: int | None = None  # of a bucketized release: of the rows as they were written, with their groups
+    number: Ints | None = None  # of the groups of a recoding in the files; None: as the recoding numbers them
 
 
 def label_type(format: str) -> pa.DataType:

@@ -4,36 +4,38 @@ each column."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anon.errors import ConfigError
+from anon.report.reading import read_json, read_report, unreadable
 
-EXPECTED = "the run folder of an earlier `anon run` (release.run), with its report.json"
+if TYPE_CHECKING:
+    from anon.pipeline import Options
+    from anon.progress import Progress
 
 
-def explained(run: Path) -> dict[str, Any]:
+def explained(run: Path, options: Options, progress: Progress) -> dict[str, Any]:
+    """Why a run came to its release, and what looser criteria would come to, for which its source is read again."""
+    from anon.explore.relaxing import relaxing
+
+    report, recoding = read_report(run), read_json(run, "recoding.json")
+    told = _told(report, recoding)  # first: a run folder that cannot be read is not worth a search
+    found = relaxing(run, report, options, progress)
+    return told | {"binding": _binding(told["criteria"], report, found), "relaxing": found}
+
+
+def _told(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:
     """The method, what holds and how near it is to failing, what blocks groups, what was generalized and lost per
     column, and for a lattice every minimal combination of levels."""
     try:
-        report = _read(run / "report.json")
-        recoding = _read(run / "recoding.json")
         utility, criteria = report["utility"], report["summary"]["criteria"]
         found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
         criteria = [entry | {"near": nearness(entry)} for entry in criteria]
-        found |= {"criteria": criteria, "binding": _binding(criteria, report)}
+        found |= {"criteria": criteria, "binding": None}
         found |= {"columns": _columns(report, recoding, utility["loss"]["columns"]), "loss": utility["loss"]}
         return found | {"blocking": report.get("blocking") or None} | report.get("lattice", {})
-    except FileNotFoundError as error:
-        raise ConfigError.at("RUN", f"no {Path(error.filename).name} there", EXPECTED) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise ConfigError.at("RUN", "a report.json or recoding.json that cannot be read", EXPECTED) from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise unreadable("report.json or recoding.json") from None
 
 
 def nearness(entry: dict[str, Any]) -> float | None:
@@ -52,11 +54,15 @@ def nearness(entry: dict[str, Any]) -> float | None:
     return top / bottom if bottom else None
 
 
-def _binding(criteria: list[dict[str, Any]], report: dict[str, Any]) -> int | None:
+def _binding(criteria: list[dict[str, Any]], report: dict[str, Any], relaxing: dict[str, Any]) -> int | None:
     """The place of the criterion that binds: in a lattice that which refuses most of the nodes just below, in a tree of
-    cuts that which alone blocks most individuals, if that are more than have cuts left that were refused; if that tells
-    nothing, the nearest to its bound."""
+    cuts that which alone refuses cuts of most individuals. Where that was not looked at, that which alone blocks most
+    individuals, if that are more than have cuts left that were refused; if that tells nothing, the nearest to its
+    bound."""
     weight = [0] * len(criteria)
+    if relaxing["measured"] and "lattice" not in report:
+        weight = [tried["refuses_alone"]["individuals"] for tried in relaxing["criteria"]]
+        report = {}
     for node in report.get("lattice", {}).get("finer") or []:
         for at in node["refused_by"]:
             weight[at] += 1

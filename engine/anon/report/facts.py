@@ -14,7 +14,7 @@ from anon.config import Config
 from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
 from anon.verify import FEW, Findings
 
-UNIQUE_SHARE = 0.05  # of rows alone in their group once a kept column is known: worth a warning
+UNIQUE_SHARE = 0.05  # of individuals alone in their group once a kept column is known: worth a warning
 HOMOGENEOUS_SHARE = 0.05
 
 
@@ -110,16 +110,17 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
             missing = len(prior.values) - len(prior.named)
             text = f"values of {criterion.column} that a prior does not name: it knows the others only as value or not"
             warn("binary_prior", missing, text)
-    warn("homogeneous_groups", found.homogeneous_rows, "rows in groups where everybody has the same sensitive value")
+    warn("homogeneous_groups", found.homogeneous_rows, "individuals in groups of one sensitive value")
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
     warn("rows_dropped", dropped, "rows dropped because of missing values")
     for column, facts in found.with_kept.items():
         people = found.individuals
         unique, same = round(facts["unique_share"] * people), round(facts["homogeneous_share"] * people)
         if facts["unique_share"] > UNIQUE_SHARE:
-            warn("kept_identifies", unique, f"rows alone in their group for somebody who also knows {column}")
+            warn("kept_identifies", unique, f"individuals alone in their group for somebody who also knows {column}")
         if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
-            warn("kept_reveals", same, f"rows whose sensitive value is certain for somebody who also knows {column}")
+            text = f"individuals whose sensitive value is certain for somebody who also knows {column}"
+            warn("kept_reveals", same, text)
     return listed
 
 

@@ -18,28 +18,11 @@ from typing import Any
 
 from anon.database import translated
 from anon.errors import ConfigError
-from anon.report import VERSION
-from anon.report.explain import EXPECTED
+from anon.report.reading import EXPECTED, read_report
 from anon.report.view import view
 
 PARTS = Path(__file__).parent / "assets"
 SCRIPTS = ("svg.js", "charts.js", "skyline.js", "map.js", "lattice.js", "main.js")
-
-
-def read_report(run: Path) -> dict[str, Any]:
-    """The report.json of a run folder; ConfigError if there is none that can be read."""
-    try:
-        report = json.loads((run / "report.json").read_text(encoding="utf-8"))
-        version = report["version"]
-    except (FileNotFoundError, NotADirectoryError):
-        raise ConfigError.at("RUN", "no report.json there", EXPECTED) from None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ConfigError.at("RUN", "a report.json that cannot be read", EXPECTED) from None
-    if version != VERSION:
-        found = f"a report of version {version}"
-        raise ConfigError.at("RUN", found, f"version {VERSION}, which this anon writes; run it again")
-    assert isinstance(report, dict)
-    return report
 
 
 def write(run: Path, out: Path | None = None, show_values: bool = False) -> dict[str, Any]:

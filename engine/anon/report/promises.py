@@ -25,15 +25,31 @@ def _promise(name: str, spec: Spec, entry: dict[str, Any]) -> dict[str, Any]:
         "safe": entry["safe"],
         "asked": asked,
         "found": found,
-        "worst_group": entry["worst_group"],
+        "worst_group": closest(entry)["worst_group"],
     }
 
 
+def closest(entry: dict[str, Any]) -> dict[str, Any]:
+    """What is closest to its bound, or furthest beyond it: of a skyline one of its points, with the names of the entry
+    of a criterion; of others that entry."""
+    points = entry.get("points")
+    if not points:
+        return entry
+    worst = max(points, key=lambda p: (not p["safe"], p["breach"] - p["c"]))
+    return worst | {"figure": worst["breach"], "bound": worst["c"]}
+
+
 def percent(share: float) -> str:
-    """A share as a percentage with as many digits as it takes to tell it from 0% and 100%."""
-    if 0 < share < 0.001 or 0.999 < share < 1:
-        return f"{share:.3%}"
-    return f"{share:.1%}" if share * 100 % 1 > 1e-9 else f"{share:.0%}"
+    """A share as a percentage with as many digits as it takes to tell it from 0% and 100%, and one more of those.
+
+    >>> percent(1), percent(0.9501), percent(0.99996), percent(1 / 3), percent(0.0004)
+    ('100%', '95%', '99.996%', '33.3%', '0.04%')
+    """
+    digits, from_either = 1, 100 * min(share, 1 - share)
+    while from_either > 0 and digits < 12 and from_either < 10**-digits:
+        digits += 1
+    told = f"{100 * share:.{digits + (digits > 1)}f}"
+    return f"{told.rstrip('0').rstrip('.')}%"
 
 
 def below(share: float, bound: float) -> str:
@@ -84,7 +100,7 @@ def _skyline(spec: Spec, entry: dict[str, Any]) -> tuple[str, str]:
     distinct = {(p["l"], p["k"], p["m"], p["c"]) for p in points}
     if not points:
         return "No value is to be protected.", "Nothing was to be checked."
-    worst = max(points, key=lambda p: (not p["safe"], p["breach"] - p["c"]))
+    worst = closest(entry)
     if len(distinct) == 1:
         asked = f"Somebody who knows {knowledge(worst)} stays less than {percent(worst['c'])} sure of every value."
     else:

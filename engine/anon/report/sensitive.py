@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from anon.criteria import Groups, Ints, Skyline
 from anon.database import translated
+from anon.explore.attacks import Elimination
+from anon.explore.disclosure import Maxima
 from anon.explore.sections import sections
+from anon.explore.witness import Name
 from anon.grouped import Grouped, Reading, histograms
 from anon.report.facts import Names
 from anon.verify import Findings
@@ -25,6 +28,8 @@ DRAWN = 6  # of these whose knowledge skylines are told
 CONFIDENCES = 3  # of the config at which they are
 USUAL = [Fraction(1, 2), Fraction(3, 4)]  # where it has none
 ALMOST = Fraction(95, 100)
+PIECES = 8  # of knowledge of the disclosure curve,
+TOLD = 4  # and the first of these whose worst case is told in words
 
 
 class Tally:
@@ -43,11 +48,40 @@ class Tally:
         np.add.at(self.individuals, percent, groups.n)
         np.maximum.at(self.highest, groups.value, groups.count / np.repeat(groups.n, np.diff(groups.start)))
 
-    def passing(self, batches: Iterable[Groups]) -> Iterator[Groups]:
-        """The same batches, each counted on its way."""
-        for groups in batches:
-            self.add(groups)
-            yield groups
+
+class Attacked:
+    """Of one sensitive column with one value per individual: what ruling values out adds to homogeneity, and how sure
+    pieces of knowledge can make."""
+
+    def __init__(self, values: int) -> None:
+        self.elimination, self.disclosure = Elimination(values, ALMOST), Maxima(PIECES, values)
+
+    def add(self, groups: Groups) -> None:
+        self.elimination.add(groups)
+        self.disclosure.add(groups)
+
+    def facts(self, name: Name) -> dict[str, Any]:
+        out, curves = self.elimination, self.disclosure.curves()
+        counts = zip(out.groups.tolist(), out.individuals.tolist())
+        return {
+            "elimination": {
+                "threshold": float(out.threshold),
+                "affected": [{"groups": groups, "individuals": individuals} for groups, individuals in counts],
+            },
+            "disclosure": {
+                "implications": curves.implications,
+                "negations": curves.negations,
+                "worst": [worst.sentence(name) for worst in curves.worst_implications[:TOLD]],
+            },
+        }
+
+
+def _passing(batches: Iterable[Groups], *counters: Tally | Attacked) -> Iterator[Groups]:
+    """The same batches, each counted on its way."""
+    for groups in batches:
+        for counter in counters:
+            counter.add(groups)
+        yield groups
 
 
 def sensitive_columns(found: Findings, names: Names) -> list[dict[str, Any]]:
@@ -65,8 +99,10 @@ def _facts(table: Grouped, column: str, found: Findings, names: Names) -> dict[s
     shares = table.multiplicity != "multiset"
     codes = _most_telling(column, found, names)
     confidences = _confidences(column, found)
-    counted = tally.passing(batches) if shares else batches
-    knowledge = sections(counted, codes[:DRAWN], confidences, table.multiplicity, name)
+    attacked = Attacked(len(found.values[column])) if table.multiplicity == "single" else None
+    counters: list[Tally | Attacked] = [tally] if shares else []
+    counters += [attacked] if attacked else []
+    knowledge = sections(_passing(batches, *counters), codes[:DRAWN], confidences, table.multiplicity, name)
     values = []
     for code in codes[:LISTED]:
         told: dict[str, Any] = {"value": name(code), "individuals": found.frequency[column][code]}
@@ -77,6 +113,7 @@ def _facts(table: Grouped, column: str, found: Findings, names: Names) -> dict[s
         "distinct": len(found.values[column]),
         "values": values,
         **({"largest_share": largest} if shares else {}),
+        **(attacked.facts(name) if attacked else {}),
         "knowledge": knowledge,
     }
 

@@ -20,9 +20,12 @@ CHILDREN = 64  # of one node; the smallest of more are put together
 LATTICE = 4_096  # nodes of a lattice that are told one by one
 
 
-def shape(recoding: AnyRecoding | Assignment, exact: bool, show_values: bool) -> dict[str, Any]:
+def shape(
+    recoding: AnyRecoding | Assignment, exact: bool, show_values: bool, number: Ints | None = None
+) -> dict[str, Any]:
     """The facts about a recoding: `columns`, and `tree` or, of a lattice, `lattice_nodes`; neither where people were
-    assigned to groups one by one. `exact`: the values are published as they are."""
+    assigned to groups one by one. `exact`: the values are published as they are. `number`: of the groups in the files,
+    where that is not the recoding's."""
     columns = [_as_they_are(domain) for domain in recoding.domains]
     if isinstance(recoding, Assignment):
         return {"columns": columns}
@@ -34,7 +37,7 @@ def shape(recoding: AnyRecoding | Assignment, exact: bool, show_values: bool) ->
     cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
     for facts, count in zip(columns, cuts):
         facts["cuts"] = count
-    return {"columns": columns, **({} if recoding.reused else {"tree": Tree(recoding).facts(show_values)})}
+    return {"columns": columns, **({} if recoding.reused else {"tree": Tree(recoding, number).facts(show_values)})}
 
 
 def _as_they_are(domain: Domain) -> dict[str, Any]:
@@ -77,8 +80,8 @@ def _lattice(safe: NDArray[np.bool_]) -> dict[str, Any]:
 class Tree:
     """A tree of cuts with what lies under each node: individuals, groups, the smallest of them."""
 
-    def __init__(self, recoding: Recoding) -> None:
-        self.recoding = recoding
+    def __init__(self, recoding: Recoding, number: Ints | None = None) -> None:
+        self.recoding, self.number = recoding, np.arange(recoding.groups) if number is None else number
         split = np.flatnonzero(recoding.column >= 0)
         self.parts = np.where(recoding.column >= 0, np.diff(recoding.cut_start) + 1, 0)
         self.parent = np.full(len(recoding.column), -1)
@@ -131,7 +134,7 @@ class Tree:
     def _node(self, node: int) -> dict[str, Any]:
         facts = {"individuals": int(self.people[node])}
         if not self.parts[node]:
-            return facts | {"group": int(self.recoding.child[node])}
+            return facts | {"group": int(self.number[self.recoding.child[node]])}
         return facts | {"groups": int(self.groups[node]), "smallest": int(self.smallest[node])}
 
     def _together(self, nodes: Ints) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from anon.report.promises import below, counted, knowledge, percent, promises
 from anon.report.tables import Report, few, table
 from anon.report.view_groups import groups, lattice, lost, tree
-from anon.report.view_risk import attacks, skylines
+from anon.report.view_risk import attacks, disclosure, skylines
 
 POINTS = 200  # (value, point) pairs that are listed
 DOTS = 24  # of them that are drawn
@@ -36,6 +36,7 @@ def view(report: Report) -> dict[str, Any]:
         "cuts": tree(report),
         "lattice": lattice(report),
         "attacks": attacks(report),
+        "disclosure": disclosure(report),
         "seconds": _seconds(report),
     }
     return {

@@ -48,7 +48,7 @@ def attacks(report: Report) -> dict[str, Any]:
         for name, facts in told["with_kept"].items()
     ]
     head = ["somebody also knows", "smallest group", "alone in it", "value certain"]
-    columns = [_homogeneity(facts, told["individuals"]) for facts in report["sensitive"]]
+    columns = [_homogeneity(f, told["individuals"]) | _elimination(f, told["individuals"]) for f in report["sensitive"]]
     return {
         "recognized": table(
             "Individuals before and after",
@@ -59,6 +59,36 @@ def attacks(report: Report) -> dict[str, Any]:
         "kept": table("With a kept column", head, kept) if kept else None,
         "data": [column.pop("data") for column in columns],
     }
+
+
+def disclosure(report: Report) -> dict[str, Any] | None:
+    """How sure pieces of knowledge can make, per sensitive column of which that is known."""
+    found = []
+    for facts in report["sensitive"]:
+        if curves := facts.get("disclosure"):
+            both = list(zip(curves["implications"], curves["negations"]))
+            rows = [(f"{k}", percent(first), percent(second)) for k, (first, second) in enumerate(both)]
+            label = f"How sure of a {facts['column']} so many pieces of knowledge can make"
+            listed = table(label, ["pieces of knowledge", "implications", "negations"], rows)
+            told = ", ".join(f"{k}: {first} and {second}" for k, first, second in rows)
+            data = {"label": f"{label}, implications and negations: {told}", "curves": [*zip(*both)]}
+            found.append({"name": facts["column"], "table": listed, "worst": curves["worst"], "data": data})
+    return {"columns": found, "data": [column.pop("data") for column in found]} if found else None
+
+
+def _elimination(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
+    """Who is in groups where nearly everybody has one value once some values of theirs are ruled out."""
+    if "elimination" not in facts:
+        return {"elimination": None}
+    affected, sure = facts["elimination"]["affected"], percent(facts["elimination"]["threshold"])
+    rows = [
+        (f"{out}", f"{each['groups']:,}", f"{each['individuals']:,}", percent(each["individuals"] / everybody))
+        for out, each in enumerate(affected)
+    ]
+    label = f"Where {sure} is reached once values of a person are ruled out"
+    listed = table(label, ["values ruled out", "groups", "individuals", "share"], rows)
+    one = affected[min(1, len(affected) - 1)]["individuals"]
+    return {"elimination": {"sure": sure, "table": listed, "one": _of(one, everybody)}}
 
 
 def _of(count: int | None, everybody: int) -> str:

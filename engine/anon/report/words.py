@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from anon.report.promises import counted
+from anon.report.promises import closest, counted
 
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar
@@ -139,7 +139,7 @@ def _whole_table(plan: dict[str, Any]) -> Table:
     table = new_table("criterion", "holds", "found", "asked", text=2)
     for entry in plan["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
-        table.add_row(Text(called(entry)), holds, _number(entry["figure"]), _asked(entry))
+        table.add_row(Text(called(entry)), holds, _number(closest(entry)["figure"]), _asked(entry))
     return table
 
 
@@ -184,8 +184,9 @@ def _criteria(facts: dict[str, Any]) -> Table:
     table = new_table("criterion", "holds", "found", "asked", "worst group", text=2)
     for entry in facts["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
-        found, worst = _number(entry["figure"]), f"#{entry['worst_group']:,}"
-        table.add_row(Text(called(entry)), holds, found, _asked(entry), worst)
+        worst = closest(entry)
+        told = _number(worst["figure"]), _asked(entry), f"#{worst['worst_group']:,}"
+        table.add_row(Text(called(entry)), holds, *told)
     return table
 
 
@@ -214,11 +215,8 @@ def _labels(facts: dict[str, Any]) -> Table:
 
 
 def _asked(entry: dict[str, Any]) -> str:
-    """The bound; a skyline has one for each value and point."""
-    points = {point["c"] for point in entry.get("points", [])}
-    if len(points) > 1:
-        return "see below"
-    return f"{entry['relation']} {_number(points.pop() if points else entry['bound'])}"
+    """The bound; of a skyline that of the point that is closest to its own."""
+    return f"{entry['relation']} {_number(closest(entry)['bound'])}"
 
 
 def _listed(columns: str | list[str]) -> str:

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from anon.explore.witness import percent
-from anon.report.promises import counted
+from anon.report.promises import counted, percent
 from anon.report.words import new_grid, new_table, section
 
 POINTS = 24  # that are listed; --json has all of them
@@ -67,12 +66,16 @@ def show_disclosure(console: Console, told: dict[str, Any]) -> None:
 def show_attack(console: Console, told: dict[str, Any]) -> None:
     near, sensitive = percent(told["threshold"]), told["sensitive"]
     grid = new_grid()
-    for kind, words in (("homogeneous", "everybody has"), ("affected", f"at least {near} have")):
+    both = (("homogeneous", "everybody has one"), ("affected", f"at least {near} have one"))
+    if told["multiplicity"] == "multiset":  # nobody can tell who has which occurrence of a value
+        chance = f"everybody has, with a chance of at least {near}, one"
+        both = (("homogeneous", "there is only one"), ("affected", chance))
+    for kind, words in both:
         rows, people = told[f"{kind}_rows"], told[f"{kind}_individuals"]
         of_people = "" if rows == people else f" of {counted(people, 'individual')}"
         groups = counted(told[f"{kind}_groups"], "group")
         share = percent(rows / told["rows"])
-        grid.add_row(f"{rows:,}", Text(f"rows{of_people} ({share}) in {groups} where {words} one {sensitive}"))
+        grid.add_row(f"{rows:,}", Text(f"rows{of_people} ({share}) in {groups} where {words} {sensitive}"))
     said = f"{counted(told['rows'], 'row')} in {counted(told['groups'], 'group')}"
     section(console, f"Homogeneity: {said}", grid)
     if "elimination" in told:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +21,8 @@ def show_why(console: Console, told: dict[str, Any]) -> None:
         console.print(Text(_binding(told)), soft_wrap=True)
         console.print()
     if told["blocking"]:
-        section(console, "What keeps groups from being split, wherever one would cut them", _blocking(told))
+        section(console, "What keeps groups from being split: groups (and individuals)", _blocking(told))
+        _legend(console, told)
         for kind, why in (("refused", "have cuts left, of which none is safe"), ("finest", "have no cut left")):
             rest = told["blocking"][kind]
             said = f"{counted(rest['groups'], 'group')} of {counted(rest['individuals'], 'individual')}"
@@ -29,6 +31,16 @@ def show_why(console: Console, told: dict[str, Any]) -> None:
     if told.get("finer"):
         section(console, "What refuses one level less", _finer(told))
     section(console, "What was generalized", _columns(told))
+    _show_relaxing(console, told)
+
+
+def _legend(console: Console, told: dict[str, Any]) -> None:
+    last = "refused by it: a cut that is left there is refused by this criterion alone"
+    if not told["relaxing"].get("criteria"):
+        last = "at most, relaxed: no other criterion rules their cuts out, so that relaxing this one might divide them"
+    for line in ("no cut is safe: wherever one would cut, by size or most frequent values alone", last):
+        console.print(Padding(Text(line, style="dim"), (0, 0, 0, 2)))
+    console.print()
 
 
 def _binding(told: dict[str, Any]) -> str:
@@ -37,12 +49,23 @@ def _binding(told: dict[str, Any]) -> str:
     if told.get("finer"):
         count = sum(told["binding"] in node["refused_by"] for node in told["finer"])
         why = f"it refuses {count:,} of the {len(told['finer']):,} combinations with one level less"
+    elif (alone := _alone(told)) is not None:
+        groups, people = counted(alone["groups"], "group"), counted(alone["individuals"], "individual")
+        why = f"it alone refuses cuts of {groups} of {people}"
     elif (only := _only(told)) is not None:
         groups, people = counted(only["groups"], "group"), counted(only["individuals"], "individual")
         why = f"it alone rules out every split of {groups} of {people}"
     else:
         why = "it is the nearest to its bound"
     return f"{called(entry)} binds: {why}{near}."
+
+
+def _alone(told: dict[str, Any]) -> dict[str, int] | None:
+    """What the binding criterion alone refuses cuts of, if that was looked at and is why it binds."""
+    if not told["relaxing"]["measured"]:
+        return None
+    alone: dict[str, int] = told["relaxing"]["criteria"][told["binding"]]["refuses_alone"]
+    return alone if alone.get("groups") else None
 
 
 def _only(told: dict[str, Any]) -> dict[str, int] | None:
@@ -54,12 +77,14 @@ def _only(told: dict[str, Any]) -> dict[str, int] | None:
 
 
 def _blocking(told: dict[str, Any]) -> Table:
-    table = new_table("criterion", "groups", "individuals", "only this: groups", "individuals", "largest")
-    for entry, blocked in zip(told["criteria"], told["blocking"]["criteria"]):
-        largest = blocked["largest"][:1]
-        most = f"#{largest[0]['group']:,} of {largest[0]['individuals']:,}" if largest else ""
-        counts = (blocked["groups"], blocked["individuals"], blocked["only"]["groups"], blocked["only"]["individuals"])
-        table.add_row(Text(called(entry)), *(f"{count:,}" for count in counts), most)
+    """Groups, and in brackets the individuals in them."""
+    measured = told["relaxing"].get("criteria")
+    last = "refused by it" if measured else "at most, relaxed"
+    table = new_table("criterion", "no cut is safe", "only for this", last)
+    for at, (entry, blocked) in enumerate(zip(told["criteria"], told["blocking"]["criteria"])):
+        split = measured[at]["refuses_alone"] if measured else blocked["at_most"]
+        counts = ((each["groups"], each["individuals"]) for each in (blocked, blocked["only"], split))
+        table.add_row(Text(called(entry)), *(f"{groups:,} ({people:,})" for groups, people in counts))
     return table
 
 
@@ -69,6 +94,52 @@ def _finer(told: dict[str, Any]) -> Table:
         names = ", ".join(called(told["criteria"][at]) for at in node["refused_by"])
         table.add_row(Text(node["column"]), Text(names or "all of them together"), str(node["level"]))
     return table
+
+
+def _show_relaxing(console: Console, told: dict[str, Any]) -> None:
+    found = told["relaxing"]
+    if not found["measured"]:
+        said = f"What relaxing a criterion would buy was not measured: {found['why']}"
+        console.print(Text(said), soft_wrap=True)
+        return
+    section(console, "What relaxing one criterion would buy, the others as they are", _bought(told))
+    together = found.get("refused_together")
+    if together and together["groups"]:
+        said = f"{counted(together['groups'], 'group')} of {counted(together['individuals'], 'individual')}"
+        console.print(Text(f"{said}: every cut that is left is refused by several criteria at once"), soft_wrap=True)
+    said = f"measured by {found['searches']:,} searches of {counted(found['rows'], 'row')}; lets {_passing(told)}"
+    console.print(Text(said, style="dim"), soft_wrap=True)
+
+
+def _passing(told: dict[str, Any]) -> str:
+    if "safe_nodes" in told["relaxing"]["now"]:
+        return "pass: nodes just below safe ones that would be safe"
+    partly = any(t["refuses_alone"]["looked_at"] < t["refuses_alone"]["cuts"] for t in told["relaxing"]["criteria"])
+    return f"split: groups of now that would{', at least' if partly else ''}"
+
+
+def _bought(told: dict[str, Any]) -> Table:
+    found = told["relaxing"]
+    nodes = "safe_nodes" in found["now"]
+    table = new_table("change", "lets pass" if nodes else "lets split", "groups", "lost")
+    _add_bought(table, "as it is", found["now"])
+    for entry, tried in zip(told["criteria"], found["criteria"]):
+        table.add_section()
+        table.add_row(Text(called(entry), style="bold"))
+        if not tried["settings"]:
+            table.add_row(f"  no looser setting would {'make a node safe' if nodes else 'split a group'}")
+        for setting in tried["settings"]:
+            _add_bought(table, f"  {setting['setting']}", setting)
+        if tried["without"]:
+            _add_bought(table, "  without it", tried["without"])
+    return table
+
+
+def _add_bought(table: Table, change: str, facts: dict[str, Any]) -> None:
+    """What would be told in more detail at once: groups, or nodes of a lattice; and what the search then comes to."""
+    passing = facts.get("splits", facts.get("nodes"))
+    measured = ["", "not measured"] if facts["groups"] is None else [f"{facts['groups']:,}", f"{facts['loss']:.2%}"]
+    table.add_row(Text(change), "" if passing is None else f"{passing:,}", *measured)
 
 
 def _columns(told: dict[str, Any]) -> Table:

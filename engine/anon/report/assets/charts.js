@@ -79,6 +79,25 @@ function drawShare(place, facts) {
   root.append(svg("path", { class: "axis", d: `M${left} ${base}H${right}` }), text((left + right) / 2, height - 8, "share of its most frequent value, at least", "middle"));
 }
 
+function drawPieces(place, facts) {
+  const { root, width, height } = box(place, 240, facts.label);
+  const left = 52, right = width - 12, base = height - 42, top = 12, last = facts.curves[0].length - 1 || 1;
+  const x = (pieces) => left + (pieces / last) * (right - left), y = (share) => base - share * (base - top);
+  for (const mark of [0, 0.25, 0.5, 0.75, 1]) {
+    root.append(svg("path", { class: "rule", d: `M${left} ${y(mark)}H${right}` }), text(left - 8, y(mark) + 4, percent(mark), "end"));
+  }
+  facts.curves.forEach((curve, kind) => {
+    const line = curve.map((share, pieces) => `${pieces ? "L" : "M"}${x(pieces)} ${y(share)}`).join("");
+    root.append(svg("path", { class: kind ? "curve dashed" : "curve", d: line }));
+    curve.forEach((share, pieces) => {
+      const words = `${counted(pieces, kind ? "negation" : "implication")}: ${percent(share)}`;
+      root.append(titled(svg("circle", { class: "dot", cx: x(pieces), cy: y(share), r: 4 }), words));
+    });
+  });
+  facts.curves[0].forEach((share, pieces) => root.append(text(x(pieces), base + 16, `${pieces}`, pieces === last ? "end" : "middle")));
+  root.append(svg("path", { class: "axis", d: `M${left} ${base}H${right}` }), text((left + right) / 2, height - 8, "pieces of knowledge", "middle"));
+}
+
 function drawSeconds(place, facts) {
   const drawn = box(place, 62, facts.label);
   const whole = facts.rows.reduce((sum, row) => sum + row.seconds, 0) || 1;
@@ -92,4 +111,4 @@ function drawSeconds(place, facts) {
   });
 }
 
-const CHARTS = { groups: drawSizes, lost: drawLoss, breach: drawBreach, attacks: drawShare, seconds: drawSeconds };
+const CHARTS = { groups: drawSizes, lost: drawLoss, breach: drawBreach, attacks: drawShare, disclosure: drawPieces, seconds: drawSeconds };
