@@ -2,11 +2,15 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo adult test bench clean
+.PHONY: demo adult test coverage audit wheel-test bench clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+.venv/quality: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[quality]'
 	touch $@
 
 demo: .venv/ready            ## make a hospital extract of 1 million rows and release it
@@ -19,10 +23,19 @@ adult: .venv/ready           ## fetch the Adult table for tests and benches, if 
 test: .venv/ready adult      ## lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
+
+coverage: .venv/quality adult ## which lines and branches the tests reach; compiled loops run as machine code and are left out
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered
+
+audit: .venv/quality         ## known vulnerabilities of the dependencies; fails where the index cannot tell of one
+	$(BIN)/pip-audit --strict --skip-editable --progress-spinner=off
+
+wheel-test: .venv/ready      ## build the wheel, install it into an empty environment and run the demo's config
+	$(BIN)/python tests/wheel.py
 
 bench: .venv/ready           ## the measured figures of the README
 	$(BIN)/python bench/main_job.py
 
 clean:
-	rm -rf .venv .cache demo/out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .cache demo/out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -112,7 +112,7 @@ def postgres_server() -> Iterator[Postgres]:
             try:
                 found.execute("SELECT 1")
                 break
-            except Exception:  # it listens a moment before it is ready
+            except Exception:  # noqa: BLE001 - of any kind: it listens a moment before it is ready
                 time.sleep(0.1)
         yield found
     finally:

@@ -112,7 +112,7 @@ def test_beliefs_are_those_of_the_theorem_in_fractions(
             after = oracle.by_theorem(counts, row, whole)
         rises += [float(a - b) for a, b in zip(after, row)]
     most = found.rise.after - found.rise.before if found.rise else 0
-    assert most == pytest.approx(max(max(rises), 0), abs=1e-12)
+    assert most == pytest.approx(max(*rises, 0), abs=1e-12)
 
 
 def test_many_groups_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

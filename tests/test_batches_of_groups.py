@@ -73,7 +73,7 @@ def told(frame: Any, batch: int, **changes: Any) -> dict[str, Any]:
         return House(Path(folder)).check(frame, **changes).to_dict()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(some=tables, batch=st.integers(1, 5))
 def test_every_criterion(some: list[tuple[int, str, int, int]], batch: int) -> None:
     asked: dict[str, Any] = {"privacy": EVERY, "columns__keep": ["sex"]}
@@ -81,7 +81,7 @@ def test_every_criterion(some: list[tuple[int, str, int, int]], batch: int) -> N
     assert told(frame(some), batch, **asked) == told(frame(some), 1000, **asked)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(some=tables, batch=st.integers(1, 5))
 def test_diversity_beside_another_sensitive_column(some: list[tuple[int, str, int, int]], batch: int) -> None:
     asked: dict[str, Any] = {"privacy": [{"l_diversity": {"sensitive": "disease", **one}} for one in DIVERSITY]}
@@ -90,7 +90,7 @@ def test_diversity_beside_another_sensitive_column(some: list[tuple[int, str, in
 
 
 @pytest.mark.parametrize("multiplicity", ["set", "multiset"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(some=tables, batch=st.integers(1, 5))
 def test_several_values_per_individual(multiplicity: str, some: list[tuple[int, str, int, int]], batch: int) -> None:
     once = frame(some)
@@ -99,7 +99,7 @@ def test_several_values_per_individual(multiplicity: str, some: list[tuple[int, 
     assert told(twice, batch, **asked) == told(twice, 1000, **asked)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(some=tables, batch=st.integers(1, 5))
 def test_bucketized_tables(some: list[tuple[int, str, int, int]], batch: int) -> None:
     table = frame(some)

@@ -67,10 +67,6 @@ def saved_prior(file: Path) -> dict[str, list[Fraction]]:
     return {sex: [row[disease] for disease in DISEASES] for sex, row in found.items()}
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_no_world_of_a_published_merge_release_gives_a_posterior_above_one_over_r(house: House, seed: int) -> None:
     table = people(seed)
@@ -99,20 +95,6 @@ def test_the_saved_prior_is_that_of_the_source_and_checks_the_release(house: Hou
     told = house.cli("check", "--on", str(house.folder / "out"), "--prior", str(file), "--json", **merging(2))
     assert told.code == 0, told.stderr
     assert told.json["criteria"][0]["safe"]
-
-
-@pytest.mark.parametrize("method", ["merge", "colour"])
-def test_the_release_is_the_same_for_any_order_of_rows_memory_and_threads(house: House, method: str) -> None:
-    table = people(2, 4000)
-    wanted = merging(3) if method == "merge" else colouring(0.4, {"kind": "ordered"}, 0.2)
-    first = None
-    for memory, threads in (("2GB", 2), ("400MB", 1)):
-        order = random.Random(threads).sample(range(len(table)), len(table))
-        limits = {"memory": memory, "threads": threads, "temp": "spill"}
-        house.run(table.take(pa.array(order)), **wanted, limits=limits)
-        found = files(house.folder / "out"), (house.folder / "out-run" / "recoding.json").read_bytes()
-        assert first is None or found == first
-        first = found
 
 
 def test_recoding_json_tells_of_the_search_and_not_of_people(house: House) -> None:

@@ -53,7 +53,7 @@ def write(house: House, pair: Pair, folder: str = "given") -> str:
 groups_of = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda d: (["*"] * len(d), d))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(release=st.lists(groups_of, min_size=1, max_size=2))
 def test_a_skyline_is_judged_as_by_all_possible_worlds(release: list[Group]) -> None:
     with TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ def test_a_skyline_is_judged_as_by_all_possible_worlds(release: list[Group]) -> 
         assert point["safe"] == (breach < Fraction("0.7"))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(release=st.lists(groups_of, min_size=1, max_size=4))
 def test_every_criterion_says_the_same_as_of_one_table_with_the_groups_as_labels(release: list[Group]) -> None:
     privacy = [
@@ -269,7 +269,7 @@ def robust(folder: Path, r: float, **prior: Any) -> list[dict[str, Any]]:
     return [{"r_robustness": {"r": r, "priors": [prior or {"file": str(folder / "prior.csv")}]}}]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(release=st.lists(members, min_size=1, max_size=3), r=st.sampled_from([1.1, 1.5, 2, 3]))
 def test_no_adversary_with_a_prior_is_surer_than_told(release: list[list[tuple[str, str]]], r: float) -> None:
     worst = max(

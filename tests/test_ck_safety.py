@@ -84,7 +84,7 @@ def test_longer_implications_tell_no_more_than_simple_ones(release: list[str], k
     assert oracle.basic(release, k) == oracle.simple(release, k) == oracle.disclosure(groups, k) == truth
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(tables, pieces, thresholds)
 def test_verdict_and_figure_are_those_of_the_dynamic_program(release: Tables, k: int, c: Fraction) -> None:
     criterion = CKSafety("s", c, k)
@@ -95,7 +95,7 @@ def test_verdict_and_figure_are_those_of_the_dynamic_program(release: Tables, k:
     assert criterion.holds(state_of(criterion, release)) == (truth < c)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables, pieces)
 def test_a_threshold_exactly_at_the_disclosure_is_not_safe_and_just_above_it_is(release: Tables, k: int) -> None:
     truth = oracle.disclosure(release, k)
@@ -108,7 +108,7 @@ def test_a_threshold_exactly_at_the_disclosure_is_not_safe_and_just_above_it_is(
             assert judged == (UNSAFE if truth == 1 else CLOSE) or (safe and judged == SAFE)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables, pieces, st.randoms(use_true_random=False))
 def test_states_do_not_depend_on_order_or_batches(release: Tables, k: int, rng: random.Random) -> None:
     criterion = CKSafety("s", Fraction(1, 2), k)
@@ -122,7 +122,7 @@ def test_states_do_not_depend_on_order_or_batches(release: Tables, k: int, rng: 
     assert np.array_equal(whole.witness, merged.witness)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables, tables, pieces, thresholds)
 def test_minima_of_many_candidates_are_those_of_each(one: Tables, two: Tables, k: int, c: Fraction) -> None:
     criterion = CKSafety("s", c, k)
@@ -134,7 +134,7 @@ def test_minima_of_many_candidates_are_those_of_each(one: Tables, two: Tables, k
         assert verdict == CLOSE or (verdict == SAFE) == criterion.holds(state)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=125, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 12), min_size=5, max_size=5).filter(any), min_size=2, max_size=4), pieces)
 def test_merging_two_groups_never_raises_the_disclosure(counts: list[list[int]], k: int) -> None:
     together = [[a + b for a, b in zip(counts[0], counts[1])], *counts[2:]]
@@ -144,7 +144,7 @@ def test_merging_two_groups_never_raises_the_disclosure(counts: list[list[int]],
     assert after <= before + 1e-12
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=125, deadline=None)
 @given(group, st.integers(1, 4), st.integers(1, 4))
 def test_atoms_kept_together_in_a_group_tell_at_least_as_much_as_their_product(
     counts: Histogram, a: int, b: int
@@ -154,7 +154,7 @@ def test_atoms_kept_together_in_a_group_tell_at_least_as_much_as_their_product(
     assert f[a + b + 1] <= f[a + 1] * f[b]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(group, st.integers(0, 7))
 def test_exact_absences_are_those_of_the_recursion_and_their_people_reach_them(counts: Histogram, h: int) -> None:
     n = sum(counts)
@@ -165,7 +165,7 @@ def test_exact_absences_are_those_of_the_recursion_and_their_people_reach_them(c
     assert (chance == 0) == (h >= len(counts))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables, pieces)
 def test_the_atoms_told_reach_the_maximum(release: Tables, k: int) -> None:
     target, *others = people = Disclosure.of(batch(release), k).implication_atoms(k)
@@ -221,7 +221,7 @@ def test_the_papers_table_and_its_hannah_and_charlie() -> None:
     assert (verdict.safe, verdict.figure, verdict.worst_group) == (False, float(Fraction(2, 3)), 0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables, st.integers(2, 6), st.fractions(Fraction(1, 4), 6, max_denominator=12))
 def test_negated_atoms_are_recursive_diversity(release: Tables, l: int, c: Fraction) -> None:
     truth = oracle.negated_disclosure(release, l - 2)
@@ -238,7 +238,7 @@ def test_the_errata_example_is_not_recursively_diverse_at_equality() -> None:
     assert not oracle.recursively_diverse([(2, 1, 1)], Fraction(2), 3)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tables, tables, pieces)
 def test_curves_of_merged_batches_are_those_of_the_whole(one: Tables, two: Tables, k: int) -> None:
     whole = Disclosure.of(batch(one + two), k)
@@ -252,7 +252,7 @@ def test_curves_of_merged_batches_are_those_of_the_whole(one: Tables, two: Table
         assert whole.implications()[fewer] == pytest.approx(float(oracle.disclosure(one + two, fewer)), abs=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(group, pieces, thresholds)
 def test_no_safe_group_is_smaller_than_the_least_size(counts: Histogram, k: int, c: Fraction) -> None:
     criterion = CKSafety("s", c, k)
@@ -267,7 +267,7 @@ def test_the_least_size_is_reached_by_a_group_of_different_values(k: int, c: Fra
         assert size == 0 or criterion.holds(state_of(criterion, [(1,) * size])) is safe
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tables, pieces, thresholds)
 def test_where_groups_are_judged_alone_the_release_is_safe_iff_each_is(release: Tables, k: int, c: Fraction) -> None:
     for criterion in (CKSafety("s", c, 0), CKSafety("s", Fraction(1), k)):

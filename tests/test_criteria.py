@@ -110,7 +110,7 @@ def test_powers_beyond_a_million_bits_are_close_enough_to_decide() -> None:
     )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=3))
 def test_verdict_and_figures_are_those_of_the_exact_closed_form(release: Release, asked: list[Any]) -> None:
     points = [Point(*amount, c) for amount, c in asked]
@@ -124,7 +124,7 @@ def test_verdict_and_figures_are_those_of_the_exact_closed_form(release: Release
         assert finding.safe == (exact < point.c)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(releases, knowledge)
 def test_a_threshold_exactly_at_the_breach_is_not_safe_and_just_above_it_is(release: Release, amount: Any) -> None:
     breach = formula.breach(release, "a", *amount)
@@ -137,7 +137,7 @@ def test_a_threshold_exactly_at_the_breach_is_not_safe_and_just_above_it_is(rele
             assert judged == CLOSE or (breach in (0, 1) and judged == (SAFE if safe else UNSAFE))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2), st.randoms(use_true_random=False))
 def test_states_do_not_depend_on_order_or_batches(release: Release, asked: list[Any], rng: random.Random) -> None:
     for criterion in (skyline(same_for_all(*(Point(*a, c) for a, c in asked))), KAnonymity(3)):
@@ -154,7 +154,7 @@ def test_states_do_not_depend_on_order_or_batches(release: Release, asked: list[
 
 
 @pytest.mark.parametrize("kind", ["set", "multiset"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 2**32), amount=knowledge, c=thresholds)
 def test_states_of_several_values_do_not_depend_on_order_or_batches(
     kind: str, seed: int, amount: Any, c: Fraction
@@ -169,7 +169,7 @@ def test_states_of_several_values_do_not_depend_on_order_or_batches(
     check_batches(criterion, release, batch, rng)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(releases, releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2))
 def test_minima_of_many_candidates_are_those_of_each(one: Release, two: Release, asked: list[Any]) -> None:
     for shared in (False, True):
@@ -183,7 +183,7 @@ def test_minima_of_many_candidates_are_those_of_each(one: Release, two: Release,
             assert judged == CLOSE or (judged == SAFE) == verdict.safe
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2))
 def test_values_that_share_a_slot_get_the_same_verdict(release: Release, asked: list[Any]) -> None:
     points = same_for_all(*(Point(*a, c) for a, c in asked))
@@ -192,7 +192,7 @@ def test_values_that_share_a_slot_get_the_same_verdict(release: Release, asked: 
     assert own.verdict(own.state(groups)).safe == shared.verdict(shared.state(groups)).safe
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(releases, st.tuples(knowledge, thresholds))
 def test_merging_two_groups_never_raises_the_breach(release: Release, asked: Any) -> None:
     if len(release) < 2:
@@ -203,7 +203,7 @@ def test_merging_two_groups_never_raises_the_breach(release: Release, asked: Any
     assert together.figure <= apart.figure + 1e-12
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.sampled_from(VALUES), min_size=1, max_size=30),
     st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2),
@@ -288,7 +288,7 @@ def test_the_nearest_thresholds_hold_and_the_next_do_not() -> None:
             assert formula.breach(release, "a", **(amount | {name: int(number) + 1})) >= point.c
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(releases, st.integers(1, 6))
 def test_k_anonymity_is_the_smallest_group(release: Release, k: int) -> None:
     criterion = KAnonymity(k)
@@ -313,7 +313,7 @@ def test_k_anonymity_is_the_skyline_of_k_less_two_known_people_over_identities()
     assert seen == {True, False}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(releases, st.fractions(Fraction(1, 4), 12, max_denominator=4), st.integers(2, 4))
 def test_recursive_diversity_is_the_skyline_of_l_less_two_excluded_values(
     release: Release, c: Fraction, l: int

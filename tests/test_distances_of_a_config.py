@@ -73,7 +73,7 @@ def holds(table: list[Row], columns: str, epsilon: float, delta: float) -> bool:
     return large and risk(table, columns, epsilon) <= 1 - Fraction(str(delta))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(table=rows, columns=st.sampled_from(["xyz", "zx", "y"]), epsilon=shares, delta=st.sampled_from([0.25, 0.5, 1]))
 def test_the_tuple_of_several_columns_is_judged_as_the_oracle_does(
     table: list[Row], columns: str, epsilon: float, delta: float
@@ -86,7 +86,7 @@ def test_the_tuple_of_several_columns_is_judged_as_the_oracle_does(
     assert criterion["sensitive"] == (columns if len(columns) == 1 else list(columns))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(table=rows, columns=st.sampled_from(["xyz", "zx", "y"]), delta=st.sampled_from([0.25, 0.5]))
 def test_a_release_of_tuples_satisfies_the_oracle(table: list[Row], columns: str, delta: float) -> None:
     with TemporaryDirectory() as folder:
@@ -202,7 +202,7 @@ def gap(one: Any, other: Any) -> Any:
     return abs(one - other)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(table=rows, epsilon=shares, delta=st.sampled_from([0.25, 0.5, 1]))
 def test_a_function_is_the_distance_that_it_computes(table: list[Row], epsilon: float, delta: float) -> None:
     """Floats count as the decimals they are written as, so the function rounds what its subtraction spoils."""
@@ -212,7 +212,7 @@ def test_a_function_is_the_distance_that_it_computes(table: list[Row], epsilon: 
     assert by_function.to_dict() == by_kind.to_dict()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(table=rows)
 def test_a_release_by_a_function_is_the_release_by_its_kind(table: list[Row]) -> None:
     told = []

@@ -69,7 +69,7 @@ def config(folder: str, k: int, points: list[Any], own: list[Any], quasi_identif
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(rows, min_size=4, max_size=60),
     st.integers(2, 4),

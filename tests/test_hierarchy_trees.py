@@ -151,7 +151,7 @@ def test_a_tree_survives_json(column: tuple[Any, list[Any]], null: bool) -> None
 
 # Speed
 
-MANY = 65_536
+MANY = 32_768
 
 
 @pytest.mark.parametrize("kind", ["intervals", "decimals", "digits", "calendar", "suppress", "hierarchy"])

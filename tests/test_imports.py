@@ -1,43 +1,122 @@
-"""What only asks for words must answer at once, without the libraries that do the work."""
+"""What each command loads: words come at once, without the libraries that do the work, and no command loads more than
+its work needs."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-HEAVY = ("duckdb", "numba", "numpy", "polars", "pyarrow")
-
-PROBE = """
-import sys
 from anon.cli import app
-try:
-    app(sys.argv[1:])
-finally:
-    print(*[name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
+from tests.conftest import House
+
+HEAVY = ("adbc_driver_postgresql", "duckdb", "jinja2", "numba", "numpy", "pandas", "polars", "pyarrow", "pyspark")
+TABLES = {"duckdb", "numpy", "pyarrow"}
+LOOPS = TABLES | {"numba"}
+# What a command may load for its work. Nobody needs Polars, pandas or Spark for a file.
+MAY_LOAD: dict[str, set[str]] = {
+    "run": LOOPS | {"jinja2"},
+    "check": TABLES,  # of criteria without compiled loops
+    "explore": LOOPS,
+    "disclose": LOOPS,
+    "attack": LOOPS,
+    "utility": LOOPS,
+    "report": TABLES | {"jinja2"},
+    "explain": set(),
+    "plan": LOOPS,
+    "init": TABLES,
+    "schema": set(),
+    "hierarchy build intervals": TABLES,
+    "hierarchy build prefix": TABLES,
+    "hierarchy build parents": TABLES,
+    "hierarchy test": TABLES,
+}
+# Commands that may load the same in a process forked from one that has loaded nothing but the command line.
+PROBE = """
+import json, os, sys
+from anon.cli import app
+heavy, groups = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+BEFORE
+def code(command):
+    try:
+        app(command)
+    except SystemExit as end:
+        return end.code
+for commands in groups:
+    read, write = os.pipe()
+    if not os.fork():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        codes = [code(command) for command in commands]
+        told = {"codes": codes, "loaded": [name for name in heavy if name in sys.modules]}
+        os.write(write, json.dumps(told).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        print(told.read() or "null", flush=True)
+    os.wait()
 """
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["--help"],
-        ["schema"],
-        ["hierarchy", "--help"],
-        ["hierarchy", "test", "--help"],
-        ["init", "--help"],
-        ["plan", "--help"],
-    ],
-)
-def test_words_need_no_heavy_library(command: list[str]) -> None:
-    probe = PROBE.format(heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", probe, *command], capture_output=True, text=True, check=True)
-    assert done.stderr.split() == []
-    assert done.stdout
+def probed(groups: list[list[list[str]]], folder: Path, before: str = "") -> list[dict[str, Any]]:
+    """The exit codes of each group of commands, and what they loaded."""
+    code = [sys.executable, "-c", PROBE.replace("BEFORE", before), json.dumps(HEAVY), json.dumps(groups)]
+    done = subprocess.run(code, capture_output=True, text=True, check=True, cwd=folder)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_probe_sees_a_heavy_library() -> None:
-    probe = PROBE.format(heavy=HEAVY).replace("from anon.cli", "import numpy\nfrom anon.cli")
-    done = subprocess.run([sys.executable, "-c", probe, "--help"], capture_output=True, text=True, check=True)
-    assert done.stderr.split() == ["numpy"]
+def every_command(command: Any, *path: str) -> list[list[str]]:
+    parts = getattr(command, "commands", None)
+    if parts is None:
+        return [list(path)]
+    return [found for name, part in parts.items() for found in every_command(part, *path, name)]
+
+
+def test_every_command_is_listed() -> None:
+    assert {" ".join(path) for path in every_command(get_command(app))} == MAY_LOAD.keys()
+
+
+def test_words_need_no_heavy_library(tmp_path: Path) -> None:
+    asked = [["--help"], ["--version"], ["schema"], ["hierarchy", "--help"]]
+    asked += [[*path, "--help"] for path in every_command(get_command(app))]
+    assert len(asked) > len(MAY_LOAD)
+    assert probed([asked], tmp_path) == [{"codes": [0] * len(asked), "loaded": []}]
+
+
+def test_the_probe_sees_a_heavy_library(tmp_path: Path) -> None:
+    assert probed([[["--help"]]], tmp_path, "import numpy") == [{"codes": [0], "loaded": ["numpy"]}]
+
+
+@pytest.fixture
+def commands(house: House) -> dict[str, list[str]]:
+    """Each command at work; those that need a run come after it."""
+    house.write({"age": [20 + i % 7 for i in range(60)], "zip": ["02139", "02138"] * 30, "disease": list("abc") * 20})
+    (house.folder / "config.yaml").write_text(json.dumps(house.config()))
+    (house.folder / "codes.txt").write_text("02138\n02139\n")
+    (house.folder / "parents.csv").write_text("a;letters\nb;letters\n")
+    on = ["config.yaml", "--on", "out"]
+    roles = ["--individual", "row", "--sensitive", "disease", "--yes", "--out", "made.yaml"]
+    return {
+        "run": ["config.yaml"], "check": on, "utility": on, "attack": on, "disclose": [*on, "--max-k", "1"],
+        "explore": [*on, "--value", "a", "--confidence", "0.9"], "report": ["out-run"], "explain": ["out-run"],
+        "plan": ["config.yaml"], "init": ["table.parquet", *roles], "schema": [],
+        "hierarchy build intervals": ["--from", "0", "--to", "9", "--width", "5"],
+        "hierarchy build prefix": ["codes.txt", "--out", "codes.csv"],
+        "hierarchy build parents": ["parents.csv"],
+        "hierarchy test": ["codes.csv"],
+    }  # fmt: skip
+
+
+def test_no_command_loads_more_than_its_work_needs(house: House, commands: dict[str, list[str]]) -> None:
+    alike: dict[frozenset[str], list[str]] = {}
+    for name in commands:
+        alike.setdefault(frozenset(MAY_LOAD[name]), []).append(name)
+    groups = [[[*name.split(), *commands[name]] for name in names] for names in alike.values()]
+    for (allowed, names), told in zip(alike.items(), probed(groups, house.folder), strict=True):
+        assert dict(zip(names, told["codes"])) == dict.fromkeys(names, 0)
+        assert set(told["loaded"]) <= allowed, names
+    assert commands.keys() == MAY_LOAD.keys()

@@ -95,12 +95,11 @@ print(json.dumps(held))
 """
 
 
-@pytest.mark.parametrize("method", ["lattice", "partition"])
 @pytest.mark.parametrize(
-    ("criterion", "loops"),
+    ("criterion", "loops", "method"),
     [
-        ({"l_diversity": {"kind": "entropy", "l": 2}}, "kernels_l_diversity"),
-        ({"t_closeness": {"t": 0.5, "distance": {"kind": "equal"}}}, "kernels_proximity"),
+        ({"l_diversity": {"kind": "entropy", "l": 2}}, "kernels_l_diversity", "lattice"),
+        ({"t_closeness": {"t": 0.5, "distance": {"kind": "equal"}}}, "kernels_proximity", "partition"),
     ],
 )
 def test_a_request_waits_while_compiled_loops_are_loaded(

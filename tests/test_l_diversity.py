@@ -76,7 +76,7 @@ def of_counts(*counts: int) -> list[str]:
 # Against the oracle
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(releases, demands())
 def test_verdict_is_that_of_the_definitions(release: Release, asked: dict[str, Any]) -> None:
     bound = criterion(**asked)
@@ -86,7 +86,7 @@ def test_verdict_is_that_of_the_definitions(release: Release, asked: dict[str, A
     assert (bound.judge(bound.minima(groups, np.zeros(len(groups), np.int64), 1))[0] == SAFE) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(releases, exempt, st.integers(2, 5))
 def test_figures_are_the_worst_over_all_groups(release: Release, dont_care: set[str], l: int) -> None:
     assert judged(criterion("distinct", l), release).figure == min(map(oracle.distinct, release))
@@ -101,7 +101,7 @@ def test_figures_are_the_worst_over_all_groups(release: Release, dont_care: set[
     assert judged(criterion("recursive", l, 3, dont_care), release).figure == pytest.approx(max(ratios), rel=1e-14)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(releases)
 def test_a_share_exactly_at_the_bound_is_frequent_enough_and_just_above_is_not(release: Release) -> None:
     l = 1 / max(map(oracle.largest_share, release))
@@ -109,7 +109,7 @@ def test_a_share_exactly_at_the_bound_is_frequent_enough_and_just_above_is_not(r
     assert not judged(criterion("frequency", l + Fraction(1, 10**18)), release).safe
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(releases, exempt, st.integers(2, 5))
 def test_a_factor_exactly_at_the_ratio_is_not_enough_and_just_above_is(release: Release, y: set[str], l: int) -> None:
     pairs = [oracle.head_and_tail(group, l, y) for group in release]
@@ -120,7 +120,7 @@ def test_a_factor_exactly_at_the_ratio_is_not_enough_and_just_above_is(release: 
     assert judged(criterion("recursive", l, c + Fraction(1, 10**18), y), release).safe
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 6), st.integers(0, 3))
 def test_entropy_of_equal_counts_is_a_tie_however_large_the_dont_care_counts(
     above: list[int], count: int, more: int
@@ -158,7 +158,7 @@ def test_irrational_entropy_is_told_from_bounds_thirty_digits_away() -> None:
         assert judged(criterion("entropy", Fraction(number, 10**30)), [of_counts(2, 1, 1)]).safe is safe
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(-12, 12)), max_size=5))
 def test_sign_of_logs_is_that_of_the_product_of_powers(powers: list[tuple[int, int]]) -> None:
     product = math.prod(Fraction(number) ** power for number, power in powers)
@@ -180,7 +180,7 @@ def test_algorithm_1_runs_as_in_the_paper() -> None:
     assert adjusted_entropy([3, 4], [11, 10, 3, 2]) == pytest.approx(1.77297, abs=5e-6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(groups_, st.sets(st.integers(0, 4), max_size=4))
 def test_adjusted_entropy_is_the_largest_over_all_stationary_points(counts: list[int], codes: set[int]) -> None:
     group = of_counts(*counts)
@@ -341,14 +341,14 @@ def test_a_value_that_the_table_lost_is_possible_nowhere() -> None:
 # What searches rely on
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(releases, demands(), st.randoms(use_true_random=False))
 def test_states_do_not_depend_on_order_or_batches(release: Release, asked: Any, rng: random.Random) -> None:
     bound = criterion(**asked)
     check_batches(bound, release, histograms, rng)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(releases, releases, demands())
 def test_minima_of_many_candidates_are_those_of_each(one: Release, two: Release, asked: Any) -> None:
     bound = criterion(**asked)
@@ -359,7 +359,7 @@ def test_minima_of_many_candidates_are_those_of_each(one: Release, two: Release,
         assert (bound.judge(row[None, :])[0] == SAFE) == judged(bound, release).safe
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(groups_, groups_, demands())
 def test_merging_two_safe_groups_is_safe(one: list[int], two: list[int], asked: Any) -> None:
     bound = criterion(**asked)
@@ -371,7 +371,7 @@ def test_merging_two_safe_groups_is_safe(one: list[int], two: list[int], asked: 
         assert bound.verdict(bound.state(together)).safe
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=125, deadline=None)
 @given(groups_, demands())
 def test_no_safe_group_is_smaller_than_the_least_size(counts: list[int], asked: Any) -> None:
     bound = criterion(**asked)
@@ -403,7 +403,7 @@ def test_one_individual_with_a_dont_care_value_is_a_safe_group(kind: str) -> Non
     assert bound.least_group == 1
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=125, deadline=None)
 @given(groups_, demands())
 def test_thresholds_called_near_would_hold(counts: list[int], asked: dict[str, Any]) -> None:
     whole = histograms([of_counts(*counts)])

@@ -121,7 +121,7 @@ def _canonical(labels: tuple[Any, ...]) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", list(ALL))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**9), share=st.sampled_from(["0", "0.05", "0.2", "0.5"]), metric=st.sampled_from(METRICS))
 def test_all_minimal_nodes_are_found_for_every_criterion(case: str, seed: int, share: str, metric: str) -> None:
     table = random_table(seed)
@@ -134,7 +134,7 @@ def test_all_minimal_nodes_are_found_for_every_criterion(case: str, seed: int, s
             assigned(found, table, nodes[found.recoding.chosen])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**9),
     cases=st.lists(st.sampled_from(sorted(ALL)), min_size=2, max_size=3, unique=True),
@@ -149,7 +149,7 @@ def test_criteria_hold_together(seed: int, cases: list[str], share: str) -> None
 
 
 @pytest.mark.parametrize("case", list(ALL))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 10**9), share=st.sampled_from(["0", "0.2"]))
 def test_a_run_releases_the_chosen_node(case: str, seed: int, share: str) -> None:
     table = random_table(seed)

@@ -71,7 +71,7 @@ releases = st.lists(st.lists(one_person, min_size=1, max_size=3), min_size=1, ma
 
 
 @pytest.mark.parametrize("kind", ["set", "multiset"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(release=releases)
 def test_a_skyline_is_judged_as_by_all_possible_worlds(kind: str, release: Release) -> None:
     with TemporaryDirectory() as folder:

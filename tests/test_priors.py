@@ -24,9 +24,9 @@ def file(folder: Path, content: str) -> Path:
 
 
 def refused(folder: Path, content: str, signatures: list[tuple[str | None, ...]] | None = None) -> str:
+    path, known = file(folder, content), signatures or [("f",), ("m",)]
     with pytest.raises(ConfigError) as error:
-        raw = read_prior(file(folder, content), WHERE)
-        bind(raw, ["sex"], signatures or [("f",), ("m",)], ["flu", "hiv"], WHERE)
+        bind(read_prior(path, WHERE), ["sex"], known, ["flu", "hiv"], WHERE)
     assert all(problem.path == WHERE for problem in error.value.problems)
     assert not any(secret in str(error.value) for secret in ("flu", "hiv", "0.003"))
     return str(error.value)

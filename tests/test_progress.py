@@ -38,7 +38,8 @@ def test_a_stage_that_fails_ends_with_an_event_that_says_so(house: House) -> Non
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize(
-    "kind, words", [(Progress, ""), (Lines, "search: failed after"), (Events, '"failed": true'), (Bars, "✗ search")]
+    ("kind", "words"),
+    [(Progress, ""), (Lines, "search: failed after"), (Events, '"failed": true'), (Bars, "✗ search")],
 )
 def test_a_failure_ends_its_stage_in_every_way_to_tell(
     kind: type[Progress], words: str, failure: type[BaseException], capsys: pytest.CaptureFixture[str]

@@ -92,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("distances")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seeds, st.integers(0, 12))
 def test_neighbours_are_the_values_within_epsilon_exactly(folder: Path, rng: random.Random, tenths: int) -> None:
     for distance, values, truth in distances(rng, folder):
@@ -167,7 +167,7 @@ def test_a_small_group_is_named_while_the_figure_stays_the_largest_risk() -> Non
     assert (verdict.figure, verdict.bound) == (pytest.approx(1 / 3), 0.5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(releases, st.one_of(st.none(), st.lists(st.integers(0, SIZE - 1), min_size=1, unique=True)), st.integers(1, 6))
 def test_alpha_k_is_the_largest_share_with_ties_safe(release: Any, values: list[int] | None, k: int) -> None:
     share = max(oracle.largest_share(group, values) for group in release)
@@ -179,7 +179,7 @@ def test_alpha_k_is_the_largest_share_with_ties_safe(release: Any, values: list[
             assert verdict.safe == (share <= alpha and large)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(releases, numbers, st.integers(0, 40), st.integers(1, 5))
 def test_epsilon_m_is_the_largest_share_around_a_number_present(
     release: Any, points: list[Fraction], tenths: int, m: int
@@ -198,7 +198,7 @@ def test_epsilon_m_is_not_monotone() -> None:
     assert judged(criterion, histograms([[0, 1, 2, 3]], 4)).figure == 0.75
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(releases, numbers, st.integers(1, 5))
 def test_k_e_counts_distinct_numbers_and_their_range(release: Any, points: list[Fraction], k: int) -> None:
     distinct = min(len(set(group)) for group in release)
@@ -210,7 +210,7 @@ def test_k_e_counts_distinct_numbers_and_their_range(release: Any, points: list[
         assert verdict.safe == (distinct >= k and width >= e)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(releases, numbers)
 def test_variance_is_exact_at_the_bound(release: Any, points: list[Fraction]) -> None:
     variance = min(oracle.variance(values_of(group, points)) for group in release)
@@ -251,7 +251,7 @@ def criteria(points: list[Fraction], threshold: Fraction, whole: int) -> list[Gr
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(releases, releases, numbers, shares, st.integers(1, 5), seeds)
 def test_states_merge_in_any_order_and_owners_are_kept_apart(
     one: Any, two: Any, points: list[Fraction], threshold: Fraction, whole: int, rng: random.Random
@@ -261,7 +261,7 @@ def test_states_merge_in_any_order_and_owners_are_kept_apart(
         check_owners(criterion, [one, two], SIZE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(groups, groups, numbers, shares, st.integers(1, 5))
 def test_merging_keeps_safety_where_claimed_and_no_safe_group_is_below_the_least_size(
     one: Any, two: Any, points: list[Fraction], threshold: Fraction, whole: int

@@ -80,7 +80,7 @@ def enough(prior: Prior, r: Fraction, group: list[Member]) -> bool:
     return truth(prior, group) <= 1 / r and len(group) >= r
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(releases, seeds, st.booleans(), st.booleans(), rates)
 def test_posteriors_are_those_of_all_worlds(
     release: list[list[Member]], rng: random.Random, binary: bool, zeros: bool, r: Fraction
@@ -94,7 +94,7 @@ def test_posteriors_are_those_of_all_worlds(
         assert posteriors[verdict.worst_group] == max(posteriors)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(groups, seeds, st.booleans())
 def test_a_posterior_of_exactly_one_over_r_is_safe_and_anything_above_is_not(
     group: list[Member], rng: random.Random, binary: bool
@@ -111,7 +111,7 @@ def test_a_posterior_of_exactly_one_over_r_is_safe_and_anything_above_is_not(
             assert verdict.findings[0].about.exact
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(groups, seeds, st.booleans(), st.booleans())
 def test_the_bound_is_never_below_the_posterior(
     group: list[Member], rng: random.Random, binary: bool, zeros: bool
@@ -125,7 +125,7 @@ def test_the_bound_is_never_below_the_posterior(
     assert 1 / adversary.bounds(one, asked) == pytest.approx([float(bound) for bound in bounds])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 6), seeds)
 def test_both_ways_of_adding_up_worlds_agree_with_enumeration(
     tenths: list[int], copies: int, rng: random.Random
@@ -143,7 +143,7 @@ def test_both_ways_of_adding_up_worlds_agree_with_enumeration(
     assert Worlds([1] * n, [1] * n, people, n).posterior() == oracle.largest(people, range(n))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(2, 7), st.integers(1, 99), st.integers(1, 99))
 def test_the_bound_is_tight_for_one_likely_person_and_a_binary_prior(n: int, high: int, low: int) -> None:
     f = [Fraction(max(high, low), 100)] + [Fraction(min(high, low), 100)] * (n - 1)
@@ -261,7 +261,7 @@ def test_large_groups_neither_overflow_nor_vanish() -> None:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(releases, seeds, rates)
 def test_each_prior_holds_on_its_own_and_the_worst_is_told(
     release: list[list[Member]], rng: random.Random, r: Fraction
@@ -284,7 +284,7 @@ def test_a_second_criterion_finds_its_signatures_further_on() -> None:
     assert criterion.verdict(criterion.state(two)).figure == pytest.approx(0.9736328125)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(releases, seeds, rates, st.booleans())
 def test_states_do_not_depend_on_batches_or_order(
     release: list[list[Member]], rng: random.Random, r: Fraction, binary: bool
@@ -293,7 +293,7 @@ def test_states_do_not_depend_on_batches_or_order(
     check_batches(criterion, release, lambda part, first: batch(part, first=first), rng)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(releases, min_size=1, max_size=4), seeds, rates, st.booleans())
 def test_minima_of_many_owners_are_those_of_each_and_decide_as_the_verdict(
     candidates: list[list[list[Member]]], rng: random.Random, r: Fraction, binary: bool

@@ -17,7 +17,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from anon.errors import ConfigError, UnsafeError
-from anon.search import means, partition
 from tests import helpers_bucketized as bucketized
 from tests.conftest import House
 from tests.oracles import worlds
@@ -110,23 +109,6 @@ def test_values_do_not_change_groups_that_only_their_size_matters_for(house: Hou
         house.run(rows_of(own), **changes(kind, privacy=[{"group_size": {"k": 7}}]))
         seen.append((house.folder / "out" / "qi.parquet").read_bytes())
     assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_blocks_threads_and_layout_change_no_byte(
-    house: House, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    table = rows_of(random_people(5, 1_500))
-    given = changes(kind, privacy=[{"skyline": {"points": [{"l": 1, "k": 1, "m": 2, "c": 0.8}]}}])
-    seen = []
-    for block, threads, order in ((2**24, 2, 1), (3_000, 1, -1), (3_000, 2, 1)):
-        monkeypatch.setattr(means, "BLOCK", block)
-        monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
-        rows = table.take(pa.array(range(len(table))[::order]))
-        house.run(rows, **given, limits={"memory": "1GB", "threads": threads, "temp": "spill"})
-        seen.append({path.name: path.read_bytes() for path in (house.folder / "out").iterdir()})
-    assert seen[1] == seen[2]
-    assert seen[0].keys() == seen[1].keys()
 
 
 tiny = st.lists(

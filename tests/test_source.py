@@ -99,7 +99,7 @@ FRAMES: dict[str, Callable[[pa.Table], Any]] = {
     "dictionary": lambda t: t.set_column(2, "disease", t["disease"].dictionary_encode()),
     "reader": lambda table: table.to_reader(),
     "batch": lambda table: table.combine_chunks().to_batches()[0],
-    "relation": lambda table: duckdb.from_arrow(table),
+    "relation": duckdb.from_arrow,
 }
 
 

@@ -198,7 +198,7 @@ ISO_DATES = [f"2024-{month:02}-01" for month in range(1, 13)]
 
 
 @pytest.mark.parametrize(
-    "values, builder, words",
+    ("values", "builder", "words"),
     [
         (STRAY, {"intervals": [5]}, "2 of 82 distinct values that are not numbers"),
         (STRAY, {}, "82 distinct values.*2 of them are not numbers"),

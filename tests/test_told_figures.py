@@ -142,7 +142,7 @@ def test_what_fails_beside_the_figure_is_told_in_words(house: House, criterion: 
     assert not told["safe"] and told["figure"] == pytest.approx(figure)
     assert HOLDS[told["relation"]](told["figure"], told["bound"])
     assert [failure["text"] for failure in told["failed"]] == [said]
-    assert said.split(",")[0] in house.cli("check", "--on", path, privacy=[criterion]).stdout
+    assert said.split(",", maxsplit=1)[0] in house.cli("check", "--on", path, privacy=[criterion]).stdout
 
 
 def test_every_prior_that_fails_is_told_by_its_number(house: House, tmp_path: Path) -> None:

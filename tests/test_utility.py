@@ -132,7 +132,7 @@ def measured(rows: pa.Table, release: Any, **changes: Any) -> dict[str, Any]:
         return anon.utility(config, release).to_dict()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(people)
 def test_a_run_tells_the_same_of_its_release_as_its_definition(rows: list[Person]) -> None:
     with TemporaryDirectory() as folder:
@@ -164,7 +164,7 @@ def full_domain(rows: list[Person], level: tuple[int, int], kept: Callable[[Any]
     return [row for row in labels if kept(row[:2])]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(people, levels, st.sets(st.integers(0, 11)))
 def test_both_forms_of_a_full_domain_release_tell_what_the_definitions_say(
     rows: list[Person], level: tuple[int, int], dropped: set[int]
@@ -203,7 +203,7 @@ def bucketized(members: Sequence[tuple[tuple[Any, Any], int, Any]], typed: bool 
     return pa.table([*columns, groups], names=["age", "zip", "group"]), pa.table(values)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(people, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.booleans(), st.sets(st.integers(0, 3)))
 def test_exact_labels_in_several_groups_are_told_with_the_values_of_all_of_them(
     rows: list[Person], group: list[int], typed: bool, dropped: set[int]
@@ -224,7 +224,7 @@ def test_exact_labels_in_several_groups_are_told_with_the_values_of_all_of_them(
     assert told["height"] == 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -266,7 +266,7 @@ def test_several_values_are_counted_as_often_as_individuals_have_them(
     source.agrees(told, groups, len(patients))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(st.integers(0, 60), st.sampled_from(["00", "11"]), st.sampled_from("ab")), min_size=9, max_size=25
@@ -511,7 +511,7 @@ def test_queries_are_drawn_as_the_docs_say() -> None:
     assert (again.column == queries.column).all() and (again.run == queries.run).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=64, max_size=64))
 def test_words_are_turned_around(words: list[int]) -> None:
     turned = np.array(words, np.uint64)

@@ -1,12 +1,12 @@
 """A release every night as a task of Airflow 3. The password is in the environment of the worker, or in ~/.pgpass."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from airflow.exceptions import AirflowFailException
 from airflow.sdk import dag, task
 
 
-@dag(schedule="30 2 * * *", start_date=datetime(2024, 1, 1), catchup=False, max_active_runs=1)
+@dag(schedule="30 2 * * *", start_date=datetime(2024, 1, 1, tzinfo=UTC), catchup=False, max_active_runs=1)
 def nightly_release():
     @task(retries=2, retry_delay=timedelta(minutes=15))
     def release():

@@ -87,7 +87,7 @@ def _exit_code(work: Callable[[], int], as_json: bool, debug: bool, show_values:
 
         full = ResourceError(f"out of memory: raise limits.memory ({error})")
         return _failed(full, as_json, debug, show_values)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, nobody but --debug gets a traceback
         found: AnonError = Interrupted(interrupt.STOPPED)
         if not _is_interrupt(error):
             found = AnonError(f"unexpected {type(error).__name__}: a fault of anon; run with --debug and report it")

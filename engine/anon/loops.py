@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -60,20 +61,19 @@ def _has_loops(spec: Criterion) -> bool:
 def loading(wanted: set[str]) -> Iterator[None]:
     """Loads modules beside what is done meanwhile, which mostly waits for DuckDB; they are there at the end. A failure
     of what is done meanwhile does not wait for them."""
-    failures: list[BaseException] = []
+    loaded: Future[None] = Future()
 
     def work() -> None:
         try:
             load(wanted)
-        except BaseException as error:
-            failures.append(error)
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            loaded.set_exception(error)
+        else:
+            loaded.set_result(None)
 
-    thread = threading.Thread(target=work, name="loops", daemon=True)
-    thread.start()
+    threading.Thread(target=work, name="loops", daemon=True).start()
     yield
-    thread.join()
-    if failures:
-        raise failures[0]
+    loaded.result()
 
 
 def load(wanted: set[str]) -> None:

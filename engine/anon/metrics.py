@@ -63,7 +63,8 @@ def loss(span: Numbers, whole: float, people: Numbers, suppressed: int = 0) -> f
     """
     if not whole:
         return 0.0
-    return ((span * people).sum().item() + whole * suppressed) / (whole * (int(people.sum()) + suppressed))
+    found: float = ((span * people).sum().item() + whole * suppressed) / (whole * (int(people.sum()) + suppressed))
+    return found
 
 
 def divergence(source: Numbers, released: Numbers, area: Numbers, suppressed: int = 0, whole: float = 1.0) -> float:

@@ -27,7 +27,8 @@ def halves(numbers: NDArray[Any]) -> NDArray[Any]:
 
 def whole_numbers(halves: Codes) -> NDArray[np.uint32]:
     """The numbers that two columns of codes hold."""
-    return halves[0] | (halves[1].astype(np.uint32) << 16)
+    found: NDArray[np.uint32] = halves[0] | (halves[1].astype(np.uint32) << 16)
+    return found
 
 
 class Records(ABC):

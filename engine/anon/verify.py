@@ -135,7 +135,8 @@ def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:
 def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
     """The groups whose individuals all have the same value, as `_alike` tells it by SQL."""
     if multiplicity == "multiset":
-        return np.diff(groups.start) == 1
+        found: NDArray[np.bool_] = np.diff(groups.start) == 1
+        return found
     return np.maximum.reduceat(groups.count, groups.start[:-1]) >= groups.n
 
 

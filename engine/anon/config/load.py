@@ -247,7 +247,8 @@ def _child(value: Any, part: int | str) -> Any:
 def _too_large(value: int | Decimal) -> bool:
     if isinstance(value, Decimal):
         return value.is_finite() and abs(value.adjusted()) > LARGEST_EXPONENT
-    return abs(value) >= 10**LARGEST
+    found: bool = abs(value) >= 10**LARGEST
+    return found
 
 
 def _jsonable(value: Any) -> Any:

@@ -78,7 +78,8 @@ def signs(top: Ints, bottom: Ints, bound: Fraction) -> Ints:
     """
     largest = max(int(np.abs(top).max(initial=0)), int(bottom.max(initial=0)))
     kind = np.int64 if largest * max(abs(bound.numerator), bound.denominator) < FITS else object
-    return np.sign(top.astype(kind) * bound.denominator - bottom.astype(kind) * bound.numerator).astype(np.int64)
+    found: Ints = np.sign(top.astype(kind) * bound.denominator - bottom.astype(kind) * bound.numerator).astype(np.int64)
+    return found
 
 
 def chosen(groups: Groups, which: Ints) -> Groups:

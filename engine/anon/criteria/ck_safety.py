@@ -154,7 +154,8 @@ class CKSafety(Criterion):
         found = [(row[0], absences(row[0], tuple(row[1:-1])), row[1]) for row in state.witness.tolist()]
         target = [chances[h + 1].chance * Fraction(n, c_0) for h, (n, chances, c_0) in enumerate(found[: self.k + 1])]
         other = [chances[h + 1].chance for h, (_, chances, _) in enumerate(found[self.k + 1 :])]
-        return _least_split(target, other).ratio
+        result: Fraction = _least_split(target, other).ratio
+        return result
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         words = [f"c above {finding.figure:.6g}"] if finding.figure < 1 else []
@@ -192,7 +193,8 @@ class Disclosure:
 
     def negations(self) -> list[float]:
         """Under 0, 1, ..., max_k negated atoms."""
-        return (1 / (1 + self.of_negations.values)).tolist()
+        found: list[float] = (1 / (1 + self.of_negations.values)).tolist()
+        return found
 
     def implication_atoms(self, k: int) -> list[Person]:
         """The people and values of k implications that reach the maximum, the target first."""
@@ -233,7 +235,8 @@ def _ratios(minima: Floats, k: int) -> Floats:
     elsewhere = np.ones_like(target)
     for h in range(1, k + 1):
         elsewhere[:, h] = (elsewhere[:, h - 1 :: -1] * other[:, :h]).min(axis=1)
-    return (target * elsewhere[:, ::-1]).min(axis=1)
+    found: Floats = (target * elsewhere[:, ::-1]).min(axis=1)
+    return found
 
 
 def _atoms(state: State, k: int) -> list[Person]:

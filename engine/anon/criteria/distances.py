@@ -82,7 +82,8 @@ class Lists(Neighbours):
         return sizes
 
     def of(self, code: int) -> list[int]:
-        return self.code[self.start[code] : self.start[code + 1]].tolist()
+        found: list[int] = self.code[self.start[code] : self.start[code + 1]].tolist()
+        return found
 
 
 def in_order(groups: Groups, place: Ints) -> tuple[Ints, Ints]:
@@ -313,7 +314,7 @@ def _call(function: Function, one: Any, other: Any, where: str) -> Any:
         said = function(one, other)
     except Exception as error:
         raise ConfigError.at(where, f"a function that raised {type(error).__name__}", ANSWER) from error
-    if type(said) not in (int, float) and (not isinstance(said, Number) or isinstance(said, bool)):
+    if isinstance(said, bool) or not isinstance(said, Number):
         raise ConfigError.at(where, f"a function that gave a {type(said).__name__}", ANSWER)
     return said
 

@@ -48,7 +48,8 @@ class KE(GroupCriterion):
 
     def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
         if measure == DISTINCT:
-            return np.sign(np.diff(groups.start)[which] - self.k)
+            found: Ints = np.sign(np.diff(groups.start)[which] - self.k)
+            return found
         pairs, of_pair = np.unique(np.stack(self._ends(chosen(groups, which))), axis=1, return_inverse=True)
         units = self._line.units
         excess = [units.of[high] - units.of[low] - self.e * units.per_one for low, high in pairs.T.tolist()]

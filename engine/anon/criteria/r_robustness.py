@@ -83,7 +83,9 @@ class Worlds:
         lam = [max(column) / min(column) for column in columns]
         others = [max(lam[:x] + lam[x + 1 :]) for x in range(self.asked)]
         n = sum(self.people)
-        return min(max(c / (1 + (n - 1) / (own * o)) for c, own, o in zip(self.copies, lam, others)), Fraction(1))
+        chances = (c / (1 + (n - 1) / (own * o)) for c, own, o in zip(self.copies, lam, others))
+        largest: Fraction = max(chances)
+        return min(largest, Fraction(1))
 
     def posterior(self) -> Fraction | None:
         """The largest posterior; None with more than LIMIT states, or without any possible world."""
@@ -99,7 +101,8 @@ class Worlds:
         w = w if by_people else w.T
         weight = np.zeros(w.shape, object)
         items = np.repeat(np.arange(len(kinds)), kinds)
-        hand_out.py_func(items, np.array(most), w, np.zeros(size, object), np.zeros(size, object), weight)
+        states = np.zeros(size, object), np.zeros(size, object)
+        hand_out.py_func(items, np.array(most), w, *states, weight)  # type: ignore[no-untyped-call]
         if not weight[0].sum():
             return None
         chance = [[Fraction(cell, row.sum()) for cell in row] for row in weight]

@@ -52,7 +52,8 @@ class Domain:
 
     @cached_property
     def _objects(self) -> list[Any]:
-        return self.values.to_pylist()
+        found: list[Any] = self.values.to_pylist()
+        return found
 
     @cached_property
     def position(self) -> NDArray[np.float64]:
@@ -234,7 +235,8 @@ def as_numbers(values: pa.Array) -> NDArray[Any]:
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
-    return values.to_numpy(zero_copy_only=False)
+    found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return found
 
 
 def parsed(texts: list[str], type_name: str) -> pa.Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -26,7 +27,8 @@ def homogeneous(groups: Groups, threshold: Fraction, multiplicity: str) -> Flags
         return largest * threshold.denominator >= groups.n * threshold.numerator
     with np.errstate(divide="ignore"):
         chance = -np.expm1(largest * np.log1p(-1 / groups.n))
-    return (chance >= float(threshold) * (1 - NEAR)) & (threshold < 1) | (np.diff(groups.start) == 1)
+    found: Flags = (chance >= float(threshold) * (1 - NEAR)) & (threshold < 1) | (np.diff(groups.start) == 1)
+    return found
 
 
 def largest_counts(groups: Groups, count: int) -> Ints:
@@ -99,7 +101,7 @@ def moved(batches: Iterable[Groups], prior: Prior, threshold: Fraction, rho: tup
     for groups in batches:
         for part, numbers in _slices(groups, len(prior.values)):
             seen = _beliefs(part, prior)
-            up, down = (lambda belief: positive_disclosures(belief, rest)), (lambda b: negative_disclosures(b, rest))
+            up, down = partial(positive_disclosures, delta=rest), partial(negative_disclosures, epsilon=rest)
             _add(found.positive, seen, up(seen.after), up(seen.before))
             _add(found.negative, seen, down(seen.after), down(seen.before))
             if rho and found.breaches:

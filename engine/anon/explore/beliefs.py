@@ -73,7 +73,8 @@ def observed(counts: Ints | Floats, given_signature: Floats, given_group: Floats
 def _ratio(top: Floats, bottom: Floats) -> Floats:
     """top / bottom, nan where bottom is zero."""
     top, bottom = np.broadcast_arrays(np.asarray(top, np.float64), np.asarray(bottom, np.float64))
-    return np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+    found: Floats = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
+    return found
 
 
 def positive_disclosures(after: Floats, delta: float) -> Flags:

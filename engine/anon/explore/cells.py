@@ -42,12 +42,14 @@ class Cells:
     def span(self) -> NDArray[Any]:
         """How far each label reaches on the scale of its column."""
         position = self._position
-        return position[self.high] - position[self.low]
+        found: NDArray[Any] = position[self.high] - position[self.low]
+        return found
 
     @property
     def whole(self) -> float:
         """How far the column reaches."""
-        return (self._position[-1] - self._position[0]).item()
+        found: float = (self._position[-1] - self._position[0]).item()
+        return found
 
     @property
     def _position(self) -> NDArray[Any]:

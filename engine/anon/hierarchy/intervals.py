@@ -47,7 +47,7 @@ class Cells:
             whole=whole and places == 0,
         )
 
-    def part(self, unit: int | float) -> int | str | None:
+    def part(self, unit: float) -> int | str | None:
         """Equal for values with equal labels: the label of an open end, or the number of the narrowest cell. None for
         infinity without an open end to take it, and for NaN."""
         if self.top is not None and unit >= self.top:
@@ -88,10 +88,11 @@ class Cells:
         return self.written[unit]
 
 
-def in_units(number: int | float | Decimal, places: int) -> int | float:
+def in_units(number: float | Decimal, places: int) -> int | float:
     """The number in units of 10**-places, rounded down; infinity and NaN stay what they are."""
     exact = Decimal(float.__repr__(number)) if isinstance(number, float) else number
     if isinstance(exact, Decimal) and not exact.is_finite():
         return float(exact)
     numerator, denominator = exact.as_integer_ratio()
-    return numerator * 10**places // denominator
+    found: int | float = numerator * 10**places // denominator
+    return found

@@ -52,7 +52,7 @@ class Tree:
     def common(self, low_codes: ArrayLike, high_codes: ArrayLike) -> NDArray[np.int32]:
         """The lowest node that covers both codes, element by element."""
         low, high = np.asarray(low_codes), np.asarray(high_codes)
-        found = self.node_at[self.levels][low]
+        found: NDArray[np.int32] = self.node_at[self.levels][low]
         for row in self.node_at[self.levels - 1 :: -1]:
             found = np.where(row[low] == row[high], row[low], found)
         return found

@@ -128,7 +128,7 @@ def _column(con: duckdb.DuckDBPyConnection, name: str, type_name: str, rows: int
     try:
         kind, sql = canonical(con, TABLE, name, type_name, "q")
     except Unusable as error:
-        return ColumnProfile(name, type_name.split("(")[0].strip('"'), None, unusable=str(error.args[0]))
+        return ColumnProfile(name, type_name.split("(", maxsplit=1)[0].strip('"'), None, unusable=str(error.args[0]))
     counted = f"(SELECT {sql} AS v, count(*) AS n FROM {TABLE} GROUP BY v)"
     wanted = _measures(kind)
     listed = ", ".join(["count(v)", "coalesce(sum(n) FILTER (v IS NULL), 0)", "count_if(n = 1 AND v IS NOT NULL)",
@@ -138,7 +138,7 @@ def _column(con: duckdb.DuckDBPyConnection, name: str, type_name: str, rows: int
     if kind in NUMBERS and distinct:
         found["low"], found["high"] = _middle(con, counted, rows - nulls)
     shape = Shape(**{key: value for key, value in found.items() if value is not None})
-    return ColumnProfile(name, type_name.split("(")[0], kind, int(nulls), int(distinct), int(alone), shape)
+    return ColumnProfile(name, type_name.split("(", maxsplit=1)[0], kind, int(nulls), int(distinct), int(alone), shape)
 
 
 def _measures(kind: str) -> dict[str, str]:

@@ -243,7 +243,7 @@ def _changes(last: pa.RecordBatch | None, batch: pa.RecordBatch, columns: int) -
 
 def _differ(these: pa.Array, those: pa.Array) -> NDArray[Any]:
     """Which values differ; nulls do not, nor does NaN from itself."""
-    other = pc.fill_null(pc.not_equal(these, those), False).to_numpy(zero_copy_only=False)
+    other: NDArray[Any] = pc.fill_null(pc.not_equal(these, those), False).to_numpy(zero_copy_only=False)
     other |= these.is_null().to_numpy(zero_copy_only=False) != those.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(these.type):
         other &= ~(_not_numbers(these) & _not_numbers(those))

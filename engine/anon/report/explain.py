@@ -33,7 +33,8 @@ def _told(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:
         criteria = [entry | {"near": nearness(entry)} for entry in criteria]
         found |= {"criteria": criteria, "binding": None}
         found |= {"columns": _columns(report, recoding, utility["loss"]["columns"]), "loss": utility["loss"]}
-        return found | {"blocking": report.get("blocking") or None} | report.get("lattice", {})
+        lattice: dict[str, Any] = report.get("lattice", {})
+        return found | {"blocking": report.get("blocking") or None} | lattice
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         raise unreadable("report.json or recoding.json") from None
 
@@ -46,7 +47,7 @@ def nearness(entry: dict[str, Any]) -> float | None:
     """
     points = [(point["breach"], point["c"]) for point in entry.get("points", [])]
     if points:
-        return max(breach / c for breach, c in points)
+        return max(float(breach / c) for breach, c in points)
     figure, bound = entry["figure"], entry["bound"]
     if not isinstance(figure, int | float) or not isinstance(bound, int | float):
         return None

@@ -32,7 +32,7 @@ def _promise(name: str, spec: Spec, entry: dict[str, Any]) -> dict[str, Any]:
 def closest(entry: dict[str, Any]) -> dict[str, Any]:
     """What is closest to its bound, or furthest beyond it: of a skyline one of its points, with the names of the entry
     of a criterion; of others that entry."""
-    points = entry.get("points")
+    points: list[dict[str, Any]] = entry.get("points", [])
     if not points:
         return entry
     worst = max(points, key=lambda p: (not p["safe"], p["breach"] - p["c"]))

@@ -127,7 +127,8 @@ def _most_telling(column: str, found: Findings, names: Names) -> list[int]:
     for criterion in _skylines(column, found):
         exempt[:] = True
         exempt[[slot.value for slot in criterion.slots]] = False
-    return np.lexsort((-frequency, unnamed, exempt)).tolist()
+    result: list[int] = np.lexsort((-frequency, unnamed, exempt)).tolist()
+    return result
 
 
 def _skylines(column: str, found: Findings) -> list[Skyline]:

@@ -163,7 +163,8 @@ class Known:
 
     def distance(self, one: int, others: Ints) -> NDArray[np.float64]:
         """How far the priors of some classes are from those of one: the largest difference of logarithms."""
-        return np.abs(self.logs[others] - self.logs[one]).max(axis=1)
+        furthest: NDArray[np.float64] = np.abs(self.logs[others] - self.logs[one]).max(axis=1)
+        return furthest
 
     def size_for(self, classes: Ints, values: Ints) -> int:
         """How many people of these classes must be in a group, each with another of these values, so that the bound
@@ -181,4 +182,6 @@ class Known:
     def _spreads(self, classes: Ints, columns: Ints) -> NDArray[np.float64]:
         some = self.table[np.ix_(classes, columns)]
         least = some.min(axis=0)
-        return np.divide(some.max(axis=0), least, out=np.full(len(columns), np.inf), where=least > 0)
+        spreads = np.full(len(columns), np.inf)
+        np.divide(some.max(axis=0), least, out=spreads, where=least > 0)
+        return spreads

@@ -292,7 +292,8 @@ def ranges(start: Ints, length: Ints) -> Ints:
     >>> ranges(np.array([5, 0]), np.array([2, 3]))
     array([5, 6, 0, 1, 2])
     """
-    return np.arange(length.sum()) + np.repeat(start - (np.cumsum(length) - length), length)
+    found: Ints = np.arange(length.sum()) + np.repeat(start - (np.cumsum(length) - length), length)
+    return found
 
 
 def _sides(counts: Ints, parts: Ints, order: Ints) -> Ints:

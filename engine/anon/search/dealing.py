@@ -112,7 +112,8 @@ class Chunk:
         low, high = np.maximum(begin, self.first), np.minimum(begin + people, self.last)
         if self.stride > 1:
             low, high = (-((self.remainder - end) // self.stride) for end in (low, high))
-        return np.maximum(high - low, 0)
+        found: Ints = np.maximum(high - low, 0)
+        return found
 
 
 class Dealer:

@@ -156,7 +156,8 @@ class Top(Evaluator):
             spares.append(counts)
 
         self.over_records(work)
-        return np.sum(spares, axis=0)
+        found: Ints = np.sum(spares, axis=0)
+        return found
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         least, found = self.demands.least, []

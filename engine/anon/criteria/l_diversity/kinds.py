@@ -104,7 +104,8 @@ class DistinctDiversity(LDiversity):
         return np.diff(groups.start).astype(np.float64)
 
     def compare_diversity(self, groups: Groups, which: Ints) -> Ints:
-        return np.sign(np.diff(groups.start)[which] - self.l)
+        found: Ints = np.sign(np.diff(groups.start)[which] - self.l)
+        return found
 
     def nearest_diversity(self, whole: Groups) -> list[str]:
         return [f"l = {len(whole.value)}"]
@@ -163,7 +164,8 @@ class EntropyDiversity(LDiversity):
     def _even(self, groups: Groups) -> NDArray[np.bool_]:
         """Groups whose counts are all equal once don't-care counts are lowered: exp(entropy) is how many they are."""
         sensitive = np.where(_mask(groups, self.dont_care), 0, groups.count)
-        return _largest(groups, sensitive) == np.minimum.reduceat(groups.count, groups.start[:-1])
+        found: NDArray[np.bool_] = _largest(groups, sensitive) == np.minimum.reduceat(groups.count, groups.start[:-1])
+        return found
 
     def _counts(self, groups: Groups, group: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The counts of a group outside and inside the don't-care set, each ascending."""
@@ -248,7 +250,8 @@ def l_diversity(
 def _compare(left: Ints, times: int, right: Ints, times_right: int) -> Ints:
     """The signs of left * times - right * times_right, in integers of any size."""
     difference = left.astype(object) * times - right.astype(object) * times_right
-    return (difference > 0).astype(np.int64) - (difference < 0).astype(np.int64)
+    found: Ints = (difference > 0).astype(np.int64) - (difference < 0).astype(np.int64)
+    return found
 
 
 def _counts_of(groups: Groups, code: int) -> Ints:

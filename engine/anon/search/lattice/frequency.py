@@ -131,7 +131,8 @@ class SensitiveValues:
         return others[0].astype(np.uint32) if self._index is None else self._index.find(others)
 
     def __len__(self) -> int:
-        return self.codes.shape[1]
+        found: int = self.codes.shape[1]
+        return found
 
 
 First = FrequencySet | Records
