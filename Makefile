@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: demo adult test coverage audit wheel-test bench clean
+.PHONY: demo adult test docs coverage audit wheel-test bench clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -33,6 +33,10 @@ audit: .venv/quality         ## known vulnerabilities of the dependencies; fails
 
 wheel-test: .venv/ready      ## build the wheel, install it into an empty environment and run the demo's config
 	$(BIN)/python tests/wheel.py
+
+docs: .venv/ready            ## the reference from the code, then the site in build/site; broken links fail
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/ready           ## the measured figures of the README
 	$(BIN)/python bench/main_job.py

@@ -15,6 +15,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -266,6 +267,49 @@ def test_a_file_is_replaced_only_when_told_to(here: Path) -> None:
     assert (here / "c.yaml").read_text(encoding="utf-8") == "mine"
     assert anon("init", "table.parquet", *FLAGS, "--out", "c.yaml", "--overwrite").exit_code == 0
     assert load(here / "c.yaml") and not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+# A database
+
+
+FLAGS = ("--individual", "person_id", "--sensitive", "disease", "--yes")
+
+
+def test_a_query_on_a_database_becomes_the_source_of_a_config_that_runs(here: Path) -> None:
+    with duckdb.connect(here / "house.db") as con:
+        con.register("given", people())
+        con.execute("CREATE TABLE visits AS SELECT *, [1] AS listed FROM given")
+    query = 'SELECT *\nFROM visits  -- "all"'
+    done = anon("init", "house.db", "--query", query, *FLAGS, "--out", "sub.yaml")
+    assert done.exit_code == 0, done.stderr
+    config = load(here / "sub.yaml")
+    assert config.source.duckdb is not None and config.source.duckdb.query == query
+    assert "listed" not in config.columns.published()
+    assert anon("run", "sub.yaml").exit_code == 0
+    assert (here / "house-release" / "release.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("postgresql://me@127.0.0.1:1/db",), "--query: found nothing"),
+        (("postgresql://me:secret@127.0.0.1:1/db", "--query", "SELECT 1"), "the password as ${NAME}"),
+        (("postgresql://me:${NOT_SET_HERE}@127.0.0.1:1/db", "--query", "SELECT 1"), "NOT_SET_HERE"),
+    ],
+)
+def test_a_database_needs_a_query_and_keeps_its_password_in_the_environment(
+    here: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    done = anon("init", *arguments, *FLAGS, "--out", "c.yaml")
+    assert done.exit_code == 2 and words in done.stderr and "secret" not in done.stderr
+    assert list(here.iterdir()) == []
+
+
+def test_a_database_that_does_not_answer_is_exit_5(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PW_OF_THE_TEST", "verysecret")
+    dsn = "postgresql://me:${PW_OF_THE_TEST}@127.0.0.1:1/db"
+    done = anon("init", dsn, "--query", "SELECT 1", *FLAGS, "--out", "c.yaml")
+    assert done.exit_code == 5 and "verysecret" not in done.stderr and list(here.iterdir()) == []
 
 
 # On a terminal

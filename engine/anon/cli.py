@@ -49,10 +49,14 @@ app.command(epilog="Example: `anon init extract.csv --individual row --sensitive
 
 Memory = Annotated[
     str | None,
-    typer.Option(help="Memory of the whole process, e.g. 1GB; overrides limits.memory. At least 400MB."),
+    typer.Option(
+        metavar="SIZE", help="Memory of the whole process, e.g. 1GB; overrides limits.memory. At least 400MB."
+    ),
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads; overrides limits.threads.")]
-Grouped = Annotated[str, typer.Option("--on", help="The table: Parquet, CSV, a folder of either, or a glob.")]
+Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads; overrides limits.threads.")]
+Grouped = Annotated[
+    str, typer.Option("--on", metavar="TABLE", help="The table: Parquet, CSV, a folder of either, or a glob.")
+]
 Sensitive = Annotated[
     str | None, typer.Option(help="The sensitive column to look at, where the config has several.", metavar="COLUMN")
 ]
@@ -95,7 +99,8 @@ def _show_risk(result: Result, as_json: bool, strict: bool, way: str) -> int:
 def run(
     config: ConfigFile,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write; overrides release.path, and release.run with -run added.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write; overrides release.path, and release.run with -run added."),
     ] = None,
     memory: Memory = None,
     threads: Threads = None,
@@ -110,7 +115,10 @@ def run(
     ] = False,
     sample: Annotated[
         str | None,
-        typer.Option(help="A trial on this share of the individuals, e.g. 1%, beside the release and never as it."),
+        typer.Option(
+            metavar="SHARE",
+            help="A trial on this share of the individuals, e.g. 1%, beside the release and never as it.",
+        ),
     ] = None,
     as_json: Json = False,
     show_values: ShowValues = False,
@@ -144,8 +152,10 @@ def run(
 @app.command()
 def check(
     config: ConfigFile,
-    on: Annotated[str, typer.Option("--on", help="The table: Parquet, CSV, a folder of either, or a glob.")],
-    prior: Annotated[Path | None, typer.Option(help="A prior file that stands in for those of r_robustness.")] = None,
+    on: Grouped,
+    prior: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A prior file that stands in for those of r_robustness.")
+    ] = None,
     save_priors: Annotated[
         Path | None,
         typer.Option(help="A folder for the estimated priors: prior-N.csv, which --prior reads.", metavar="DIR"),
@@ -179,7 +189,9 @@ def check(
 @app.command()
 def utility(
     config: ConfigFile,
-    on: Annotated[str, typer.Option("--on", help="The release: Parquet, CSV, a folder of either, or a glob.")],
+    on: Annotated[
+        str, typer.Option("--on", metavar="TABLE", help="The release: Parquet, CSV, a folder of either, or a glob.")
+    ],
     memory: Memory = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -209,9 +221,10 @@ def utility(
 def explore(
     config: ConfigFile,
     on: Grouped,
-    value: Annotated[list[str], typer.Option("--value", help="A sensitive value; may be repeated.")],
+    value: Annotated[list[str], typer.Option("--value", metavar="V", help="A sensitive value; may be repeated.")],
     confidence: Annotated[
-        list[str], typer.Option("--confidence", help="How sure an adversary may not become; may be repeated.")
+        list[str],
+        typer.Option("--confidence", metavar="C", help="How sure an adversary may not become; may be repeated."),
     ],
     sensitive: Sensitive = None,
     memory: Memory = None,
@@ -243,7 +256,7 @@ def explore(
 def disclose(
     config: ConfigFile,
     on: Grouped,
-    max_k: Annotated[int, typer.Option("--max-k", min=0, help="The most pieces of knowledge.")],
+    max_k: Annotated[int, typer.Option("--max-k", min=0, metavar="K", help="The most pieces of knowledge.")],
     sensitive: Sensitive = None,
     memory: Memory = None,
     threads: Threads = None,
@@ -273,12 +286,19 @@ def disclose(
 def attack(
     config: ConfigFile,
     on: Grouped,
-    threshold: Annotated[str, typer.Option(help="The share of a value from which on a group counts.")] = "0.95",
+    threshold: Annotated[
+        str, typer.Option(metavar="SHARE", help="The share of a value from which on a group counts.")
+    ] = "0.95",
     prior: Annotated[
-        Path | None, typer.Option(help="A prior file: what the adversary believes before the release.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A prior file: what the adversary believes before the release."),
     ] = None,
-    rho1: Annotated[str | None, typer.Option(help="Beliefs below this that rise above rho2 are breaches.")] = None,
-    rho2: Annotated[str | None, typer.Option(help="See --rho1; also from above 1 - rho1 to below 1 - rho2.")] = None,
+    rho1: Annotated[
+        str | None, typer.Option(metavar="R", help="Beliefs below this that rise above rho2 are breaches.")
+    ] = None,
+    rho2: Annotated[
+        str | None, typer.Option(metavar="R", help="See --rho1; also from above 1 - rho1 to below 1 - rho2.")
+    ] = None,
     sensitive: Sensitive = None,
     memory: Memory = None,
     threads: Threads = None,

@@ -36,12 +36,14 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it
     "gives 23 the labels 20-24, 20-29, *."
 )
 def intervals(
-    low: Annotated[int, typer.Option("--from", help="The lowest number.")],
-    high: Annotated[int, typer.Option("--to", help="The highest number.")],
-    width: Annotated[list[int], typer.Option(help="One per level, from narrow to wide; each divides the next.")],
-    origin: Annotated[int, typer.Option(help="Where an interval begins.")] = 0,
-    top: Annotated[int | None, typer.Option(help="From here on one open interval, such as >=85.")] = None,
-    bottom: Annotated[int | None, typer.Option(help="Below this one open interval, such as <=17.")] = None,
+    low: Annotated[int, typer.Option("--from", metavar="N", help="The lowest number.")],
+    high: Annotated[int, typer.Option("--to", metavar="N", help="The highest number.")],
+    width: Annotated[
+        list[int], typer.Option(metavar="N", help="One per level, from narrow to wide; each divides the next.")
+    ],
+    origin: Annotated[int, typer.Option(metavar="N", help="Where an interval begins.")] = 0,
+    top: Annotated[int | None, typer.Option(metavar="N", help="From here on one open interval, such as >=85.")] = None,
+    bottom: Annotated[int | None, typer.Option(metavar="N", help="Below this one open interval, such as <=17.")] = None,
     out: Out = None,
     overwrite: Overwrite = False,
     as_json: Json = False,

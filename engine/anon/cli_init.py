@@ -22,6 +22,7 @@ from anon.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from anon.init.profiling import Profile
     from anon.init.proposal import Answers, Proposed
+    from anon.source.databases import Query
 
 FLAGS = ("identifier", "quasi-identifier", "keep", "drop")  # each a role, as is `sensitive`
 
@@ -31,6 +32,7 @@ class Asked:
     """What the command line says."""
 
     table: str
+    query: str | None
     out: Path | None
     individual: str | None
     sensitive: list[str] | None  # None: not said
@@ -51,7 +53,17 @@ Columns = list[str] | None
 
 
 def init(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="Parquet, CSV, a folder of either, or a glob.")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="Parquet, CSV, a folder of either, or a glob; with --query postgresql://... or a DuckDB file.",
+        ),
+    ],
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="A query on the database TABLE, whose password stands there as '${NAME}'."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The config to write; without it, it goes to stdout.")
     ] = None,
@@ -69,7 +81,7 @@ def init(
     ] = None,
     keep: Annotated[Columns, typer.Option(metavar="COLUMN", help="Published as it is, on your word.")] = None,
     drop: Annotated[Columns, typer.Option(metavar="COLUMN", help="Left out.")] = None,
-    k: Annotated[int, typer.Option(min=2, help="Nobody is one of fewer than k.")] = 5,
+    k: Annotated[int, typer.Option(min=2, metavar="N", help="Nobody is one of fewer than k.")] = 5,
     yes: Annotated[
         bool, typer.Option("--yes", help="Take the proposed role of every column that no flag names.")
     ] = False,
@@ -91,7 +103,7 @@ def init(
         roles = dict(zip(FLAGS, (identifier or [], quasi_identifier or [], keep or [], drop or [])))
         if sensitive and no_sensitive:
             raise ConfigError.at("--no-sensitive", "--sensitive as well", "one of the two")
-        asked = Asked(table, out, individual, said, roles, k, yes, overwrite, as_json, show_values, log_json)
+        asked = Asked(table, query, out, individual, said, roles, k, yes, overwrite, as_json, show_values, log_json)
         _check_out(asked)
         return _init(asked)
 
@@ -125,7 +137,7 @@ def _init(asked: Asked) -> int:
         answers, chosen = _agreed(answers, chosen, found)
     if not any(each.role == "quasi-identifier" for each in chosen):
         raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
-    _give(asked, as_yaml(found, answers, chosen, asked.table, asked.out), found, chosen)
+    _give(asked, as_yaml(found, answers, chosen, asked.table, asked.out, asked.query), found, chosen)
     return 0
 
 
@@ -134,18 +146,40 @@ def _profiled(asked: Asked) -> Profile:
     from anon.database import connect
     from anon.init import profiling
 
-    limits = Limits()
+    limits, table = Limits(), _table(asked)
     with (
         tempfile.TemporaryDirectory(prefix="anon-") as folder,
         closing(connect(limits.memory, limits.threads, Path(folder))) as con,
         telling(asked.as_json, asked.log_json) as progress,
     ):
         with progress.stage("profile"):
-            found = profiling.profile(con, asked.table, Path(folder), partial(progress.update, "profile"))
+            found = profiling.profile(con, table, Path(folder), partial(progress.update, "profile"))
         _check_named(asked, [column.name for column in found.columns])
         with progress.stage("combinations"):
             profiling.combine(con, found, _knowable(asked, found), partial(progress.update, "combinations"))
     return found
+
+
+def _table(asked: Asked) -> str | Query:
+    """The files, or the query, which a config describes: variables are put in and passwords kept out as there."""
+    from anon.init.writing import is_dsn
+
+    if asked.query is None:
+        if is_dsn(asked.table):
+            raise ConfigError.at("--query", "nothing", "the query on the database", "such as --query 'SELECT * FROM t'")
+        return asked.table
+    from anon.config import load
+    from anon.source.databases import Query
+    from anon.source.origins import origin_of
+
+    at = {"postgres": {"dsn": asked.table}} if is_dsn(asked.table) else {"duckdb": {"file": asked.table}}
+    for place in at.values():
+        place["query"] = asked.query
+    columns = {"individual": "row", "quasi_identifiers": ["not known yet"]}
+    rest = {"columns": columns, "privacy": [{"k_anonymity": {"k": 2}}], "release": {"path": "release"}}
+    origin = origin_of(load({"source": at, **rest}), None)
+    assert isinstance(origin, Query)
+    return origin
 
 
 def _first_guess(found: Profile) -> list[Proposed]:

@@ -136,7 +136,9 @@ Builder = Annotated[Built, BeforeValidator(_builder, json_schema_input_type=Buil
 class Sensitive(Model):
     """How a sensitive column is published: as it is, rounded, or coarser by a builder."""
 
-    round: Exact | None = Field(None, gt=0, description="round numbers to multiples of this, in units of the column")
+    round: Exact | None = Field(
+        None, gt=0, description="round numbers to multiples of this, more than 0, in units of the column"
+    )
     as_categories: bool = Field(False, description="true: treat numbers as mere names, without distances between them")
     builder: Builder | None = Field(None, description="makes the values coarser")
 

@@ -142,7 +142,7 @@ class LDiversity(Criterion):
     kind: Literal["distinct", "frequency", "entropy", "recursive"] = Field(description="what well represented means")
     l: Exact = Field(ge=1, description="number of well-represented values; whole for distinct and recursive")
     c: Exact | None = Field(
-        None, gt=0, description="recursive only: factor between the most frequent value and the tail"
+        None, gt=0, description="recursive only: factor between the most frequent value and the tail, more than 0"
     )
     dont_care: list[Name] = Field([], description="entropy and recursive only: values that need no protection")
     keep_possible: KeepPossible | None = Field(None, description="values whose absence must not be disclosed either")

@@ -17,6 +17,7 @@ from anon.cube.domain import CODES
 from anon.database import literal, quote
 from anon.progress import Tell
 from anon.source import Unusable, canonical, describe
+from anon.source.databases import Query
 from anon.source.tables import ANY_DATE, count_rows, one, register
 
 TABLE = "raw_rows"
@@ -107,10 +108,15 @@ class Profile:
         }
 
 
-def profile(con: duckdb.DuckDBPyConnection, table: str, spill: Path, tell: Tell = lambda **facts: None) -> Profile:
-    """Profiles a file, a folder or a glob: its columns, then what an adversary who knows several of them sees."""
-    names = register(con, TABLE, table, spill)
+def profile(
+    con: duckdb.DuckDBPyConnection, table: str | Query, spill: Path, tell: Tell = lambda **facts: None
+) -> Profile:
+    """Profiles a file, a folder, a glob or a query: its columns, then what an adversary who knows several sees."""
+    names = register(con, TABLE, table, spill) if isinstance(table, str) else []
+    if not isinstance(table, str):
+        table.register(con, TABLE, None, spill)
     types = describe(con, TABLE)
+    names = names or list(types)
     rows = count_rows(con, TABLE)
     columns = []
     for number, (name, seen) in enumerate(zip(names, types), start=1):

@@ -16,17 +16,19 @@ PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 REASONS = 44  # the column of text that they begin in, where there is room
 
 
-def as_yaml(profile: Profile, answers: Answers, chosen: list[Proposed], table: str, out: Path | None) -> str:
+def as_yaml(
+    profile: Profile, answers: Answers, chosen: list[Proposed], table: str, out: Path | None, query: str | None = None
+) -> str:
     """The config with its comments."""
     by_role = {role: [each for each in chosen if each.role == role] for role in ROLES}
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(table).stem).strip("-") or "table"
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(table.split("?", maxsplit=1)[0]).stem).strip("-") or "table"
     lines = [
         "# Made by `anon init`, from what the table looks like. Read the reasons, change what is wrong, then:",
         f"#     anon plan {out.name if out else 'CONFIG'}     what a run would do",
         f"#     anon run {out.name if out else 'CONFIG'}",
         "# Relative paths are relative to this file.",
         "",
-        f"source: {{path: {_word(_seen_from(table, out))}}}",
+        *_source(table, out, query),
         "",
         *_risk(profile),
         "columns:",
@@ -46,6 +48,20 @@ def as_yaml(profile: Profile, answers: Answers, chosen: list[Proposed], table: s
         "limits: {memory: 1GB}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _source(table: str, out: Path | None, query: str | None) -> list[str]:
+    if query is None:
+        return [f"source: {{path: {_word(_seen_from(table, out))}}}"]
+    place = f"duckdb:\n    file: {_word(_seen_from(table, out))}"
+    if is_dsn(table):
+        place = f"postgres:    # ${{NAME}} is taken from the environment\n    dsn: {_key(table)}"
+    return ["source:", f"  {place}", f"    query: {_key(query)}"]
+
+
+def is_dsn(table: str) -> bool:
+    """Whether a table is a connection string of PostgreSQL."""
+    return table.startswith(("postgresql://", "postgres://"))
 
 
 def _who(individual: str) -> str:

@@ -27,7 +27,8 @@ class Query(Origin):
         self.name, self.query, self.config = name, query.strip().rstrip(";"), config
         self.marks = []
 
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns | None, spill: Path) -> None:
+        """As every origin; without columns, which have no roles yet, all that can be read."""
         copy = spill / f"{name}.parquet"
         selected = self.copy(columns, copy)
         rows = f"SELECT {selected} FROM read_parquet({literal(str(copy))})"
@@ -36,7 +37,7 @@ class Query(Origin):
         self.marks = [(self.name, *fingerprint(con, name))]
 
     @abstractmethod
-    def copy(self, columns: Columns, to: Path) -> str:
+    def copy(self, columns: Columns | None, to: Path) -> str:
         """Writes the answer, but for columns that are not used, and says as what DuckDB is to select it."""
 
     def part(self, listed: str, rows: str = "") -> str:
@@ -57,12 +58,12 @@ class DuckDBQuery(Query):
         if not self.file.is_file():
             raise SourceError(f"{self.name}: no such DuckDB file")
 
-    def copy(self, columns: Columns, to: Path) -> str:
+    def copy(self, columns: Columns | None, to: Path) -> str:
         limits = self.config.limits
         with self._answering(), closing(connect(limits.memory, limits.threads, to.parent, self.file)) as con:
             answer = con.sql(self.part("*", "LIMIT 0"))
             types = dict(zip(answer.columns, map(str, answer.types)))
-            taken = wanted(columns)(answer.columns)
+            taken = wanted(columns)(answer.columns) if columns else answer.columns
             listed = ", ".join(_writable(name, types[name]) for name in taken)
             con.execute(f"COPY ({self.part(listed)}) TO {literal(str(to))} (FORMAT parquet)").fetchall()
         return "*"

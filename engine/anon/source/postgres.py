@@ -55,15 +55,14 @@ class PostgresQuery(Query):
         except ImportError:
             raise SourceError(f"source.postgres needs the ADBC driver for PostgreSQL: {INSTALL}") from None
 
-    def copy(self, columns: Columns, to: Path) -> str:
+    def copy(self, columns: Columns | None, to: Path) -> str:
         with closing(self._connected()) as connection, self._answering(), closing(connection.cursor()) as cursor:
             cursor.execute("SET client_encoding TO 'UTF8'")
             connection.commit()
             cursor.execute(SNAPSHOT)
             cursor.execute(self.part("*", "LIMIT 0"))
             schema = cursor.fetch_arrow_table().schema
-            taken = [schema.field(name) for name in wanted(columns)(schema.names)]
-            _refuse_unusable(taken, columns)
+            taken = _taken(schema, columns)
             cursor.execute(self.part(", ".join(map(_selected, taken))))
             self._write(cursor.fetch_record_batch(), to)
         return ", ".join(_typed(field, to, self.name) for field in taken)
@@ -106,14 +105,27 @@ def _type(field: pa.Field) -> str:
     return name.decode()
 
 
-def _refuse_unusable(fields: list[pa.Field], columns: Columns) -> None:
-    """Types without a text that says what they are; the others are read as they are, as decimals or as text."""
+def _taken(schema: pa.Schema, columns: Columns | None) -> list[pa.Field]:
+    """The columns to read: those that are used, of which none may be unusable, or all that can be read."""
+    if columns is None:
+        return [field for field in schema if not _unusable(field)]
+    taken = [schema.field(name) for name in wanted(columns)(schema.names)]
+    _refuse_unusable(taken, columns)
+    return taken
+
+
+def _unusable(field: pa.Field) -> bool:
+    """Whether a type has no text that says what it is; others are read as they are, as decimals or as text."""
     no_text = (pa.types.is_nested, pa.types.is_binary, pa.types.is_time, pa.types.is_duration, pa.types.is_interval)
+    return _type(field) == "money" or any(test(field.type) for test in no_text)
+
+
+def _refuse_unusable(fields: list[pa.Field], columns: Columns) -> None:
     places = {name: f"columns.{'.'.join(map(str, place))}" for place, name in columns.places()}
     problems = [
         Problem(places.get(field.name, "columns.individual"), f"type {_type(field)}", USABLE, "cast it in the query")
         for field in fields
-        if _type(field) == "money" or any(test(field.type) for test in no_text)
+        if _unusable(field)
     ]
     if problems:
         raise ConfigError(problems)
