@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon import grouped
+from anon import grouped, histograms
 from tests.conftest import House
 
 MATRIX = ";1;2;3\n1;0;0.2;1\n2;0.2;0;1\n3;1;1;0\n"
@@ -65,7 +65,7 @@ def frame(some: list[tuple[int, str, int, int]]) -> pa.Table:
 
 def told(frame: Any, batch: int, **changes: Any) -> dict[str, Any]:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouped, "BATCH", batch)
+        patch.setattr(histograms, "BATCH", batch)
         patch.setattr(grouped, "FEW_VALUES", batch % 2 and grouped.FEW_VALUES)
         for name, text in (("matrix.csv", MATRIX), ("tree.csv", TREE)):
             (Path(folder) / name).write_text(text)

@@ -75,7 +75,7 @@ def leaves(table: Table, recoding: Any) -> list[oracle.Leaf]:
     group = recoding.assign(np.array([codes for codes, _ in table.rows], np.uint16).T.copy())
     found = []
     for g in range(recoding.groups):
-        cells = [(int(low), int(high)) for low, high in zip(recoding.low[g], recoding.high[g])]
+        cells = [(int(low), int(high)) for low, high in (c.cells[c.of_group[g]] for c in recoding.labels)]
         uncut = tuple(None if cell == c.whole() else cell for cell, c in zip(cells, table.columns))
         found.append((uncut, np.flatnonzero(group == g).tolist()))
         assert len(found[-1][1]) == recoding.people[g]
@@ -144,8 +144,10 @@ def test_batches_threads_and_collapsing_change_nothing(table: Table, k: int, wan
         patch.setattr(top, "CHUNK", 3)
         small = engine.Partition(table.cube(collapsed=True), criteria(table, k, wanted), means=means(table, threads=3))
         second = small.run().recoding
-    for name in ("column", "cut_start", "cut", "child", "low", "high", "people"):
+    for name in ("column", "cut_start", "cut", "child", "people"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
+    for one, other in zip(first.labels, second.labels):
+        assert one.labels == other.labels and np.array_equal(one.of_group, other.of_group)
 
 
 def cross_group_table() -> Table:

@@ -25,13 +25,13 @@ NOT_PARQUET = ("magic bytes", "too small to be a Parquet", "TProtocol", "Parquet
 
 
 def connect(
-    memory: int, threads: int | None, spill: Path, file: Path | None = None
+    memory: int, threads: int | None, spill: Path, file: Path | None = None, held: int = 0
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that keeps to a limit (bytes for the whole process) and spills into the given folder; to a database
-    file, for reading only, if one is named."""
+    """A connection that keeps to a limit (bytes for the whole process, of which some are held by others) and spills
+    into the given folder; to a database file, for reading only, if one is named."""
     con = duckdb.connect(":memory:" if file is None else file, read_only=file is not None)
     settings: dict[str, str | int | bool] = {
-        "memory_limit": f"{Memory(memory).database}B",
+        "memory_limit": f"{Memory(memory, held).database}B",
         "threads": threads or os.cpu_count() or 1,
         "temp_directory": str(spill),
         "TimeZone": "UTC",
@@ -45,6 +45,11 @@ def connect(
     for name, value in settings.items():
         con.execute(f"SET {name} = {literal(value)}").fetchall()
     return con
+
+
+def limit(con: duckdb.DuckDBPyConnection, memory: Memory) -> None:
+    """Gives a connection its share of the memory, after that has changed."""
+    con.execute(f"SET memory_limit = {literal(f'{memory.database}B')}").fetchall()
 
 
 @contextmanager

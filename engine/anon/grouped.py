@@ -1,27 +1,25 @@
-"""A table that is already grouped, as an outsider sees it: views of the files or frames under neutral names, and the
-histograms that the criteria judge, counted by SQL. `verify` and `check` read a table through it, and it shares nothing
-with the search that made the table. Groups are the distinct tuples of the quasi-identifier columns as they stand, or
-the `group` of a bucketized table."""
+"""A table that is already grouped, as an outsider sees it: views of the files or frames under neutral names, and its
+groups counted by SQL; `histograms` tells what is in them. `verify` and `check` read a table through it, and it shares
+nothing with the search that made the table. Groups are the distinct tuples of the quasi-identifier columns as they
+stand, or the `group` of a bucketized table."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
 from anon.config import Columns
-from anon.criteria import Groups, Ints, Signatures
+from anon.criteria import Ints
 from anon.database import quote, translated
 from anon.errors import ConfigError, SourceError
 from anon.source import GroupedTable, Unusable, canonical, describe, individual_sql
 from anon.values import text
 
-BATCH = 65_536  # groups that are judged at a time
 FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
 Signature = tuple[str | None, ...]
 
@@ -42,7 +40,8 @@ class Grouped:
     """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..., and `who` where
     individuals have several values. Of a bucketized table the view has a row for every individual with the number of
     the group, g; a second one, COUNTS, tells how often (c) a value s0 occurs in a group. A table, GROUPS, has a row for
-    every group: its rows and its individuals, n, and of a sensitive column of few values how often it has each."""
+    every group, in canonical order: its rows and its individuals, n, and of a sensitive column of few values how often
+    it has each."""
 
     con: duckdb.DuckDBPyConnection
     quasi_identifiers: list[str]
@@ -52,6 +51,7 @@ class Grouped:
     bucketized: bool = False
     objects: dict[str, list[Any]] = field(default_factory=dict)  # sensitive values in code order
     frequency: dict[str, list[int]] = field(default_factory=dict)  # how often each of them occurs
+    facts: dict[Reading, str] = field(default_factory=dict)  # the tables that hold the histograms of each kind, if any
 
     VIEW = "grouped_rows"
     COUNTS = "grouped_counts"
@@ -110,9 +110,10 @@ class Grouped:
             grouped = replace(self, objects=objects, frequency=frequency)
             counts = [grouped._counts_of_few(name) for name in self.sensitive if grouped.has_few(name)]
             selected = listed([*self.key, "count(*) AS rows", f"{self.people} AS n", *counts])
+            self.con.execute("SET preserve_insertion_order = true").fetchall()  # what is kept in order is read in order
             self.con.execute(
                 f"CREATE OR REPLACE TEMP TABLE {self.GROUPS} AS "
-                f"SELECT {selected} FROM {self.VIEW} GROUP BY {listed(self.key)}"
+                f"SELECT {selected} FROM {self.VIEW} GROUP BY {listed(self.key)} ORDER BY {in_order(self.key)}"
             ).fetchall()
         return grouped
 
@@ -126,14 +127,11 @@ class Grouped:
 
     def _counts_of_few(self, column: str) -> str:
         """SQL: those columns. Values are compared as constants, which a reader of dictionaries does once for each."""
-        value, table = _value(self, (column,))
+        value, table = value_of(self, (column,))
         self.con.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})").fetchall()
-        return listed(
-            [
-                f"count(*) FILTER ({value} IS NOT DISTINCT FROM getvariable('{table}')[{code + 1}]) AS {alias}"
-                for code, alias in enumerate(self.counted_as(column))
-            ]
-        )
+        same = f"{value} IS NOT DISTINCT FROM getvariable('{table}')"
+        counts = [f"count(*) FILTER ({same}[{code}])" for code in range(1, len(self.objects[column]) + 1)]
+        return listed([f"({count})::UINTEGER AS {alias}" for count, alias in zip(counts, self.counted_as(column))])
 
     def rows(self) -> int:
         return int(self.con.sql(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}").fetchall()[0][0])
@@ -222,7 +220,9 @@ def _whole(con: duckdb.DuckDBPyConnection, table: str, called: str, column: str,
 
 def _check_agreement(grouped: Grouped) -> None:
     """SourceError if the two tables of a bucketized one cannot be of the same individuals."""
-    held = f"SELECT g, sum(n) AS every, max(n) AS most FROM ({grouped.counts(['g'])}) GROUP BY g"
+    held = f"SELECT g, sum(c) AS every, 0 AS most FROM {grouped.COUNTS} GROUP BY g"
+    if grouped.multiplicity == "set":
+        held = f"SELECT g, sum(n) AS every, max(n) AS most FROM ({grouped.counts(['g'])}) GROUP BY g"
     with translated("reading the table"):
         valueless, nobody, other, excess = grouped.con.sql(
             "SELECT count_if(every IS NULL), count_if(n IS NULL), count_if(every <> n), count_if(most > n) "
@@ -243,7 +243,7 @@ def listed(columns: Sequence[str]) -> str:
     return ", ".join(columns)
 
 
-def _in_order(columns: Sequence[str]) -> str:
+def in_order(columns: Sequence[str]) -> str:
     return ", ".join(f"{column} NULLS FIRST" for column in columns)
 
 
@@ -252,7 +252,7 @@ def same_in(columns: Sequence[str], one: str, other: str) -> str:
     return " AND ".join(f"{one}.{column} IS NOT DISTINCT FROM {other}.{column}" for column in columns)
 
 
-def _value(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
+def value_of(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
     """SQL: the value of a sensitive column, or the tuple of several; and the table that numbers them."""
     places = [grouped.sensitive.index(name) for name in columns]
     parts = ", ".join(f"s{place} := s{place}" for place in places)
@@ -261,7 +261,7 @@ def _value(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
 
 def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
     """Numbers the values of a sensitive column, or the tuples of several; the values and how often each occurs."""
-    value, table = _value(grouped, columns)
+    value, table = value_of(grouped, columns)
     grouped.con.execute(
         f"CREATE OR REPLACE TEMP TABLE {table} AS "
         f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
@@ -278,81 +278,6 @@ def code_tuples(grouped: Grouped, columns: tuple[str, ...]) -> Ints:
     return np.array([[code[v] for code, v in zip(codes, parts.values())] for parts in tuples], np.int64)
 
 
-def histograms(grouped: Grouped, reading: Reading) -> Iterator[Groups]:
-    """The groups in canonical order as histograms of a sensitive value; without one, of their size alone. With a
-    context every group is taken apart by the values of those columns; with attributes each also has, per prior, the
-    histogram of their values."""
-    signatures = [_signatures(grouped, names) for names in reading.attributes]
-    few = len(reading.columns) == 1 and not reading.context and grouped.has_few(reading.columns[0])
-    query = _few_query(grouped, reading.columns[0]) if few else _query(grouped, reading)
-    size = max(BATCH * 8 // len(grouped.objects[reading.columns[0]]), 1) if few else BATCH  # bounds counts, not groups
-    first = 0
-    for batch in grouped.con.sql(query).to_arrow_reader(size):
-        if batch.num_rows:
-            groups = _of_few(batch, first) if few else _as_groups(batch, first)
-            own = tuple(_slice(lists, first, first + len(groups)) for lists in signatures)
-            yield replace(groups, signatures=own)
-            first += batch.num_rows
-
-
-def _few_query(grouped: Grouped, column: str) -> str:
-    """SQL: a row per group with its counts of every value."""
-    counts = listed(grouped.counted_as(column))
-    return f"SELECT {counts} FROM {grouped.GROUPS} ORDER BY {_in_order(grouped.key)}"
-
-
-def _of_few(batch: pa.RecordBatch, first: int) -> Groups:
-    return replace(Groups.dense(np.column_stack([column.to_numpy() for column in batch.columns])), first=first)
-
-
-def _query(grouped: Grouped, reading: Reading) -> str:
-    """SQL: a row per group, or per part or class, with the codes and counts of the values it has."""
-    return _histogram_query(grouped, reading) if reading.columns else _size_query(grouped, reading.classes)
-
-
-def _size_query(grouped: Grouped, classes: bool) -> str:
-    """SQL: a row per class of equal labels. A class of a bucketized table is told by the first group it is in."""
-    row, labels = ", min(g) AS row" if classes else "", grouped.labels
-    return (
-        f"SELECT [0] AS codes, [{grouped.people}] AS counts{row} FROM {grouped.VIEW} "
-        f"GROUP BY {listed(labels)} ORDER BY {_in_order(labels)}"
-    )
-
-
-def _histogram_query(grouped: Grouped, reading: Reading) -> str:
-    """SQL: a row per group, or per part of one, with its codes and counts; also `n`, its individuals, where that is not
-    the sum of the counts, and `row`, the number of the group, where that is not its place in the order."""
-    parts = [*grouped.key, *(f"s{grouped.sensitive.index(name)}" for name in reading.context)]
-    value, table = _value(grouped, reading.columns)
-    coded = (
-        f"SELECT c.*, v.code FROM ({grouped.counts(parts, value)}) AS c "
-        f"JOIN {table} AS v ON c.s IS NOT DISTINCT FROM v.v"
-    )
-    row = ", g AS row" if grouped.bucketized else ""
-    if reading.context:
-        row = f", dense_rank() OVER (ORDER BY {_in_order(grouped.key)}) - 1 AS row"
-    lists = f"list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts{row}"
-    if grouped.multiplicity == "single":
-        return f"SELECT {lists} FROM ({coded}) GROUP BY {listed(parts)} ORDER BY {_in_order(parts)}"
-    order = _in_order([f"h.{column}" for column in parts])
-    return (
-        f"SELECT h.* EXCLUDE ({listed(parts)}), z.n "
-        f"FROM (SELECT {listed(parts)}, {lists} FROM ({coded}) GROUP BY {listed(parts)}) AS h "
-        f"JOIN ({grouped.sizes(parts)}) AS z ON {same_in(parts, 'h', 'z')} ORDER BY {order}"
-    )
-
-
-def _as_groups(batch: pa.RecordBatch, first: int) -> Groups:
-    columns = dict(zip(batch.schema.names, batch.columns))
-    codes, counts = columns["codes"], columns["counts"]
-    start = np.asarray(counts.offsets).astype(np.int64)
-    count = np.ascontiguousarray(counts.values.to_numpy(), np.int64)[start[0] : start[-1]]
-    value = np.ascontiguousarray(codes.values.to_numpy(), np.int64)[start[0] : start[-1]]
-    start -= start[0]
-    n = columns["n"].to_numpy() if "n" in columns else np.add.reduceat(count, start[:-1])
-    return Groups(n, start, value, count, first, columns["row"].to_numpy() if "row" in columns else None)
-
-
 def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | None]]:
     """The labels of some groups, by their places in canonical order. Those of a bucketized table are told by their own
     numbers, and their members may have different labels."""
@@ -361,7 +286,7 @@ def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | N
     labels, places = listed(grouped.labels), ", ".join(str(group) for group in sorted(groups))
     rows = grouped.con.sql(
         f"SELECT place, CAST(COLUMNS(* EXCLUDE (place)) AS VARCHAR) FROM "
-        f"(SELECT {labels}, row_number() OVER (ORDER BY {_in_order(grouped.labels)}) - 1 AS place "
+        f"(SELECT {labels}, row_number() OVER (ORDER BY {in_order(grouped.labels)}) - 1 AS place "
         f"FROM {grouped.GROUPS}) WHERE place IN ({places}) ORDER BY place"
     ).fetchall()
     return {place: dict(zip(grouped.quasi_identifiers, told)) for place, *told in rows}
@@ -370,11 +295,11 @@ def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | N
 def cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints | None]:
     """Numbers the signatures over some columns in a table, and counts people by signature and sensitive value; a
     bucketized table does not tell the latter."""
-    name, aliases = _signature_table(attributes), listed([grouped.alias(a) for a in attributes])
+    name, aliases = signature_table(attributes), listed([grouped.alias(a) for a in attributes])
     columns = [f"a{i}" for i in range(len(attributes))]
     grouped.con.execute(
         f"CREATE OR REPLACE TEMP TABLE {name} AS "
-        f"SELECT *, row_number() OVER (ORDER BY {_in_order(columns)}) - 1 AS code "
+        f"SELECT *, row_number() OVER (ORDER BY {in_order(columns)}) - 1 AS code "
         f"FROM (SELECT DISTINCT {aliases} FROM {grouped.VIEW}) AS t({listed(columns)})"
     ).fetchall()
     rows = grouped.con.sql(f"SELECT {listed(columns)} FROM {name} ORDER BY code").fetchall()
@@ -383,10 +308,10 @@ def cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> t
 
 
 def _people_by_signature(grouped: Grouped, attributes: tuple[str, ...], column: str, signatures: int) -> Ints:
-    value, table = _value(grouped, (column,))
+    value, table = value_of(grouped, (column,))
     counted = grouped.con.sql(
-        f"SELECT a.code, v.code, count(*) FROM {grouped.VIEW} JOIN {_signature_table(attributes)} AS a "
-        f"ON {_matches(grouped, attributes)} JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"
+        f"SELECT a.code, v.code, count(*) FROM {grouped.VIEW} JOIN {signature_table(attributes)} AS a "
+        f"ON {matches(grouped, attributes)} JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"
     ).fetchall()
     counts = np.zeros((signatures, grouped.con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]), np.int64)
     for signature, code, people in counted:
@@ -394,28 +319,9 @@ def _people_by_signature(grouped: Grouped, attributes: tuple[str, ...], column: 
     return counts
 
 
-def _signature_table(attributes: tuple[str, ...]) -> str:
+def signature_table(attributes: tuple[str, ...]) -> str:
     return "signatures_" + hashlib.sha256("\0".join(attributes).encode()).hexdigest()[:16]
 
 
-def _matches(grouped: Grouped, attributes: tuple[str, ...]) -> str:
+def matches(grouped: Grouped, attributes: tuple[str, ...]) -> str:
     return " AND ".join(f"{grouped.alias(name)} IS NOT DISTINCT FROM a.a{i}" for i, name in enumerate(attributes))
-
-
-def _signatures(grouped: Grouped, attributes: tuple[str, ...]) -> pa.Table:
-    """Per group, in canonical order, the codes of the signatures in it and their people."""
-    key, name = listed(grouped.key), _signature_table(attributes)
-    counted = (
-        f"SELECT {key}, a.code, count(*) AS n FROM {grouped.VIEW} JOIN {name} AS a "
-        f"ON {_matches(grouped, attributes)} GROUP BY {key}, a.code"
-    )
-    return grouped.con.sql(
-        f"SELECT list(code ORDER BY code) AS codes, list(n ORDER BY code) AS counts FROM ({counted}) "
-        f"GROUP BY {key} ORDER BY {_in_order(grouped.key)}"
-    ).to_arrow_table()
-
-
-def _slice(lists: pa.Table, first: int, last: int) -> Signatures:
-    some = lists.slice(first, last - first).combine_chunks()
-    groups = _as_groups(some.to_batches()[0], 0)
-    return Signatures(groups.start, groups.value, groups.count)

@@ -93,10 +93,15 @@ class LevelRecoding:
         ]
 
     @property
-    def spans(self) -> dict[str, tuple[Ints, float]]:
-        """Per column the values under the label of each group but one, and those of the column but one."""
-        chosen = zip(self.columns, self.chosen, self.cells)
-        return {c.domain.column: (c.leaves(level)[cells] - 1, c.domain.size - 1.0) for c, level, cells in chosen}
+    def nbytes(self) -> int:
+        """What it takes of the memory."""
+        own = self.cells.nbytes + self.people.nbytes + self.dropped.nbytes
+        return own + sum(labels.of_group.nbytes for labels in self.labels)
+
+    def span(self, column: int) -> tuple[Ints, float]:
+        """The values under the label of each group in a column but one, and those of the column but one."""
+        own = self.columns[column]
+        return own.leaves(self.chosen[column])[self.cells[column]] - 1, own.domain.size - 1.0
 
     @property
     def height(self) -> int:

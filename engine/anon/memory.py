@@ -9,6 +9,7 @@ from anon.errors import ResourceError
 
 LIBRARIES = 260_000_000  # bytes of the interpreter, the libraries and the compiled loops before any data
 BATCHES = 40_000_000  # batches under way between DuckDB and us
+DATABASE = 65_000_000  # that DuckDB needs to sort anything
 TIGHT = 1_000_000_000  # of the whole process
 LEAST = 400_000_000  # of the whole process: less than this is not enough for one block of the search
 
@@ -18,11 +19,12 @@ class Memory:
     """Bytes for the whole process."""
 
     total: int
+    held: int = 0  # of it what a search has left, which stays until its release is judged and told
 
     @property
     def free(self) -> int:
-        """For data."""
-        return max(self.total - LIBRARIES, 0)
+        """For data that comes and goes."""
+        return max(self.total - LIBRARIES - self.held, 0)
 
     @property
     def records(self) -> int:
@@ -32,7 +34,7 @@ class Memory:
     @property
     def database(self) -> int:
         """For DuckDB, beside records and batches."""
-        return max(self.free - self.records - BATCHES, LIBRARIES // 4)
+        return max(self.free - self.records - BATCHES, DATABASE)
 
     @property
     def search(self) -> int:
@@ -50,4 +52,10 @@ class Memory:
             raise ResourceError(
                 f"limits.memory: {self.total // 1_000_000} MB is too little for the whole process; "
                 f"the least that would do is {LEAST // 1_000_000}MB"
+            )
+        if self.free < DATABASE + BATCHES:
+            least = LIBRARIES + self.held + DATABASE + BATCHES
+            raise ResourceError(
+                f"limits.memory: {self.total // 1_000_000} MB is too little for so many groups, which take "
+                f"{self.held // 1_000_000} MB; the least that would do is {-(-least // 1_000_000)}MB"
             )

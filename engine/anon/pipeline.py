@@ -39,7 +39,7 @@ from anon.criteria import CATEGORICAL, Criterion, Values, always_holds, bind, pr
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
 from anon.cube import Combinations, Combined, Cube, Room, Tuples, Widened
-from anon.database import at_rest, connect, translated
+from anon.database import at_rest, connect, limit, translated
 from anon.errors import Blocked, ConfigError, Problem, UnsafeError
 from anon.explore.blocking import blocking
 from anon.explore.utility import MEASURED, Original, measure, of_recoding
@@ -70,7 +70,7 @@ if TYPE_CHECKING:  # numba is imported only where it is used
 FEW_REFUSALS = 5  # failures that are told of each criterion
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
 NUMBERS = ("integer", "number", "decimal")
-STEPS = 2  # the form of the steps of a search that a checkpoint holds; others are not gone on with
+STEPS = 3  # the form of the steps of a search that a checkpoint holds; others are not gone on with
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,15 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             outcome = _search(config, cube, work.spill, checkpoint, options, progress)
+        memory = Memory(limits.memory, outcome.nbytes)
+        memory.check()
+        limit(con, memory)
         with progress.stage("release"):
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, work.release, work.spill)
             source.check_unchanged()
             progress.rows = written.rows
-        with closing(connect(limits.memory, limits.threads, work.spill)) as outsider:
+        with closing(connect(limits.memory, limits.threads, work.spill, held=outcome.nbytes)) as outsider:
             with progress.stage("verify"), at_rest(con):
                 found = verify.verify(outsider, written, config)
                 blocked = _blocking(found, outcome.recoding, written.number)
@@ -178,7 +181,8 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             with progress.stage("report"):
                 names = facts.Names.of(found, config, options.show_values)
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
-                drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
+                with at_rest(outsider):
+                    drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         left = Left.by(work, outcome.recoding, before)
         told["warnings"] += left.warnings(found.individuals)
@@ -544,7 +548,9 @@ def _blocking(
     files, where that is not the recoding's."""
     if not isinstance(recoding, Recoding) or recoding.reused or found.table is None:
         return {}
-    finest = (recoding.low == recoding.high).all(axis=1)
+    finest = np.ones(recoding.groups, bool)
+    for labels in recoding.labels:
+        finest &= labels.single
     if number is not None:
         finest = finest[np.argsort(number)]
     with translated("examining the release"):

@@ -5,9 +5,9 @@ read, kept and applied without the cube it came from."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,14 +21,38 @@ from anon.errors import ConfigError
 
 Ints = NDArray[np.int64]
 FORMAT = 1
+NODES = 65_536  # that are written at a time
 
 
 @dataclass(frozen=True)
 class ColumnLabels:
-    """The labels of one column over all groups: each different one once, in canonical order, and who has which."""
+    """The labels of one column over all groups: each different one once, in canonical order, and who has which. There
+    may be millions of groups, so their numbers are as narrow as they can be."""
 
     labels: list[str | None]
-    of_group: Ints
+    of_group: NDArray[Any]
+    cells: Ints  # [labels, 2] the lowest and the highest code under each
+
+    @property
+    def low(self) -> NDArray[np.uint16]:
+        """The lowest code in the cell of each group."""
+        lowest: NDArray[np.uint16] = self.cells[:, 0].astype(np.uint16)[self.of_group]
+        return lowest
+
+    @property
+    def high(self) -> NDArray[np.uint16]:
+        highest: NDArray[np.uint16] = self.cells[:, 1].astype(np.uint16)[self.of_group]
+        return highest
+
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Whether the cell of each group holds one code."""
+        single: NDArray[np.bool_] = np.asarray(self.cells[:, 0] == self.cells[:, 1])[self.of_group]
+        return single
+
+    def of(self, groups: NDArray[Any]) -> ColumnLabels:
+        """The labels of some groups."""
+        return replace(self, of_group=self.of_group[groups])
 
 
 @dataclass(frozen=True)
@@ -37,14 +61,13 @@ class Recoding:
     a leaf has column -1 and in child the number of its group in canonical order."""
 
     domains: list[Domain]
-    column: Ints
-    cut_start: Ints
-    cut: Ints
-    child: Ints
-    own_low: Ints  # the cell of each node in the column that its parent is split by
-    own_high: Ints
-    low: NDArray[np.uint16]  # [groups, columns] the cells of each group
-    high: NDArray[np.uint16]
+    column: NDArray[np.int8]
+    cut_start: NDArray[np.uint32]
+    cut: NDArray[np.uint16]
+    child: NDArray[np.uint32]
+    own_low: NDArray[np.uint16]  # the cell of each node in the column that its parent is split by
+    own_high: NDArray[np.uint16]
+    labels: list[ColumnLabels]  # the published labels, per column
     people: Ints  # individuals per group
 
     reused: ClassVar[bool] = False  # whether the cuts are an earlier run's
@@ -66,19 +89,16 @@ class Recoding:
         """Individuals who are in no group: a tree of cuts has a group for everybody."""
         return 0
 
-    @cached_property
-    def labels(self) -> list[ColumnLabels]:
-        """The published labels, per column."""
-        return [column_labels(d, self.low[:, j], self.high[:, j]) for j, d in enumerate(self.domains)]
-
     @property
-    def spans(self) -> dict[str, tuple[NDArray[np.float64], float]]:
-        """Per column how far the cell of each group spans on the column's own scale, and how far the column does."""
-        found = {}
-        for j, domain in enumerate(self.domains):
-            at = domain.position
-            found[domain.column] = (at[self.high[:, j]] - at[self.low[:, j]], float(at[-1] - at[0]))
-        return found
+    def nbytes(self) -> int:
+        """What it takes of the memory."""
+        own = (self.column, self.cut_start, self.cut, self.child, self.own_low, self.own_high, self.people)
+        return sum(array.nbytes for array in own) + sum(labels.of_group.nbytes for labels in self.labels)
+
+    def span(self, column: int) -> tuple[NDArray[np.float64], float]:
+        """How far the cell of each group spans on a column's own scale, and how far the column does."""
+        at, labels = self.domains[column].position, self.labels[column]
+        return (at[labels.cells[:, 1]] - at[labels.cells[:, 0]])[labels.of_group], float(at[-1] - at[0])
 
     @property
     def height(self) -> None:
@@ -91,8 +111,7 @@ class Recoding:
         assert tree is not None
         order = np.argsort(tree.level, kind="stable")  # of nodes over the same values the highest, as for labels
         level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
-        cells = set(zip(self.low[:, column].tolist(), self.high[:, column].tolist()))
-        return sorted({level[cell] for cell in cells})
+        return sorted({level[low, high] for low, high in self.labels[column].cells.tolist()})
 
     def write(self, path: Path) -> None:
         """Writes recoding.json, one node per line."""
@@ -111,29 +130,40 @@ class Recoding:
     def _nodes(self) -> Iterator[str]:
         """Nodes in the order of their numbers. Each but the root has the label of its cell in its parent's column; a
         group also has those of its hierarchy columns, which are narrowed to the node that covers it."""
-        cuts, columns, children = np.diff(self.cut_start).tolist(), self.column.tolist(), self.child.tolist()
-        parent_column = np.full(len(columns), -1)
         split = np.flatnonzero(self.column >= 0)
-        parent_column[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
-        label = [cache(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains]
-        names = [_json(domain.column) for domain in self.domains]
-        narrowed = [(j, names[j]) for j, domain in enumerate(self.domains) if domain.tree is not None]
-        cells = {j: (self.low[:, j].tolist(), self.high[:, j].tolist()) for j, _ in narrowed}
-        people, texts = self.people.tolist(), [domain.texts for domain in self.domains]
-        first_cut = [*self.cut.tolist(), 0]
-        own = zip(parent_column.tolist(), self.own_low.tolist(), self.own_high.tolist(), self.cut_start.tolist())
-        for i, (above, low, high, at) in enumerate(own):
-            start = f'"label": {label[above](low, high)}, ' if i else ""
-            j, child = columns[i], children[i]
+        above = np.full(len(self.column), -1, np.int8)  # the column that the parent of each node is split by
+        above[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
+        label: list[Callable[[int, int], str]] = [
+            cache(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains
+        ]
+        for first in range(0, len(above), NODES):
+            yield from self._some_nodes(first, above[first : first + NODES], label)
+
+    def _some_nodes(self, first: int, above: NDArray[np.int8], label: list[Callable[[int, int], str]]) -> Iterator[str]:
+        last = first + len(above)
+        names, texts = [_json(domain.column) for domain in self.domains], [domain.texts for domain in self.domains]
+        group = np.where(self.column[first:last] < 0, self.child[first:last], 0)
+        people, narrowed = self.people[group].tolist(), self._narrowed(group, label, names)
+        starts, columns = self.cut_start[first : last + 1].astype(np.int64), self.column[first:last].tolist()
+        cuts, cut = np.diff(starts).tolist(), [*self.cut[starts[0] : starts[-1]].tolist(), 0]
+        own = (above, self.own_low[first:last], self.own_high[first:last], self.child[first:last], starts - starts[0])
+        for i, (over, low, high, child, at) in enumerate(zip(*(array.tolist() for array in own))):
+            start = f'"label": {label[over](low, high)}, ' if first + i else ""
+            j = columns[i]
             if j < 0:
-                own_labels = ", ".join(
-                    f"{name}: {label[at](cells[at][0][child], cells[at][1][child])}" for at, name in narrowed
-                )
-                yield f'{{{start}"group": {child}, "people": {people[child]}, "labels": {{{own_labels}}}}}'
+                yield f'{{{start}"group": {child}, "people": {people[i]}, "labels": {{{narrowed[i]}}}}}'
                 continue
-            where = "" if j in cells else f'"cut": {_json(texts[j][first_cut[at]])}, '
-            listed = list(range(child, child + cuts[i] + 1))
-            yield f'{{{start}"column": {names[j]}, {where}"children": {listed}}}'
+            where = f'"cut": {_json(texts[j][cut[at]])}, ' if self.domains[j].tree is None else ""
+            yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + cuts[i] + 1))}}}'
+
+    def _narrowed(self, group: NDArray[Any], label: list[Callable[[int, int], str]], names: list[str]) -> list[str]:
+        """The labels of the hierarchy columns of some groups."""
+        told = []
+        for j, domain in enumerate(self.domains):
+            if domain.tree is not None:
+                own = self.labels[j].of(group)
+                told.append([f"{names[j]}: {label[j](*cell)}" for cell in zip(own.low.tolist(), own.high.tolist())])
+        return [", ".join(parts) for parts in zip(*told)] if told else [""] * len(group)
 
 
 def _json(value: Any) -> str:
@@ -155,19 +185,20 @@ def column_facts(domain: Domain) -> dict[str, Any]:
 
 
 def column_labels(domain: Domain, low: NDArray[np.uint16], high: NDArray[np.uint16]) -> ColumnLabels:
-    cells, inverse = np.unique((low.astype(np.uint32) << 16) | high, return_inverse=True)
+    both = (low.astype(np.uint32) << 16) | high
+    cells = np.unique(both)
     pairs = np.stack([cells >> 16, cells & 0xFFFF], axis=1).astype(np.int64)
     labels = [domain.label(a, b) for a, b in pairs.tolist()]
-    return in_order(domain, labels, pairs, inverse.reshape(-1))
+    return in_order(domain, labels, pairs, np.searchsorted(cells, both))
 
 
 def in_order(domain: Domain, labels: list[str | None], cells: Ints, inverse: Ints) -> ColumnLabels:
     """Labels of different cells in canonical order, given which of them each group has."""
     _check_labels(domain, labels, cells)
     order = sorted(range(len(labels)), key=lambda i: (labels[i] is not None, (labels[i] or "").encode()))
-    rank = np.empty(len(order), np.int64)
+    rank = np.empty(len(order), np.min_scalar_type(len(order)))
     rank[order] = np.arange(len(order))
-    return ColumnLabels([labels[i] for i in order], rank[inverse])
+    return ColumnLabels([labels[i] for i in order], rank[inverse], cells[order])
 
 
 def _check_labels(domain: Domain, labels: list[str | None], cells: Ints) -> None:

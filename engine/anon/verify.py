@@ -16,7 +16,8 @@ from anon.config import Config, Reuse
 from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
 from anon.database import translated
 from anon.errors import ConfigError, SourceError, UnsafeError, VerificationError
-from anon.grouped import Grouped, Reading, code_tuples, cross_table, histograms, labels_of, listed, same_in
+from anon.grouped import Grouped, Reading, code_tuples, cross_table, labels_of, listed, same_in
+from anon.histograms import histograms
 from anon.memory import Memory
 from anon.release import Written
 from anon.values import text
@@ -84,9 +85,11 @@ def tell_labels(grouped: Grouped, found: Findings) -> None:
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
     """Streams the histograms that the criteria need through them, each kind of histogram once."""
     counted = Reading(tuple(grouped.sensitive[:1]))
-    readings: dict[Reading, list[int]] = {counted: []}
+    readings: dict[Reading, list[int]] = {}
     for at, criterion in enumerate(found.criteria):
         readings.setdefault(_reading(grouped, criterion, counted), []).append(at)
+    counted = next((one for one in readings if one._replace(attributes=()) == counted), counted)
+    readings.setdefault(counted, [])
     verdicts: dict[int, Verdict] = {}
     for reading, about in readings.items():
         states: dict[int, State] = {}
@@ -101,7 +104,7 @@ def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
                 states[at] = states[at].merge(state) if at in states else state
         for at, state in states.items():
             verdict = found.criteria[at].verdict(state)
-            verdicts[at] = _of_whole_groups(verdict, np.concatenate(whole)) if whole else verdict
+            verdicts[at] = _of_whole_groups(verdict, whole) if whole else verdict
     return [verdicts[at] for at in range(len(found.criteria))]
 
 
@@ -114,10 +117,17 @@ def _reading(grouped: Grouped, criterion: Criterion, counted: Reading) -> Readin
     return Reading(columns, criterion.context, criterion.attributes)
 
 
-def _of_whole_groups(verdict: Verdict, group: Ints) -> Verdict:
-    """A verdict about parts of groups, or by places in an order, in terms of the groups."""
-    findings = tuple(replace(finding, group=int(group[finding.group])) for finding in verdict.findings)
-    return replace(verdict, worst_group=int(group[verdict.worst_group]), findings=findings)
+def _of_whole_groups(verdict: Verdict, whole: list[Ints]) -> Verdict:
+    """A verdict about parts of groups, or by places in an order, in terms of the groups, of which `whole` lists some at
+    a time."""
+    begins = np.cumsum([0, *map(len, whole)])
+
+    def group(place: int) -> int:
+        batch = int(np.searchsorted(begins, place, "right")) - 1
+        return int(whole[batch][place - begins[batch]])
+
+    findings = tuple(replace(finding, group=group(finding.group)) for finding in verdict.findings)
+    return replace(verdict, worst_group=group(verdict.worst_group), findings=findings)
 
 
 def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:

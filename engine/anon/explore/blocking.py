@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.criteria import Criterion, Groups, Ints
-from anon.grouped import Grouped, Reading, histograms
+from anon.grouped import Grouped, Reading
+from anon.histograms import histograms
 
 Flags = NDArray[np.bool_]
 MANY = 2_000_000  # groups; of more of them nothing is told

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from anon.explore.utility import Comparison, Original
 
 SHARES, COUNTED = "released_shares", "source_tuples"
+LARGEST = 2**62  # packed labels stay below
 
 
 def log_told(compared: Comparison) -> float | None:
@@ -34,16 +36,16 @@ def log_told(compared: Comparison) -> float | None:
     own[codes] = np.arange(len(codes))
     _make_shares(grouped)
     failures: list[BaseException] = []
-    reader = _source_rows(original, cells, [each for each in numbers if each is not None], own, failures)
-    labels = listed([f"l{j}" for j in range(len(cells))])
-    keys = f"{labels}, s"
+    packing = Packing.of(cells)
+    reader = _source_rows(original, cells, [each for each in numbers if each is not None], own, packing, failures)
+    keys = listed([*packing.names, "s"])
     with closing(grouped.con.cursor()) as con, translated("comparing source and release"), causes(failures):
         con.register("source_labels", reader)
         counted = f"SELECT {keys}, any_value(area) AS area, count(*) AS n FROM source_labels GROUP BY {keys}"
         con.execute(f"CREATE OR REPLACE TABLE {COUNTED} AS {counted}").fetchall()
         expected = (
-            f"SELECT {keys}, sum(b.n * v.share) AS w FROM {COUNTED} JOIN {BOXES} AS b USING ({labels}) "
-            f"JOIN {SHARES} AS v USING (g, s) GROUP BY {keys}"
+            f"SELECT {keys}, sum(b.n * v.share) AS w FROM {COUNTED} JOIN ({packing.boxes}) AS b "
+            f"USING ({listed(packing.names)}) JOIN {SHARES} AS v USING (g, s) GROUP BY {keys}"
         )
         logs, strange = con.sql(
             f"WITH told AS (SELECT n, coalesce(w, 0) / area + {compared.everywhere!r}::DOUBLE AS f "
@@ -73,17 +75,22 @@ def _make_shares(grouped: Grouped) -> None:
     with translated("reading the release"):
         grouped.con.execute(
             f"CREATE OR REPLACE TABLE {SHARES} AS "
-            f"SELECT g, v.code AS s, c.n / z.n AS share FROM ({grouped.counts(['g'])}) AS c "
+            f"SELECT g, v.code::INTEGER AS s, c.n / z.n AS share FROM ({grouped.counts(['g'])}) AS c "
             f"JOIN {grouped.GROUPS} AS z USING (g) JOIN values_0 AS v ON c.s IS NOT DISTINCT FROM v.v"
         ).fetchall()
 
 
 def _source_rows(
-    original: Original, cells: list[Cells], numbers: list[Ints], own: Ints, failures: list[BaseException]
+    original: Original,
+    cells: list[Cells],
+    numbers: list[Ints],
+    own: Ints,
+    packing: Packing,
+    failures: list[BaseException],
 ) -> pa.RecordBatchReader:
-    """The source's rows as numbers of labels, the area under them, and the release's code of the sensitive value."""
-    names = [f"l{j}" for j in range(len(cells))]
-    schema = pa.schema([*((name, pa.int64()) for name in names), ("s", pa.int64()), ("area", pa.float64())])
+    """The source's rows as packed labels, the release's code of the sensitive value, and the area under the labels."""
+    words = [(name, pa.int64()) for name in packing.names]
+    schema = pa.schema([*words, ("s", pa.int32()), ("area", pa.float64())])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in original.batches():
@@ -91,7 +98,55 @@ def _source_rows(
             for column, number, values in zip(cells, numbers, batch.columns):
                 columns.append(number[column.domain.encode(values)])
                 area *= (column.end - column.begin)[columns[-1]]
-            sensitive = own[original.sensitive[0].encode(batch.column(len(cells)))]
-            yield pa.record_batch([pa.array(each) for each in (*columns, sensitive, area)], schema=schema)
+            sensitive = own[original.sensitive[0].encode(batch.column(len(cells)))].astype(np.int32)
+            arrays = [pa.array(each) for each in (*packing.words(columns), sensitive, area)]
+            yield pa.record_batch(arrays, schema=schema)
 
     return fed(schema, batches(), failures)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Labels of several columns put together to as few numbers as they fit in: what is joined by them takes less memory
+    and time. `runs` are the columns that share a number, `sizes` the labels of each column."""
+
+    runs: list[list[int]]
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, cells: list[Cells]) -> Packing:
+        sizes, runs, space = [len(column.labels) for column in cells], [], LARGEST + 1
+        for j, size in enumerate(sizes):
+            if space * size > LARGEST:
+                runs.append([j])
+                space = size
+            else:
+                runs[-1].append(j)
+                space *= size
+        return cls(runs, sizes)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"t{number}" for number in range(len(self.runs))]
+
+    @property
+    def boxes(self) -> str:
+        """SQL: the boxes of the release with their labels packed."""
+        words = []
+        for name, (first, *others) in zip(self.names, self.runs):
+            word = f"l{first}::BIGINT"
+            for j in others:
+                word = f"({word} * {self.sizes[j]} + l{j})"
+            words.append(f"{word} AS {name}")
+        return f"SELECT g, n, {listed(words)} FROM {BOXES}"
+
+    def words(self, numbers: list[Ints]) -> list[Ints]:
+        """The same for the numbers of labels; -1 for a row with a value under no label, which no box has."""
+        nowhere = np.logical_or.reduce([each < 0 for each in numbers])
+        found = []
+        for first, *others in self.runs:
+            word = numbers[first]
+            for j in others:
+                word = word * self.sizes[j] + numbers[j]
+            found.append(np.where(nowhere, -1, word))
+        return found

@@ -168,7 +168,7 @@ def _make_boxes(grouped: Grouped) -> None:
     boxes = f"SELECT row_number() OVER (ORDER BY {order}) - 1 AS g, {listed(q)}, n FROM {grouped.GROUPS}"
     if grouped.bucketized:
         boxes = f"SELECT g, {listed(q)}, count(*) AS n FROM {grouped.VIEW} GROUP BY g, {listed(q)}"
-    numbers = listed([f"t{j}.number AS l{j}" for j in range(len(q))])
+    numbers = listed([f"CAST(t{j}.number AS UINTEGER) AS l{j}" for j in range(len(q))])
     joins = " ".join(
         f"JOIN {_label_table(j)} AS t{j} ON b.{column} IS NOT DISTINCT FROM t{j}.label" for j, column in enumerate(q)
     )

@@ -24,7 +24,8 @@ from anon.explore import attacks
 from anon.explore.disclosure import curves
 from anon.explore.skylines import skylines
 from anon.explore.witness import Name
-from anon.grouped import Grouped, Reading, cross_table, histograms
+from anon.grouped import Grouped, Reading, cross_table
+from anon.histograms import histograms
 from anon.memory import Memory
 from anon.pipeline import DEFAULTS, Options, Result, adjusted
 from anon.progress import Progress

@@ -103,3 +103,44 @@ def expect_rows(begin, end, people, group, start, value, count, n, low, high, co
             for p in range(1, column.shape[1]):
                 rows *= share[column[q, p], run[q, p]]
             expected[q] += rows
+
+
+@compiled(nb.void(_BITS, _INTS, _INTS, _INTS, _TABLE, _INTS, _INTS, _TABLE, _TABLE, _TABLE, _TABLE, nb.float64[::1]))
+def expect_values(words, people, group, start, value, count, n, low, high, column, run, expected):
+    """What `expect_rows` does, in the same order, for boxes that have one value in every column: words[column, box] has
+    a bit for every run of the column that the value lies in, and 64 boxes are looked at together."""
+    columns, sensitive = words.shape[0], low.shape[0] - words.shape[0]
+    bits = np.empty((columns, WORD), np.uint64)
+    share = np.ones((WORD, sensitive, low.shape[1]), np.float64)
+    for first in range(0, people.size, WORD):
+        size = min(WORD, people.size - first)
+        for c in range(columns):
+            for i in range(size):
+                bits[c, i] = words[c, first + i]
+            for i in range(size, WORD):
+                bits[c, i] = np.uint64(0)
+            transpose(bits[c])
+        for i in range(size):
+            g = group[first + i]
+            again = i > 0 and group[first + i - 1] == g
+            for c in range(sensitive):
+                for r in range(low.shape[1]):
+                    if again:
+                        share[i, c, r] = share[i - 1, c, r]
+                        continue
+                    held = 0
+                    for j in range(start[g], start[g + 1]):
+                        if low[columns + c, r] <= value[j, c] < high[columns + c, r]:
+                            held += count[j]
+                    share[i, c, r] = held / n[g]
+        for q in range(column.shape[0]):
+            found, last = bits[column[q, 0], run[q, 0]], column.shape[1] - 1
+            for p in range(1, last + 1 if sensitive == 0 else last):
+                found &= bits[column[q, p], run[q, p]]
+            while found != np.uint64(0):
+                at = np.int64(ones((found & (~found + np.uint64(1))) - np.uint64(1)))
+                found &= found - np.uint64(1)
+                rows = np.float64(people[first + at])
+                if sensitive > 0:
+                    rows *= share[at, column[q, last] - columns, run[q, last]]
+                expected[q] += rows

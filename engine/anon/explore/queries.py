@@ -46,6 +46,17 @@ class Told:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Queries as they are asked of labels: run r of a column has the source's different values from low[column, r] up
+    to but not including high. Where every label is a value, `inside` has for each a bit for every run it lies in."""
+
+    cells: list[Cells]
+    low: Ints
+    high: Ints
+    inside: list[NDArray[np.uint64]] | None
+
+
+@dataclass(frozen=True)
 class Queries:
     """Queries over the domains of quasi-identifiers and then of sensitive columns. Run r of a column has the codes
     low[column, r]..high[column, r]; a query asks for the rows in one run of each of its columns: column[query,
@@ -103,21 +114,40 @@ class Queries:
                 inside[column, first : last + 1] |= np.uint64(1 << bit)
         return inside
 
-    def expect(self, cells: list[Cells], before: list[Ints], told: Told, boxes: Boxes, expected: Floats) -> None:
-        """Adds to each query the rows that some boxes of a release let one expect. `before` counts, per code of a
-        quasi-identifier and past the last, the source's different values below it."""
+    def expect(self, asked: Asked, told: Told, boxes: Boxes, expected: Floats) -> None:
+        """Adds to each query the rows that some boxes of a release let one expect."""
         from anon.explore import kernels
 
+        groups, at = told.groups, np.searchsorted(told.numbers, boxes.group)
+        own = groups.start, told.codes[groups.value], groups.count, groups.n
+        runs = asked.low, asked.high, self.column, self.run
+        if asked.inside is not None:
+            words = np.stack([inside[labels] for inside, labels in zip(asked.inside, boxes.labels)])
+            kernels.expect_values(words, boxes.people, at, *own, *runs, expected)
+            return
+        begin, end = (
+            np.stack([getattr(cell, side)[labels] for cell, labels in zip(asked.cells, boxes.labels)])
+            for side in ("begin", "end")
+        )
+        kernels.expect_rows(begin, end, boxes.people, at, *own, *runs, expected)
+
+    def of_labels(self, cells: list[Cells], before: list[Ints]) -> Asked:
+        """The queries in terms of a release's labels. `before` counts, per code of a quasi-identifier and past the
+        last, the source's different values below it."""
         low, high = self.low.copy(), self.high + 1
         for column, below in enumerate(before):
             low[column], high[column] = below[low[column]], below[high[column]]
-        begin, end = (
-            np.stack([getattr(cell, side)[labels] for cell, labels in zip(cells, boxes.labels)])
-            for side in ("begin", "end")
-        )
-        groups, at = told.groups, np.searchsorted(told.numbers, boxes.group)
-        own = groups.start, told.codes[groups.value], groups.count, groups.n
-        kernels.expect_rows(begin, end, boxes.people, at, *own, low, high, self.column, self.run, expected)
+        if any((cell.end - cell.begin != 1).any() for cell in cells):
+            return Asked(cells, low, high, None)
+        return Asked(cells, low, high, [_words(cell.begin, *runs) for cell, *runs in zip(cells, low, high)])
+
+
+def _words(values: Ints, low: Ints, high: Ints) -> NDArray[np.uint64]:
+    """A bit of each value's word for every run that it lies in."""
+    words = np.zeros(len(values), np.uint64)
+    for bit, (first, last) in enumerate(zip(low.tolist(), high.tolist())):
+        words[(first <= values) & (values < last)] |= np.uint64(1 << bit)
+    return words
 
 
 def _run(rng: random.Random, size: int, share: float) -> tuple[int, int]:

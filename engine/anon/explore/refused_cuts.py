@@ -137,9 +137,10 @@ def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[Nodes, B
     low, high = (
         fold.reduceat(records[:columns], start, axis=1).T.astype(np.int64) for fold in (np.minimum, np.maximum)
     )
-    cells = recoding.low.astype(np.int64), recoding.high.astype(np.int64)
+    cell_low = np.stack([labels.low for labels in recoding.labels], axis=1).astype(np.int64)
+    cell_high = np.stack([labels.high for labels in recoding.labels], axis=1).astype(np.int64)
     none = np.zeros(recoding.groups, bool)
-    nodes = Nodes(start, edges[1:], *cells, low, high, recoding.people, ~none, none)
+    nodes = Nodes(start, edges[1:], cell_low, cell_high, low, high, recoding.people, ~none, none)
     return nodes, Block(cube, values, Demands(), records)
 
 

@@ -6,7 +6,7 @@ grouped by SQL."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from anon import metrics
 from anon.config import Columns
@@ -29,7 +28,8 @@ from anon.errors import SourceError
 from anon.explore import bucketized
 from anon.explore.cells import Cells, boxes_between, one_box_each, read_cells
 from anon.explore.queries import QUERIES, Floats, Queries, Told, error
-from anon.grouped import Grouped, Reading, code_tuples, histograms, listed
+from anon.grouped import Grouped, Reading, code_tuples, listed
+from anon.histograms import histograms
 from anon.levels import AnyRecoding
 from anon.search.assignment import Assignment
 from anon.source import Column, Source
@@ -119,16 +119,15 @@ class Released:
 def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, Any]:
     """The facts about a release as far as its recoding knows them: without the divergence and the error of queries.
     `exact`: quasi-identifiers are published as they are, and only who is suppressed is lost."""
-    spans: Mapping[str, tuple[NDArray[Any], float]]
     height: int | None = 0
-    if isinstance(recoding, Assignment) or exact:
-        spans = {domain.column: (np.zeros(recoding.groups), domain.size - 1.0) for domain in recoding.domains}
-    else:
-        spans, height = recoding.spans, recoding.height
-    losses = {
-        column: metrics.loss(span, whole, recoding.people, recoding.suppressed)
-        for column, (span, whole) in spans.items()
-    }
+    losses = {}
+    span: metrics.Numbers
+    for at, domain in enumerate(recoding.domains):
+        if isinstance(recoding, Assignment) or exact:
+            span, whole = np.zeros(1), domain.size - 1.0
+        else:
+            (span, whole), height = recoding.span(at), recoding.height
+        losses[domain.column] = metrics.loss(span, whole, recoding.people, recoding.suppressed)
     return {
         "groups": recoding.groups,
         "average_group": metrics.average_group(recoding.people),
@@ -257,11 +256,12 @@ class Comparison:
         expected, sums = np.zeros(QUERIES), []
         alone = not self.grouped.bucketized or one_box_each(self.grouped)
         codes, everywhere = np.ascontiguousarray(self.codes), self.everywhere  # before the stream takes the connection
+        asked = queries.of_labels(self.cells, self.before)
         for groups in histograms(self.grouped, Reading(tuple(self.grouped.sensitive))):
             numbers = groups.first + np.arange(len(groups)) if groups.row is None else groups.row
             told, area = Told(groups, numbers, codes), np.ones(len(groups))
             for boxes in boxes_between(self.grouped, int(numbers[0]), int(numbers[-1])):
-                queries.expect(self.cells, self.before, told, boxes, expected)
+                queries.expect(asked, told, boxes, expected)
                 if alone:
                     area[np.searchsorted(numbers, boxes.group)] = self._area(boxes.labels)
             each = np.repeat(area, np.diff(groups.start))

@@ -46,7 +46,7 @@ class Assigned:
     sensitive: Domain
     spill: Path
     failures: list[BaseException]
-    rank: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the published number of each group
+    rank: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))  # published numbers of groups
 
     @property
     def columns(self) -> list[Column]:
@@ -69,7 +69,7 @@ class Assigned:
 
     def counts(self) -> Iterator[pa.RecordBatch]:
         """How often each group has each sensitive code, in canonical order."""
-        batches = (_with_group(batch, self.rank[batch.column(0).to_numpy()]) for batch in self._values())
+        batches = (_with_group(b, self.rank[b.column(0).to_numpy()].astype(np.int64)) for b in self._values())
         schema = pa.schema([("g", pa.int64()), ("s0", pa.uint16()), ("n", pa.int64())])
         yield from self._sorted("SELECT g, s0, n FROM given ORDER BY g, s0", schema, batches)
 
@@ -157,7 +157,7 @@ class Assigned:
         assert found is not None, "a source has rows"
         return found
 
-    def _ranked(self, rows: Spilled) -> Ints:
+    def _ranked(self, rows: Spilled) -> NDArray[np.uint32]:
         """The place of each group in canonical order."""
 
         def listed(number: str) -> Iterator[pa.Array]:
@@ -175,7 +175,7 @@ class Assigned:
                 yield pa.record_batch([pa.array(group), *arrays], schema=schema)
                 first += len(group)
 
-        rank, done = np.empty(self.assignment.groups, np.int64), 0
+        rank, done = np.empty(self.assignment.groups, np.uint32), 0
         for batch in self._sorted(f"SELECT g FROM given ORDER BY {', '.join(names)}", schema, batches()):
             rank[batch.column(0).to_numpy()] = np.arange(done, done + batch.num_rows)
             done += batch.num_rows
@@ -196,7 +196,7 @@ class Assigned:
 
     def _in_run_order(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         rows = pa.concat_batches(batches)
-        rank, times = self.rank[rows.column("g").to_numpy()], rows.column("n").to_numpy()
+        rank, times = self.rank[rows.column("g").to_numpy()].astype(np.int64), rows.column("n").to_numpy()
         order = np.lexsort((rank, rows.column("r").to_numpy()))
         arrays = [*rows.columns[: len(self.columns)], pa.array(rank[order]), pa.array(times[order])]
         return pa.record_batch(arrays, names=[*rows.schema.names[: len(self.columns)], "g", "n"])

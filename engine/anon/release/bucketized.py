@@ -95,7 +95,7 @@ class Bucketized:
         if not np.array_equal(seen.people, recoding.people):
             raise changed()
         if self.exact:
-            self.number.append(seen.rank)
+            self.number.append(seen.rank.astype(np.int64))
             counts.rank = seen.rank[counts.rank]
         return self._write_sensitive(counted(con, counts, 1))
 
@@ -195,17 +195,17 @@ class Seen:
     """Numbers groups in the order in which they are first seen, and counts their rows."""
 
     def __init__(self, groups: int) -> None:
-        self.rank, self.people, self.known = np.full(groups, -1), np.zeros(groups, np.int64), 0
+        self.rank, self.people, self.known = np.full(groups, -1, np.int32), np.zeros(groups, np.uint32), 0
 
     def numbers(self, group: Ints) -> Ints:
         """The numbers of the groups of some more rows."""
-        listed, first = np.unique(group, return_index=True)
+        listed, first, times = np.unique(group, return_index=True, return_counts=True)
         new = self.rank[listed] < 0
         fresh = listed[new][np.argsort(first[new])]
         self.rank[fresh] = self.known + np.arange(len(fresh))
         self.known += len(fresh)
-        self.people += np.bincount(group, minlength=len(self.people))
-        return self.rank[group]
+        self.people[listed] += times.astype(np.uint32)
+        return self.rank[group].astype(np.int64)
 
 
 def _repeated(people: Ints) -> Iterator[pa.RecordBatch]:

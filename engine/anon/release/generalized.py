@@ -75,7 +75,8 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
 
     def tables(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
         for rows in row_groups(_ordered(con, source, found, recoding, sensitive, failures)):
-            np.add(seen, np.bincount(rows.column(0).to_numpy(), minlength=recoding.groups), out=seen)
+            groups, lengths = runs(rows.column(0).to_numpy())
+            seen[groups] += lengths
             yield layout.table(rows)
 
     with translated("writing the release"), causes(failures), closing(source.con.cursor()) as con:

@@ -18,7 +18,8 @@ from anon.explore.attacks import Elimination
 from anon.explore.disclosure import Maxima
 from anon.explore.sections import sections
 from anon.explore.witness import Name
-from anon.grouped import Grouped, Reading, histograms
+from anon.grouped import Grouped, Reading
+from anon.histograms import histograms
 from anon.report.facts import Names
 from anon.verify import Findings
 

@@ -30,8 +30,7 @@ def shape(
     if isinstance(recoding, Assignment):
         return {"columns": columns}
     if not exact:
-        spans = recoding.spans
-        columns = [_column(recoding, index, *spans[domain.column]) for index, domain in enumerate(recoding.domains)]
+        columns = [_column(recoding, index, *recoding.span(index)) for index in range(len(recoding.domains))]
     if isinstance(recoding, LevelRecoding):
         return {"columns": columns, **({} if recoding.safe is None else {"lattice_nodes": _lattice(recoding.safe)})}
     cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
@@ -82,14 +81,16 @@ class Tree:
 
     def __init__(self, recoding: Recoding, number: Ints | None = None) -> None:
         self.recoding, self.number = recoding, np.arange(recoding.groups) if number is None else number
-        split = np.flatnonzero(recoding.column >= 0)
-        self.parts = np.where(recoding.column >= 0, np.diff(recoding.cut_start) + 1, 0)
-        self.parent = np.full(len(recoding.column), -1)
+        split = np.flatnonzero(recoding.column >= 0).astype(np.uint32)
+        self.parts = np.where(recoding.column >= 0, np.diff(recoding.cut_start) + 1, 0).astype(np.uint32)
+        self.parent = np.zeros(len(recoding.column), np.uint32)
         self.parent[1:] = np.repeat(split, self.parts[split])
         leaf = recoding.column < 0
-        own = recoding.people[np.where(leaf, recoding.child, 0)]
-        self.people, self.groups = np.where(leaf, own, 0), leaf.astype(np.int64)
-        self.smallest = np.where(leaf, own, np.iinfo(np.int64).max)
+        # there may be millions of nodes
+        kind: np.dtype[Any] = np.dtype(np.uint32 if recoding.people.sum() < 2**32 else np.uint64)
+        own = recoding.people.astype(kind)[np.where(leaf, recoding.child, 0)]
+        self.people, self.groups = np.where(leaf, own, kind.type(0)), leaf.astype(np.uint32)
+        self.smallest = np.where(leaf, own, kind.type(np.iinfo(kind.name).max))
         for low, high in reversed(self._levels()):
             above = self.parent[low:high]
             np.add.at(self.people, above, self.people[low:high])

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.cube import Domain
-from anon.recoding import FORMAT, column_facts
+from anon.recoding import FORMAT
 from anon.records import Codes
 from anon.spilled import Spilled
 
@@ -68,16 +68,22 @@ class Assignment:
         return self._people[: self.groups]
 
     @property
+    def nbytes(self) -> int:
+        """What it takes of the memory, and the published numbers of its groups will."""
+        return self._people.nbytes + 4 * self.groups
+
+    @property
     def groups(self) -> int:
         return int(self._people.nonzero()[0].max(initial=-1)) + 1
 
     def to_dict(self) -> dict[str, Any]:
-        """What recoding.json tells: not who went where, which is as large as the table."""
+        """What recoding.json tells: not who went where, which is as large as the table, and nothing of hierarchies,
+        which no column was published by."""
         return {
             "format": FORMAT,
             "method": self.method,
             "groups": self.groups,
-            "columns": [column_facts(domain) for domain in self.domains],
+            "columns": [{"name": d.column, "kind": d.kind, "nulls": d.null} for d in self.domains],
             **self.facts,
         }
 

@@ -18,6 +18,8 @@ _U = nb.uint64  # for places: what cannot be negative is not asked whether it co
 _CODES = nb.types.Array(nb.uint16, 2, "C", readonly=True)
 _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _NODES = nb.types.Array(nb.uint32, 1, "C", readonly=True)
+_COLUMNS = nb.types.Array(nb.int8, 1, "C", readonly=True)
+_CUTS = nb.types.Array(nb.uint16, 1, "C", readonly=True)
 _ORDER = nb.int32[::1]
 _OUT = nb.int64[::1]
 _OUT2 = nb.int64[:, ::1]
@@ -30,7 +32,7 @@ def _weight(codes, r, people):
     return _I(1) if people < 0 else _I(codes[people, r]) | (_I(codes[people + 1, r]) << 16)
 
 
-@inner(_I(_IN, _I, _I, _I))
+@inner([_I(_IN, _I, _I, _I), _I(_CUTS, _I, _I, _I)])
 def _part(cut, first, last, code):
     """The number of cuts in cut[first:last] (ascending) that are at or below the code."""
     if last - first == 1:
@@ -362,18 +364,23 @@ def unique_people(codes, people, start, stop, columns, keys, alone, table):
     return total
 
 
-@compiled(nb.void(_CODES, _IN, _IN, _IN, _IN, nb.uint32[::1]))
+@compiled(
+    [
+        nb.void(_CODES, _IN, _IN, _IN, _IN, nb.uint32[::1]),
+        nb.void(_CODES, _COLUMNS, _NODES, _CUTS, _NODES, nb.uint32[::1]),
+    ]
+)
 def walk(codes, column, cut_start, cut, child, node):
     """Walks every record down a tree of cuts, from the node it has come to. Node i with c cuts has c + 1 children from
     child[i] on; a leaf has column -1, and its child is what the records that end there are given."""
     for r in range(_U(codes.shape[1])):
         at = _U(node[r])
         while column[at] >= 0:
-            first, last, code = cut_start[at], cut_start[at + _U(1)], _I(codes[_U(column[at]), r])
+            first, last, code = _I(cut_start[at]), _I(cut_start[at + _U(1)]), _I(codes[_U(column[at]), r])
             if last - first == 1:
-                at = _U(child[at] + _I(cut[_U(first)] <= code))
+                at = _U(_I(child[at]) + _I(cut[_U(first)] <= code))
             else:
-                at = _U(child[at] + _part(cut, first, last, code))
+                at = _U(_I(child[at]) + _part(cut, first, last, code))
         node[r] = child[at]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,7 @@ class GroupCounts:
     def __init__(self, sensitive: int, spill: Path | None) -> None:
         names = ["g", *(f"s{i}" for i in range(sensitive)), "n"]
         self.schema = pa.schema(list(zip(names, [pa.uint32(), *[pa.uint16()] * sensitive, pa.int64()])))
-        self.rank: Ints = np.empty(0, np.int64)
+        self.rank: NDArray[Any] = np.empty(0, np.int64)
         self._entries = Spilled(self.schema, None if spill is None else spill / "group-counts")
 
     def add(self, group: Ints, codes: Codes, times: Ints) -> None:
@@ -50,3 +51,8 @@ class Outcome:
     recoding: AnyRecoding | Assignment
     counts: GroupCounts | None
     unique: int | None
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes of the memory while the release is written and judged."""
+        return self.recoding.nbytes + (0 if self.counts is None else self.counts.rank.nbytes)

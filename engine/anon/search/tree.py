@@ -1,19 +1,24 @@
 """The tree of cuts as the search grows it, in fragments: the top of the tree, and under it one fragment per block. When
-all are there, `assemble` makes one tree of them, numbered breadth first, with its groups in canonical order."""
+all are there, `assemble` makes one tree of them, numbered breadth first, with its groups in canonical order. A table
+may fall into millions of groups, so numbers are as narrow as they can be, and hardly anything is held twice."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anon.checkpoint import Arrays
 from anon.cube import Domain
-from anon.recoding import Recoding, column_labels
+from anon.recoding import ColumnLabels, Recoding, column_labels
 from anon.search.candidates import Ints, Nodes, Splits, ranges
 
 LISTS = ("column", "cuts", "cut", "own_low", "own_high", "low", "high", "people")
+PIECE = 1_048_576  # nodes
+Codes = NDArray[np.uint16]
+Numbers = NDArray[np.uint32]  # of nodes or groups
 GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node continues in another fragment
 
 
@@ -22,13 +27,13 @@ class Fragment:
     """Part of a tree of cuts, level by level: of each node the column of its split and the number of its cuts, of each
     split the cuts, of each child its cell in the column that its parent is split by, of each group its cells."""
 
-    column: list[Ints] = field(default_factory=list)
-    cuts: list[Ints] = field(default_factory=list)
-    cut: list[Ints] = field(default_factory=list)
-    own_low: list[Ints] = field(default_factory=list)  # of the children of a level, in order
-    own_high: list[Ints] = field(default_factory=list)
-    low: list[NDArray[np.uint16]] = field(default_factory=list)  # [groups, columns]
-    high: list[NDArray[np.uint16]] = field(default_factory=list)
+    column: list[NDArray[np.int8]] = field(default_factory=list)
+    cuts: list[Codes] = field(default_factory=list)
+    cut: list[Codes] = field(default_factory=list)
+    own_low: list[Codes] = field(default_factory=list)  # of the children of a level, in order
+    own_high: list[Codes] = field(default_factory=list)
+    low: list[Codes] = field(default_factory=list)  # [groups, columns]
+    high: list[Codes] = field(default_factory=list)
     people: list[Ints] = field(default_factory=list)
     groups: int = 0
     broken: int = 0  # groups that a criterion which is not monotone does not hold for
@@ -50,17 +55,18 @@ class Fragment:
         self, nodes: Nodes, splits: Splits, domains: list[Domain], elsewhere: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
         """The nodes of a level and the splits of some, in order; of the others, which are groups and not elsewhere."""
-        column = np.full(len(nodes), GROUP, np.int64)
+        column = np.full(len(nodes), GROUP, np.int8)
         if elsewhere is not None:
             column[elsewhere] = ELSEWHERE
         column[splits.node] = splits.column
         cut_start, cut = splits.cuts()
-        cuts = np.zeros(len(nodes), np.int64)
+        cuts = np.zeros(len(nodes), np.uint16)
         cuts[splits.node] = np.diff(cut_start)
+        own_cut, own_low, own_high = (codes.astype(np.uint16) for codes in (cut, splits.low, splits.high))
         group: NDArray[np.bool_] = column == GROUP
         low, high = _published(nodes.take(np.flatnonzero(group)), domains)
         for name, array in (
-            ("column", column), ("cuts", cuts), ("cut", cut), ("own_low", splits.low), ("own_high", splits.high),
+            ("column", column), ("cuts", cuts), ("cut", own_cut), ("own_low", own_low), ("own_high", own_high),
             ("low", low), ("high", high), ("people", nodes.people[group]),
         ):  # fmt: skip
             getattr(self, name).append(array)
@@ -69,7 +75,7 @@ class Fragment:
         return group
 
 
-def _published(nodes: Nodes, domains: list[Domain]) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+def _published(nodes: Nodes, domains: list[Domain]) -> tuple[Codes, Codes]:
     """The cells of nodes as they are published: of a hierarchy column the hierarchy node that covers the members."""
     low, high = nodes.cell_low.astype(np.uint16), nodes.cell_high.astype(np.uint16)
     for j, domain in enumerate(domains):
@@ -83,95 +89,96 @@ def _published(nodes: Nodes, domains: list[Domain]) -> tuple[NDArray[np.uint16],
 class _Raw:
     """All nodes of all fragments, one fragment after the other; numbers are places in these arrays."""
 
-    column: Ints
-    cuts: Ints
-    cut_start: Ints
-    cut: Ints
-    child: Ints  # the first child; of a group its number; of a node that continues elsewhere that node
-    own_low: Ints
-    own_high: Ints
+    column: NDArray[np.int8]
+    cuts: Codes
+    cut: Codes
+    child: Numbers  # the first child; of a group its number; of a node that continues elsewhere that node
+    own_low: Codes
+    own_high: Codes
 
 
-def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]) -> tuple[Recoding, Ints]:
+def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]) -> tuple[Recoding, Numbers]:
     """One tree, and for the groups, counted through all fragments, their number in canonical order. The nodes of the
-    top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree."""
+    top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree. The
+    fragments are empty after that."""
     fragments = ([top] if top is not None else []) + blocks
     raw = _raw(fragments, top is not None)
-    order, parent_first = _breadth_first(raw)
-    low, high, people = (
-        np.concatenate([a for f in fragments for a in getattr(f, name)]) for name in ("low", "high", "people")
-    )
-    rank = canonical(domains, low, high)
-    by_rank = np.argsort(rank)
-    column, child = raw.column[order], parent_first
+    labels, rank = canonical(domains, _taken(fragments, "low"), _taken(fragments, "high"))
+    people = np.empty(len(rank), np.int64)
+    people[rank] = _taken(fragments, "people")
+    order, child = _breadth_first(raw)
+    column = raw.column[order]
     group = column == GROUP
-    child[group] = rank[raw.child[order][group]]
-    cuts = raw.cuts[order]
-    recoding = Recoding(
-        domains,
-        column,
-        np.append(0, np.cumsum(cuts)),
-        raw.cut[ranges(raw.cut_start[order], cuts)],
-        child,
-        raw.own_low[order],
-        raw.own_high[order],
-        low[by_rank],
-        high[by_rank],
-        people[by_rank],
-    )
-    return recoding, rank
+    child[group] = rank[raw.child[order[group]]]
+    starts = np.append(0, np.cumsum(raw.cuts[order], dtype=np.uint32)).astype(np.uint32)
+    cut, own_low, own_high = _cuts(raw, order), raw.own_low[order], raw.own_high[order]
+    return Recoding(domains, column, starts, cut, child, own_low, own_high, labels, people), rank
+
+
+def _taken(fragments: list[Fragment], name: str) -> NDArray[Any]:
+    """What the fragments have of something, which they lose."""
+    parts = [array for fragment in fragments for array in getattr(fragment, name)]
+    for fragment in fragments:
+        setattr(fragment, name, [])
+    return np.concatenate(parts)
 
 
 def _raw(fragments: list[Fragment], has_top: bool) -> _Raw:
-    parts: dict[str, list[Ints]] = {name: [] for name in ("column", "cuts", "child", "own_low", "own_high", "cut")}
-    offset, groups, roots = 0, 0, []
-    for fragment in fragments:
-        column, cuts = np.concatenate(fragment.column), np.concatenate(fragment.cuts)
-        first = len(fragment.column[0])
-        roots.append(offset + np.arange(first))
-        split = column >= 0
-        child = np.full(len(column), -1, np.int64)
-        children = cuts[split] + 1
-        child[split] = offset + first + np.cumsum(children) - children
-        child[column == GROUP] = groups + np.arange(fragment.groups)
-        unknown = np.zeros(first, np.int64)
-        for name, array in (
-            ("column", column), ("cuts", cuts), ("child", child), ("cut", np.concatenate(fragment.cut)),
-            ("own_low", np.concatenate([unknown, *fragment.own_low])),
-            ("own_high", np.concatenate([unknown, *fragment.own_high])),
-        ):  # fmt: skip
-            parts[name].append(array)
-        offset, groups = offset + len(column), groups + fragment.groups
-    column, cuts, child, own_low, own_high, cut = (np.concatenate(arrays) for arrays in parts.values())
+    sizes, roots = ([sum(map(len, f.column)) for f in fragments], [len(f.column[0]) for f in fragments])
+    for fragment, first in zip(fragments, roots):  # the cells of its roots are told elsewhere
+        for cells in (fragment.own_low, fragment.own_high):
+            cells.insert(0, np.zeros(first, np.uint16))
+    names = ("column", "cuts", "cut", "own_low", "own_high")
+    column, cuts, cut, own_low, own_high = (_taken(fragments, name) for name in names)
+    child, arrived, offset, groups = np.zeros(len(column), np.uint32), [np.empty(0, np.int64)], 0, 0
+    for number, (fragment, size, first) in enumerate(zip(fragments, sizes, roots)):
+        own = slice(offset, offset + size)
+        split = column[own] >= 0
+        children = cuts[own][split].astype(np.int64) + 1
+        child[own][split] = offset + first + np.cumsum(children) - children
+        child[own][column[own] == GROUP] = groups + np.arange(fragment.groups)
+        if number or not has_top:
+            arrived.append(offset + np.arange(first))
+        offset, groups = offset + size, groups + fragment.groups
     if has_top:
-        away, arrived = np.flatnonzero(column == ELSEWHERE), np.concatenate([np.empty(0, np.int64), *roots[1:]])
-        child[away] = arrived
-        own_low[arrived], own_high[arrived] = own_low[away], own_high[away]
-    return _Raw(column, cuts, np.cumsum(cuts) - cuts, cut, child, own_low, own_high)
+        away, there = np.flatnonzero(column == ELSEWHERE), np.concatenate(arrived)
+        child[away] = there
+        own_low[there], own_high[there] = own_low[away], own_high[away]
+    return _Raw(column, cuts, cut, child, own_low, own_high)
 
 
-def _breadth_first(raw: _Raw) -> tuple[Ints, Ints]:
+def _breadth_first(raw: _Raw) -> tuple[Numbers, Numbers]:
     """The raw nodes in breadth-first order, without those that only stand for others; and each split's first child."""
     order, first_child = [], []
-    level, numbered = _arrived(raw, np.array([0])), 1
+    level, numbered = _arrived(raw, np.zeros(1, np.uint32)), 1
     while len(level):
         split = raw.column[level] >= 0
-        count = np.where(split, raw.cuts[level] + 1, 0)
+        count = np.where(split, raw.cuts[level].astype(np.int64) + 1, 0)
         order.append(level)
-        first_child.append(numbered + np.cumsum(count) - count)
+        first_child.append((numbered + np.cumsum(count) - count).astype(np.uint32))
         numbered += int(count.sum())
-        level = _arrived(raw, ranges(raw.child[level[split]], count[split]))
+        level = _arrived(raw, ranges(raw.child[level[split]].astype(np.int64), count[split]))
     return np.concatenate(order), np.concatenate(first_child)
 
 
-def _arrived(raw: _Raw, nodes: Ints) -> Ints:
-    return np.where(raw.column[nodes] == ELSEWHERE, raw.child[nodes], nodes)
+def _arrived(raw: _Raw, nodes: NDArray[Any]) -> Numbers:
+    return np.where(raw.column[nodes] == ELSEWHERE, raw.child[nodes], nodes).astype(np.uint32)
 
 
-def canonical(domains: list[Domain], low: NDArray[np.uint16], high: NDArray[np.uint16]) -> Ints:
-    """The number of each group in canonical order, which is that of its labels."""
+def _cuts(raw: _Raw, order: Numbers) -> Codes:
+    """The cuts of nodes in an order, some nodes at a time."""
+    begins = np.cumsum(raw.cuts, dtype=np.uint32) - raw.cuts
+    found = [np.empty(0, np.uint16)]
+    for first in range(0, len(order), PIECE):
+        some = order[first : first + PIECE]
+        found.append(raw.cut[ranges(begins[some].astype(np.int64), raw.cuts[some].astype(np.int64))])
+    return np.concatenate(found)
+
+
+def canonical(domains: list[Domain], low: Codes, high: Codes) -> tuple[list[ColumnLabels], Numbers]:
+    """The labels of groups in canonical order, given their cells [groups, columns]; and each one's number in it."""
     labels = [column_labels(domain, low[:, j], high[:, j]) for j, domain in enumerate(domains)]
     order = np.lexsort([each.of_group for each in reversed(labels)])
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank
+    rank = np.empty(len(order), np.uint32)
+    rank[order] = np.arange(len(order), dtype=np.uint32)
+    return [each.of(order) for each in labels], rank

@@ -106,16 +106,15 @@ def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) ->
     people = _walked(cube, (column, cut_start, cut, child), members, counts, tell)
     used = np.flatnonzero(people)
     low, high = members.published(used)
-    rank = canonical(cube.domains, low, high)
-    order = np.argsort(rank)
+    labels, rank = canonical(cube.domains, low, high)
     number = np.zeros(leaves + 1, np.int64)
     number[used] = rank
     child[column < 0] = number[child[column < 0]]
     counts.rank = number[:leaves]
-    own_low, own_high = np.array(placed.own, np.int64).T
+    own_low, own_high = np.array(placed.own, np.uint16).T
     return ReusedTree(
-        cube.domains, column, cut_start, cut, child, own_low, own_high, low[order], high[order],
-        people[used][order], earlier.written,
+        cube.domains, column.astype(np.int8), cut_start.astype(np.uint32), cut.astype(np.uint16),
+        child.astype(np.uint32), own_low, own_high, labels, people[used][np.argsort(rank)], earlier.written,
     )  # fmt: skip
 
 
