@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from anon.cli_init import init
 
 if TYPE_CHECKING:
     from anon.pipeline import Options, Result
+    from anon.progress import Progress
 
 app = typer.Typer(
     cls=Commands,
@@ -89,10 +91,26 @@ def _show_result(result: Result, as_json: bool) -> None:
     _show(result.to_dict(), as_json, "show", result.report, places)
 
 
-def _show_risk(result: Result, as_json: bool, strict: bool, way: str) -> int:
+def _show_risk(result: Result, as_json: bool, strict: bool, way: str, progress: Progress) -> int:
     """Prints what was found in a table; the exit code."""
     _show(result.to_dict(), as_json, way, module="words_risk")
-    return 3 if strict and result.facts["warnings"] else 0
+    return _strictly(result.facts, strict, progress)
+
+
+def _strictly(told: dict[str, Any], strict: bool, progress: Progress) -> int:
+    """With --strict says what the warnings are and that they count; the exit code."""
+    from anon import pipeline
+    from anon.errors import UnsafeError
+
+    try:
+        if strict:
+            pipeline.refuse_warnings(told)
+    except UnsafeError as error:
+        progress.failed(error)
+        if not error.told:
+            print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
 
 
 @app.command()
@@ -137,11 +155,11 @@ def run(
     def work() -> int:
         from anon import pipeline
 
-        options = _options(
-            memory, out=out, threads=threads, resume=resume, overwrite=overwrite, force=force, sample=sample,
-            show_values=show_values, strict=strict,
-        )  # fmt: skip
         with _progress(as_json, log_json) as progress:
+            options = _options(
+                memory, out=out, threads=threads, resume=resume, overwrite=overwrite, force=force, sample=sample,
+                show_values=show_values, strict=strict,
+            )  # fmt: skip
             result = pipeline.run(config, None, options, progress)
         _show_result(result, as_json)
         return 0
@@ -177,11 +195,11 @@ def check(
     def work() -> int:
         from anon import pipeline
 
-        options = _options(memory, threads=threads, show_values=show_values, prior=prior, save_priors=save_priors)
         with _progress(as_json, log_json) as progress:
+            options = _options(memory, threads=threads, show_values=show_values, prior=prior, save_priors=save_priors)
             result = pipeline.check(config, on, options, progress)
         _show_result(result, as_json)
-        return 0 if result.safe and not (strict and result.facts["warnings"]) else 3
+        return _strictly(result.facts, strict, progress) if result.safe else 3
 
     guarded(work, as_json, debug, show_values)
 
@@ -244,10 +262,10 @@ def explore(
     def work() -> int:
         from anon.explore import commands
 
-        options = _options(memory, threads=threads, show_values=show_values)
         with _progress(as_json, log_json) as progress:
+            options = _options(memory, threads=threads, show_values=show_values)
             result = commands.explore(config, on, value, confidence, sensitive, options, progress)
-        return _show_risk(result, as_json, strict, "show_skylines")
+        return _show_risk(result, as_json, strict, "show_skylines", progress)
 
     guarded(work, as_json, debug, show_values)
 
@@ -274,10 +292,10 @@ def disclose(
     def work() -> int:
         from anon.explore import commands
 
-        options = _options(memory, threads=threads, show_values=show_values)
         with _progress(as_json, log_json) as progress:
+            options = _options(memory, threads=threads, show_values=show_values)
             result = commands.disclose(config, on, max_k, sensitive, options, progress)
-        return _show_risk(result, as_json, strict, "show_disclosure")
+        return _show_risk(result, as_json, strict, "show_disclosure", progress)
 
     guarded(work, as_json, debug, show_values)
 
@@ -317,10 +335,10 @@ def attack(
     def work() -> int:
         from anon.explore import commands
 
-        options = _options(memory, threads=threads, show_values=show_values)
         with _progress(as_json, log_json) as progress:
+            options = _options(memory, threads=threads, show_values=show_values)
             result = commands.attack(config, on, threshold, prior, rho1, rho2, sensitive, options, progress)
-        return _show_risk(result, as_json, strict, "show_attack")
+        return _show_risk(result, as_json, strict, "show_attack", progress)
 
     guarded(work, as_json, debug, show_values)
 
@@ -348,12 +366,12 @@ def plan(
     def work() -> int:
         from anon.plan import plan as planned
 
-        options = _options(memory, threads=threads, show_values=show_values)
         with _progress(as_json, log_json) as progress:
+            options = _options(memory, threads=threads, show_values=show_values)
             result = planned(config, None, options, progress)
         told = result.to_dict() | ({"sql": result.report["sql"]} if sql else {})
         _show(told, as_json, "show_plan")
-        return 0 if told["feasible"] and not (strict and told["warnings"]) else 3
+        return _strictly(told, strict, progress) if told["feasible"] else 3
 
     guarded(work, as_json, debug, show_values)
 

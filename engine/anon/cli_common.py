@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from anon import interrupt
-from anon.errors import AnonError, ConfigError, Interrupted
+from anon.errors import AnonError, ConfigError, Interrupted, ResourceError
 
 if TYPE_CHECKING:
     from anon.progress import Progress
@@ -66,7 +66,14 @@ def telling(as_json: bool, log_json: bool) -> Iterator[Progress]:
 
     kind = Events if log_json else Bars if sys.stderr.isatty() and not as_json else Lines
     with closing(kind()) as progress:
-        yield progress
+        try:
+            yield progress
+        except (Exception, KeyboardInterrupt) as error:
+            ours = _in_our_words(error)
+            progress.failed(ours)
+            if ours is error:
+                raise
+            raise ours from error
 
 
 def guarded(work: Callable[[], int], as_json: bool, debug: bool, show_values: bool = False) -> None:
@@ -78,37 +85,37 @@ def guarded(work: Callable[[], int], as_json: bool, debug: bool, show_values: bo
 def _exit_code(work: Callable[[], int], as_json: bool, debug: bool, show_values: bool) -> int:
     try:
         return work()
-    except KeyboardInterrupt:
-        return _failed(Interrupted(interrupt.STOPPED), as_json, debug, show_values)
-    except AnonError as error:
-        return _failed(error, as_json, debug, show_values)
-    except MemoryError as error:
-        from anon.errors import ResourceError
-
-        full = ResourceError(f"out of memory: raise limits.memory ({error})")
-        return _failed(full, as_json, debug, show_values)
-    except Exception as error:  # noqa: BLE001 - whatever it is, nobody but --debug gets a traceback
-        found: AnonError = Interrupted(interrupt.STOPPED)
-        if not _is_interrupt(error):
-            found = AnonError(f"unexpected {type(error).__name__}: a fault of anon; run with --debug and report it")
-        return _failed(found, as_json, debug, show_values)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - nobody but --debug gets a traceback
+        return _failed(_in_our_words(error), as_json, debug, show_values)
 
 
-def _is_interrupt(error: Exception) -> bool:
+def _in_our_words(error: BaseException) -> AnonError:
+    """A failure as one that has an exit code. What libraries say is not repeated: it may quote data."""
+    if isinstance(error, AnonError):
+        return error
+    if isinstance(error, KeyboardInterrupt) or _is_interrupt(error):
+        return Interrupted(str(error) if isinstance(error, KeyboardInterrupt) and error.args else interrupt.STOPPED)
+    if isinstance(error, MemoryError):
+        return ResourceError(f"out of memory: raise limits.memory ({error})")
+    return AnonError(f"unexpected {type(error).__name__}: a fault of anon; run with --debug and report it")
+
+
+def _is_interrupt(error: BaseException) -> bool:
     """Whether a failure came of a request to stop: libraries turn KeyboardInterrupt into failures of their own, also
     while they are imported."""
     if interrupt.requested():
         return True
     from anon.database import is_interrupt
 
-    return is_interrupt(error)
+    return isinstance(error, Exception) and is_interrupt(error)
 
 
 def _failed(error: AnonError, as_json: bool, debug: bool, show_values: bool) -> int:
     if debug:
         traceback.print_exc()
     missing = _missing(error) if show_values else []
-    print("\n".join([f"error: {error}", *_listed(missing)]), file=sys.stderr)
+    if not error.told:
+        print("\n".join([f"error: {error}", *_listed(missing)]), file=sys.stderr)
     if as_json:
         print(json.dumps(error.to_dict() | ({"missing": missing} if missing else {})))
     return error.exit_code

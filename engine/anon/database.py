@@ -21,6 +21,7 @@ AT_REST = 20_000_000  # bytes that an idle connection may hold
 # it believes the min and max of a Parquet column, which leave NaN out, and drops isnan()
 NOT_TRUSTED = "statistics_propagation"
 FAILURES = (duckdb.Error, pa.ArrowException, OSError, RuntimeError)
+FULL = ("No space left", "Disk quota exceeded", "File too large")  # what systems say of a disk, a quota, a limit
 NOT_PARQUET = ("magic bytes", "too small to be a Parquet", "TProtocol", "Parquet footer", "thrift")
 
 
@@ -166,7 +167,7 @@ def _ours(what: str, error: Exception) -> BaseException:
     said = str(error)
     if is_interrupt(error):
         return KeyboardInterrupt()
-    if "No space left" in said:
+    if any(words in said for words in FULL):
         return ResourceError(f"{what}: no space left on the disk")
     if isinstance(error, duckdb.OutOfMemoryException) or said.startswith("Out of Memory Error"):
         if "max_temp_directory_size" in said or "temp directory" in said:
@@ -186,6 +187,8 @@ def reason(error: Exception) -> str:
         return error.strerror
     if line := re.search(r"CSV Error on Line: (\d+)", said):
         detail = "it is not UTF-8" if "not utf-8" in said else "it is not well-formed CSV"
+        if size := re.search(r"Maximum line size of (\d+) bytes exceeded", said):
+            detail = f"it is too long, over {int(size[1]):,} bytes; a quote that is not closed is the usual cause"
         files = re.findall(r"^ *file = (.+)$", said, re.MULTILINE)
         return (f"{Path(files[-1]).name}, " if files else "") + f"line {line.group(1)}: {detail}"
     if any(word in said for word in NOT_PARQUET):

@@ -3,6 +3,7 @@ it does not quote data values unless the user asked for them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,11 @@ class AnonError(Exception):
     """Base of all failures that are answered with a message instead of a traceback."""
 
     exit_code = 1
+    told = False  # whether it was told already, as an event
+
+    def reword(self, change: Callable[[str], str]) -> None:
+        """Changes what is said, where it is known only later what may be said."""
+        self.args = tuple(change(said) if isinstance(said, str) else said for said in self.args)
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -44,6 +50,9 @@ class ConfigError(AnonError):
 
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
+
+    def reword(self, change: Callable[[str], str]) -> None:
+        self.problems = [Problem(*map(change, vars(problem).values())) for problem in self.problems]
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"problems": [vars(problem) for problem in self.problems]}

@@ -33,9 +33,20 @@ from anon.config import (
     load,
     parse_size,
     redact,
+    telling_no_secrets,
 )
 from anon.config.support import exact_labels, refuse_unsupported
-from anon.criteria import CATEGORICAL, Criterion, Values, always_holds, bind, protects, prunes
+from anon.criteria import (
+    CATEGORICAL,
+    Criterion,
+    Values,
+    always_holds,
+    bind,
+    check_names,
+    named_values,
+    protects,
+    prunes,
+)
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
 from anon.cube import Combinations, Combined, Cube, Room, Tuples, Widened
@@ -46,12 +57,14 @@ from anon.explore.utility import MEASURED, Original, measure, of_recoding
 from anon.grouped import Grouped
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
+from anon.named_files import check_files
 from anon.progress import Progress, Tell
 from anon.publish import Left, check_places, publish, write_run
 from anon.recoding import Ints, Recoding
 from anon.report import VERSION, facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
+from anon.report.traps import repeated
 from anon.saved_priors import save_estimates
 from anon.search.adversaries import CrossTables
 from anon.search.assignment import Assignment
@@ -60,6 +73,7 @@ from anon.source import Column, Source, count_distinct, open_grouped, open_sourc
 from anon.source.origins import origin_of
 from anon.standing import Standing
 from anon.trial import as_trial
+from anon.values import text
 from anon.workspace import scratch, workspace
 
 if TYPE_CHECKING:  # numba is imported only where it is used
@@ -68,6 +82,7 @@ if TYPE_CHECKING:  # numba is imported only where it is used
     from anon.search.partition import Partition
 
 FEW_REFUSALS = 5  # failures that are told of each criterion
+MANY_NAMES = 65_537  # distinct values that no cube holds
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
 NUMBERS = ("integer", "number", "decimal")
 STEPS = 3  # the form of the steps of a search that a checkpoint holds; others are not gone on with
@@ -131,11 +146,13 @@ class Result:
         return self.facts
 
 
+@telling_no_secrets
 def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Source to verified release. `table` stands in for the config's source: any Arrow-speaking frame."""
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
     check_not_vacuous(config)
+    check_files(config, run=True)
     limits = config.limits
     Memory(limits.memory).check()
     before, origin = Standing.of(config, options.show_values, options.force), origin_of(config, table)
@@ -152,6 +169,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                     return _up_to_date(before, options, progress)
                 check_places(config, overwrite)
                 checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
+                _tell_resumed(checkpoint, options, progress)
             with progress.stage("cube"):
                 place = partial(records.make, Memory(limits.memory).records, work.spill)
                 cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
@@ -185,12 +203,14 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                     drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         left = Left.by(work, outcome.recoding, before)
+        told["warnings"] += repeated(source.repeated)
         told["warnings"] += left.warnings(found.individuals)
         if options.strict:
             refuse_warnings(told, "; nothing was published")
         report = _report(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
         write_run(work, config, source, left, report)
         publish(work, config, overwrite)
+    progress.warn(told["warnings"])
     progress.done(rows=told["rows"], groups=told["groups"], **({"trial": config.trial} if config.trial else {}))
     return Result(told, report, config.release.path, config.release.run)
 
@@ -205,6 +225,7 @@ def _up_to_date(before: Standing, options: Options, progress: Progress) -> Resul
     return Result(told, before.report, release.path, release.run)
 
 
+@telling_no_secrets
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Judges a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
     bucketized one. Never reads the config's source."""
@@ -213,6 +234,7 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     Memory(config.limits.memory).check()
     if options.prior is not None:
         config = _with_prior(config, options.prior)
+    check_files(config, run=False)
     prior_files = _prior_files(config, options.save_priors) if options.save_priors is not None else []
     with (
         scratch(config) as spill,
@@ -230,9 +252,11 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
         _save_priors(config, found, prior_files)
     names = facts.Names.of(found, config, options.show_values)
     told = facts.summary(config, found, names, 0, None, opened.dropped)
+    progress.warn(told["warnings"])
     return Result(told, {"sizes": found.sizes})
 
 
+@telling_no_secrets
 def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Holds a release against the config's source: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them
     for a bucketized one."""
@@ -258,9 +282,18 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
 
 def refuse_warnings(told: dict[str, Any], then: str = "") -> None:
     """UnsafeError if there are warnings: what --strict asks for."""
-    codes = ", ".join(warning["code"] for warning in told["warnings"])
-    if codes:
-        raise UnsafeError(f"warnings count as failures (--strict): {codes}{then}")
+    if told["warnings"]:
+        lines = [f"  {warning['code']}: {warning['count']:,} {warning['text']}" for warning in told["warnings"]]
+        raise UnsafeError("\n".join([f"warnings count as failures (--strict){then}", *lines]))
+
+
+def _tell_resumed(checkpoint: Checkpoint, options: Options, progress: Progress) -> None:
+    """Says whether a run goes on from a checkpoint, to whoever asked for it."""
+    if not options.resume:
+        return
+    steps = checkpoint.steps()
+    words = "there is no step of this run to go on from: its search begins anew"
+    progress.note("resume", f"it goes on after {steps:,} steps of its search" if steps else words, steps=steps)
 
 
 def adjusted(config: Config, options: Options) -> Config:
@@ -326,10 +359,25 @@ def _save_priors(config: Config, found: verify.Findings, files: list[Path]) -> N
 
 def build_cube(config: Config, source: Source, room: Room) -> Cube:
     """The cube that a run searches."""
+    _check_names(config, source)
     builders = list(config.columns.quasi_identifiers.values())
     cube = cubes.build(source, builders, _target(config), _combined(config), room, *_widened(config, source))
     check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
     return cube
+
+
+def _check_names(config: Config, source: Source) -> None:
+    """A protected value that is misspelt is told before the table is read for the cube: from one column of it."""
+    about = {spec.sensitive for spec in config.privacy if named_values(spec)}
+    texts: dict[str, list[str | None]] = {}
+    for column in source.sensitive:
+        if column.name in about:
+            values = source.query(f"SELECT DISTINCT {column.alias} FROM {source.VIEW} LIMIT {MANY_NAMES}")[0]
+            if len(values) == MANY_NAMES:
+                return  # the cube refuses so many
+            texts[column.name] = [None if value is None else text(value) for value in values.to_pylist()]
+    if texts:
+        check_names(config.privacy, texts)
 
 
 def _target(config: Config) -> str | None:

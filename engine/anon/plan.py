@@ -4,8 +4,7 @@ which is made ready and asked for its size. What the cube puts on the disk is go
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, cast
 import duckdb
 
 from anon import loops, pipeline, records
-from anon.config import Config, Lattice, Partition, load, redact
+from anon.config import Config, Lattice, Partition, load, redact, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Values, bind
 from anon.cube import Cube, Room
@@ -22,10 +21,12 @@ from anon.database import connect
 from anon.errors import UnsafeError
 from anon.levels import Levels
 from anon.memory import LEAST, LIBRARIES, Memory
+from anon.named_files import check_files
 from anon.pipeline import DEFAULTS, Options, Result
 from anon.progress import Progress
 from anon.publish import check_places
 from anon.report import facts
+from anon.report.traps import repeated
 from anon.source import Source, open_source
 from anon.source.origins import origin_of
 from anon.verify import Findings
@@ -70,6 +71,7 @@ class Places:
             self.on_disk[name] = records.bytes_on_disk(count, sizes)
 
 
+@telling_no_secrets
 def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """What a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB, in
     order. Mistakes raise what a run would raise; criteria that no release can satisfy are told as `feasible`: false."""
@@ -77,10 +79,11 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     refuse_unsupported(config, run=True)
     check_places(config, overwrite=True)
     pipeline.check_not_vacuous(config)
+    check_files(config, run=True)
     limits = config.limits
     Memory(limits.memory).check()
     queries: list[str] = []
-    with _passing(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+    with scratch(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         places = Places(Memory(limits.memory).records, spill)
         with loops.loading(loops.needed(config)):
             with progress.stage("source"):
@@ -94,17 +97,6 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
         source.check_unchanged()
         cube.records.close()
     return Result(told, {"sql": [redact(sql, config.secrets) for sql in queries]})
-
-
-@contextmanager
-def _passing(config: Config) -> Iterator[Path]:
-    """A folder for what spills; limits.temp is not there afterwards if it was not before."""
-    temp = config.limits.temp
-    made = temp is not None and not temp.exists()
-    with scratch(config) as spill:
-        yield spill
-    if made and temp is not None and temp.is_dir() and not any(temp.iterdir()):
-        temp.rmdir()
 
 
 def _told(config: Config, source: Source, cube: Cube, options: Options, places: Places, copied: int) -> dict[str, Any]:
@@ -194,7 +186,8 @@ def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]
 def _warnings(config: Config, source: Source, cube: Cube, values: Values, told: dict[str, Any]) -> list[dict[str, Any]]:
     """What a run would warn of whatever it finds, and what stands in its way."""
     found = Findings(rows=source.rows, individuals=cube.individuals, criteria=bind(config.privacy, values))
-    listed = facts.warnings(config, found, source.dropped)
+    found.values, found.frequency = values.texts, values.frequency
+    listed = facts.warnings(config, found, source.dropped) + repeated(source.repeated)
     if there := [
         place
         for place in (config.release.path, config.release.run)

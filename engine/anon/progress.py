@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from anon import interrupt
+from anon.errors import AnonError
 
 Tell = Callable[..., None]  # takes named numbers about a stage under way, as Progress.update does
 
@@ -60,8 +61,17 @@ class Progress:
     def end(self, name: str, seconds: float, failed: bool) -> None:
         pass
 
+    def note(self, name: str, words: str, **facts: Any) -> None:
+        """Something that whoever waits should know, by a name, in words and in facts."""
+
+    def warn(self, warnings: list[dict[str, Any]]) -> None:
+        """What a run warns of, for those who do not read what it prints."""
+
     def done(self, **facts: Any) -> None:
         """The end of a run that did not fail, and facts about it."""
+
+    def failed(self, error: AnonError) -> None:
+        """The end of a run that failed."""
 
     def close(self) -> None:
         pass
@@ -85,6 +95,9 @@ class Lines(Progress):
         self.last = time.perf_counter()
         self.say(f"{name}: {'failed after' if failed else 'done in'} {seconds:.2f} s")
 
+    def note(self, name: str, words: str, **facts: Any) -> None:
+        self.say(f"{name}: {words}")
+
     def say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
@@ -104,6 +117,17 @@ class Events(Progress):
     def end(self, name: str, seconds: float, failed: bool) -> None:
         rows = {} if self.rows is None else {"rows": self.rows}
         self.event(event="end", stage=name, seconds=round(seconds, 3), **rows, **({"failed": True} if failed else {}))
+
+    def note(self, name: str, words: str, **facts: Any) -> None:
+        self.event(event=name, text=words, **facts)
+
+    def warn(self, warnings: list[dict[str, Any]]) -> None:
+        for warning in warnings:
+            self.event(event="warning", **warning)
+
+    def failed(self, error: AnonError) -> None:
+        self.event(event="failed", **error.to_dict())
+        error.told = True
 
     def done(self, **facts: Any) -> None:
         self.event(event="done", seconds=round(sum(self.seconds.values()), 3), **facts)
@@ -129,6 +153,9 @@ class Bars(Progress):
     def end(self, name: str, seconds: float, failed: bool) -> None:
         mark = "[red]✗[/red]" if failed else "[green]✓[/green]"
         self.console.print(f"{mark} {name} [dim]{seconds:.2f} s[/dim]")
+
+    def note(self, name: str, words: str, **facts: Any) -> None:
+        self.console.print(f"{name}: {words}", highlight=False)
 
     def close(self) -> None:
         self.status.stop()

@@ -106,6 +106,7 @@ def write_run(
         "rows": source.rows,
         "rows_dropped": source.dropped,
         "suppressed": report["summary"]["suppressed"],
+        "warnings": report["summary"]["warnings"],
         "release": left.release,
         "recoding_sha256": left.recoding,
         **left.before.previous(),

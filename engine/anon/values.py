@@ -5,6 +5,7 @@ has the same text whatever the type of its column."""
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -89,3 +90,14 @@ def _moment(moment: datetime) -> str:
     zone = "" if moment.utcoffset() is None else "Z"
     written = (moment.astimezone(UTC) if zone else moment).replace(tzinfo=None).isoformat()
     return (written.rstrip("0") if "." in written else written) + zone
+
+
+def folded(word: str) -> str:
+    """What is left of a word without what a reader does not see or care for: case, spaces at its ends and several in
+    a row, marks of no width, and whether letters are composed. Words that are equal then are hardly two words.
+
+    >>> folded("Cafe\u0301  Royal ") == folded("caf\u00e9 royal"), folded("HIV\u200b") == folded("hiv")
+    (True, True)
+    """
+    seen = "".join(letter for letter in unicodedata.normalize("NFKC", word) if unicodedata.category(letter) != "Cf")
+    return " ".join(seen.casefold().split())

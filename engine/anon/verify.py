@@ -24,6 +24,7 @@ from anon.values import text
 from anon.written import difference_in_content, difference_in_form, files_of, open_written, rows_out_of_order
 
 FEW = 5  # individuals; smaller groups are reported
+NEARLY = 0.95  # share of a group with one value, from which on it is as good as certain
 
 
 @dataclass
@@ -37,10 +38,12 @@ class Findings:
     smallest: int = 0
     under_5: int = 0
     homogeneous_rows: int = 0  # one for each individual
+    nearly_homogeneous_rows: int = 0  # in other groups, where nearly all have a value that most of the table has not
     sizes: dict[int, int] = field(default_factory=dict)  # how many groups have each number of individuals
     verdicts: list[Verdict] = field(default_factory=list)
     criteria: list[Criterion] = field(default_factory=list)
     with_kept: dict[str, dict[str, float]] = field(default_factory=dict)
+    with_all_kept: dict[str, float] = field(default_factory=dict)  # where there are several kept columns
     values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
     frequency: dict[str, list[int]] = field(default_factory=dict)  # individuals with each of them
     labels: dict[int, dict[str, str | None]] = field(default_factory=dict)  # of the worst groups, if asked for
@@ -72,7 +75,9 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
         found.verdicts = _judge(grouped, found)
         if len(grouped.sensitive) > 1:
             found.homogeneous_rows = _people(grouped, _alike(grouped, grouped.key))["homogeneous"]
-        found.with_kept = {column: _with_kept(grouped, i, found) for i, column in enumerate(grouped.keep)}
+        found.with_kept = {column: _with_kept(grouped, [i], found) for i, column in enumerate(grouped.keep)}
+        if len(grouped.keep) > 1:
+            found.with_all_kept = _with_kept(grouped, list(range(len(grouped.keep))), found)
     return found
 
 
@@ -140,6 +145,8 @@ def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:
         found.sizes[int(size)] = found.sizes.get(int(size), 0) + int(count)
     if len(grouped.sensitive) == 1:
         found.homogeneous_rows += int(groups.n[_homogeneous(groups, grouped.multiplicity)].sum())
+    if len(grouped.sensitive) == 1 and grouped.multiplicity == "single":
+        found.nearly_homogeneous_rows += _nearly_homogeneous(groups, grouped.frequency[grouped.sensitive[0]])
 
 
 def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
@@ -148,6 +155,14 @@ def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = np.diff(groups.start) == 1
         return found
     return np.maximum.reduceat(groups.count, groups.start[:-1]) >= groups.n
+
+
+def _nearly_homogeneous(groups: Groups, frequency: list[int]) -> int:
+    """The individuals of groups of which nearly all have one value, but for those that most of the table has."""
+    n = np.repeat(groups.n, np.diff(groups.start))
+    most = (groups.count >= NEARLY * n) & (groups.count < n)
+    rare = 2 * np.array(frequency, np.int64)[groups.value] <= sum(frequency)
+    return int(n[most & rare].sum())
 
 
 def _alike(grouped: Grouped, by: list[str]) -> str:
@@ -174,10 +189,10 @@ def _people(grouped: Grouped, alike: str) -> dict[str, int]:
     return dict(zip(names, map(int, sums)))
 
 
-def _with_kept(grouped: Grouped, index: int, found: Findings) -> dict[str, float]:
-    """What an adversary who knows a kept column too would meet: the classes of equal labels and values of it. Those of
+def _with_kept(grouped: Grouped, kept: list[int], found: Findings) -> dict[str, float]:
+    """What an adversary who knows kept columns too would meet: the classes of equal labels and values of them. Those of
     a bucketized table still have the values of their whole group."""
-    by = [*grouped.labels, f"k{index}"]
+    by = [*grouped.labels, *(f"k{index}" for index in kept)]
     if grouped.bucketized:
         people = _people(grouped, f"SELECT n, false AS same FROM ({grouped.sizes(by)})")
         people["homogeneous"] = found.homogeneous_rows

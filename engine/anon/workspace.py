@@ -13,12 +13,13 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+from anon import interrupt
 from anon.checkpoint import Checkpoint
 from anon.config import Config
 from anon.errors import ConfigError
@@ -56,7 +57,7 @@ def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
     key = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
     field, temp = ("limits.temp", config.limits.temp) if config.limits.temp else ("release.run", release.run.parent)
     root = temp / f".anon-spill-{key}"
-    with _locked(root, field):
+    with _tidied(temp, release.beside.parent, release.run.parent), _locked(root, field):
         spill, checkpoint = root / "work", Checkpoint(root / "checkpoint")
         files, run = release.beside.parent / f".anon-release-{key}", release.run.parent / f".anon-run-{key}"
         folders = {spill: field, files: "release.path", run: "release.run"}
@@ -68,7 +69,7 @@ def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
             yield Workspace(spill, files, run, run_id, checkpoint)
         except KeyboardInterrupt:
             stopped = True
-            raise
+            raise KeyboardInterrupt(_left(checkpoint)) from None
         except ConfigError:
             stopped = not checkpoint.begun  # one that was refused is kept for the run that it belongs to
             raise
@@ -77,6 +78,27 @@ def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
                 shutil.rmtree(folder, ignore_errors=True)
             if not stopped or not checkpoint.steps():
                 shutil.rmtree(root, ignore_errors=True)
+
+
+def _left(checkpoint: Checkpoint) -> str:
+    """What a run that is stopped says."""
+    steps = checkpoint.steps()
+    if not steps:
+        return f"{interrupt.STOPPED}, and nothing is left of it"
+    kept = f"{steps:,} steps of its search are kept in {checkpoint.folder}"
+    return f"{interrupt.STOPPED}. {kept}: the same command with --resume goes on from there, without it begins anew"
+
+
+@contextmanager
+def _tidied(*folders: Path) -> Iterator[None]:
+    """Folders that are not there yet, and have nothing in them when this ends, are not there afterwards either."""
+    missing = {each for folder in folders for each in (folder, *folder.parents) if not each.exists()}
+    try:
+        yield
+    finally:
+        for folder in sorted(missing, key=lambda each: len(each.parts), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()
 
 
 @contextmanager
@@ -106,11 +128,13 @@ def _locked(root: Path, field: str) -> Iterator[None]:
 @contextmanager
 def scratch(config: Config) -> Iterator[Path]:
     """A private folder for what a check spills."""
-    folder = private_folder((config.limits.temp or Path(gettempdir())) / f"anon-{uuid.uuid4().hex}", "limits.temp")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    temp = config.limits.temp or Path(gettempdir())
+    with _tidied(temp):
+        folder = private_folder(temp / f"anon-{uuid.uuid4().hex}", "limits.temp")
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def private_folder(folder: Path, field: str, there: bool = False) -> Path:
@@ -119,6 +143,6 @@ def private_folder(folder: Path, field: str, there: bool = False) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=there)
     except OSError as error:
-        found = f"a place that cannot be written ({error.strerror})"
-        raise ConfigError.at(field, found, "one in a folder that can") from error
+        found = f"{folder.parent}, which cannot be written ({error.strerror})"
+        raise ConfigError.at(field, found, "a place in a folder that can") from error
     return folder

@@ -34,7 +34,7 @@ from anon.config.grammar import (
     Spark,
     json_schema,
 )
-from anon.config.load import AVAILABLE, load, redact
+from anon.config.load import AVAILABLE, load, redact, telling_no_secrets
 from anon.config.privacy import (
     CRITERIA,
     KE,
@@ -122,4 +122,5 @@ __all__ = [
     "load",
     "parse_size",
     "redact",
+    "telling_no_secrets",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -363,7 +364,7 @@ def _source_paths(source: Source) -> Iterator[Path | str]:
     elif source.path:
         parts = Path(source.path).parts
         fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-        yield Path(*parts[:fixed]).resolve()
+        yield Path(os.path.realpath(Path(*parts[:fixed])))  # which takes a link to itself, too
 
 
 def json_schema() -> dict[str, Any]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -20,11 +21,13 @@ from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
 from anon.config.privacy import CRITERIA
 from anon.config.yaml12 import parse_yaml
-from anon.errors import ConfigError, Problem
+from anon.errors import AnonError, ConfigError, Problem
 
 VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
 LARGEST = 18  # decimal digits of a whole number, so that counts fit 64 bits
 LARGEST_EXPONENT = 300  # powers of ten, so that exact arithmetic stays small
+P = ParamSpec("P")
+R = TypeVar("R")
 Secrets = tuple[tuple[str, str], ...]
 
 # What this version can run. The grammar knows more; a name that is added here becomes available.
@@ -73,6 +76,21 @@ def redact(text: str, secrets: Secrets) -> str:
         return text
     pattern = "|".join(re.escape(value) for value in sorted(names, key=len, reverse=True))
     return re.sub(pattern, lambda match: "${" + names[match[0]] + "}", text)
+
+
+def telling_no_secrets(work: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Loads the config that `work` is about, and takes the values of its variables out of what goes wrong in it."""
+
+    @wraps(work)
+    def keeping(config: Any, /, *rest: P.args, **more: P.kwargs) -> R:
+        loaded = load(config, available_only=False)
+        try:
+            return work(loaded, *rest, **more)
+        except AnonError as error:
+            error.reword(lambda said: redact(said, loaded.secrets))
+            raise
+
+    return keeping
 
 
 @dataclass

@@ -21,6 +21,7 @@ Loc = tuple[int | str, ...]
 EXPECTED = {
     "int_type": "a whole number",
     "string_type": "text",
+    "string_unicode": "text of whole characters; write each as itself, not as two escapes",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping",

@@ -1,6 +1,6 @@
 """Privacy criteria, one file per principle: definition, citation, worked example, monotonicity, mergeable state."""
 
-from anon.criteria.bind import CATEGORICAL, Values, always_holds, bind, named_values, protects, vacuous
+from anon.criteria.bind import CATEGORICAL, Values, always_holds, bind, check_names, named_values, protects, vacuous
 from anon.criteria.dissimilarity import Dissimilarity
 from anon.criteria.k_anonymity import KAnonymity
 from anon.criteria.protocol import (
@@ -41,6 +41,7 @@ __all__ = [
     "Verdict",
     "always_holds",
     "bind",
+    "check_names",
     "exact",
     "named_values",
     "protects",

@@ -25,6 +25,7 @@ from anon.criteria.skyline import Point, Skyline
 from anon.criteria.t_closeness import TCloseness
 from anon.criteria.variance import Variance
 from anon.errors import ConfigError, Problem
+from anon.values import folded
 
 CATEGORICAL = (
     "skyline",
@@ -224,17 +225,27 @@ def bind(
     return Binder(values, shared, absent).bind(privacy)
 
 
+def check_names(privacy: list[grammar.Criterion], texts: dict[str, list[str | None]]) -> None:
+    """ConfigError for the values that criteria name and the table does not have, before more of it is read."""
+    binder = Binder(Values(texts, {}))
+    for index, spec in enumerate(privacy):
+        if named_values(spec):
+            BINDERS[spec.name](binder, spec, f"privacy[{index}].{spec.name}")
+    if binder.problems:
+        raise ConfigError(binder.problems)
+
+
 def _point(point: grammar.Point) -> Point:
     return Point(point.l, point.k, point.m, exact(point.c))
 
 
 def _unknown(names: list[str], known: dict[str, int], path: str) -> Iterator[Problem]:
-    """Names that are no values of the data. A near miss is told only where it differs from a value by case or space:
-    naming any other value would quote the data."""
-    folded = {value.strip().casefold() for value in known}
+    """Names that are no values of the data. A near miss is told only where a reader may take it for the value: naming
+    any other value would quote the data."""
+    there = {folded(value) for value in known}
     for name in names:
         if name not in known:
-            near = "a value differs from it only in case or space" if name.strip().casefold() in folded else ""
+            near = "a value differs from it only in case, space or form of Unicode" if folded(name) in there else ""
             others = difflib.get_close_matches(name, [n for n in names if n in known], n=1)
             hint = near or (f"{others[0]!r} is there" if others else "set `absent: ok` if it may be missing")
             yield Problem(f"{path}.{name}", f"{name!r}", "a value that occurs in the data", hint)

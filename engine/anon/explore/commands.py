@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from anon import loops
-from anon.config import Config, load
+from anon.config import Config, load, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Groups, named_values, priors
 from anon.database import connect, translated
@@ -103,6 +103,7 @@ def _share(given: Any, field: str) -> Fraction:
     return share
 
 
+@telling_no_secrets
 def explore(
     config: Any,
     table: Any,
@@ -129,6 +130,7 @@ def explore(
     return Result(facts, {"skylines": told})
 
 
+@telling_no_secrets
 def disclose(
     config: Any,
     table: Any,
@@ -153,6 +155,7 @@ def _refuse_several(looked: Looked, what: str) -> None:
         raise ConfigError.at("columns.multiplicity", f"{looked.grouped.multiplicity}, for {what}", SINGLE)
 
 
+@telling_no_secrets
 def attack(
     config: Any,
     table: Any,

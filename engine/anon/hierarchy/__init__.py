@@ -4,7 +4,7 @@ of the column its labels level by level (`paths`), and `Tree` turns these into n
 node one contiguous range of codes. New hierarchy files are made here as well."""
 
 from anon.hierarchy.builders import paths
-from anon.hierarchy.files import HierarchyGap, Inspection, inspect, shape
+from anon.hierarchy.files import HierarchyGap, Inspection, inspect, read, shape
 from anon.hierarchy.labels import Paths, Row
 from anon.hierarchy.rows import as_csv, interval_rows, parent_rows, prefix_rows, write_rows
 from anon.hierarchy.tree import Tree
@@ -21,6 +21,7 @@ __all__ = [
     "parent_rows",
     "paths",
     "prefix_rows",
+    "read",
     "shape",
     "write_rows",
 ]

@@ -4,6 +4,7 @@ config names them or the user asked for them; others are told by their rank in f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 
 from anon.config import Config
 from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
-from anon.verify import FEW, Findings
+from anon.report.traps import UNIQUE_SHARE, traps
+from anon.verify import FEW, NEARLY, Findings
 
-UNIQUE_SHARE = 0.05  # of individuals alone in their group once a kept column is known: worth a warning
 HOMOGENEOUS_SHARE = 0.05
 
 
@@ -111,6 +112,8 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
             text = f"values of {criterion.column} that a prior does not name: it knows the others only as value or not"
             warn("binary_prior", missing, text)
     warn("homogeneous_groups", found.homogeneous_rows, "individuals in groups of one sensitive value")
+    near = f"individuals in groups where at least {NEARLY:.0%} have one sensitive value, which most people have not"
+    warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
     warn("rows_dropped", dropped, "rows dropped because of missing values")
     for column, facts in found.with_kept.items():
@@ -121,7 +124,25 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
         if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
             text = f"individuals whose sensitive value is certain for somebody who also knows {column}"
             warn("kept_reveals", same, text)
+    _warn_of_all_kept(found, {warning["code"] for warning in listed}, warn)
+    for trap in traps(config, found):
+        warn(*trap)
     return listed
+
+
+def _warn_of_all_kept(found: Findings, warned: set[str], warn: Callable[[str, int, str], None]) -> None:
+    """Kept columns that are harmless each by itself and not together."""
+    together, people = found.with_all_kept, found.individuals
+    if not together:
+        return
+    if together["unique_share"] > UNIQUE_SHARE and "kept_identifies" not in warned:
+        text = "individuals alone in their group for somebody who also knows all kept columns"
+        warn("kept_identify_together", round(together["unique_share"] * people), text)
+    if together["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people) and (
+        "kept_reveals" not in warned
+    ):
+        text = "individuals whose sensitive value is certain for somebody who also knows all kept columns"
+        warn("kept_reveal_together", round(together["homogeneous_share"] * people), text)
 
 
 def summary(

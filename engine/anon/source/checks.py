@@ -5,6 +5,8 @@ individual. Problems are told with counts and names of columns, never with value
 from __future__ import annotations
 
 import difflib
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import duckdb
@@ -14,26 +16,39 @@ from anon.database import quote
 from anon.errors import ConfigError, Problem
 from anon.source.tables import one
 
+COMPARED = 1_000_000  # identifiers that are compared with each other
+
 
 def check_present(columns: Columns, types: dict[str, str], names: list[str] | None = None) -> None:
     """Every named column must be there, under exactly this name and no other spelling of it. `names` are the table's
     own, in the order of `types`: DuckDB renames the second of two that differ only in case."""
     names = list(types) if names is None else names
     lower = [name.lower() for name in names]
-    usable = {name for name, seen in zip(names, types) if name == seen and lower.count(name.lower()) == 1}
+    times = Counter(lower)
+    usable = {name for name, seen in zip(names, types) if name == seen and times[name.lower()] == 1}
     wanted = list(named_columns(columns))
     # A CSV file without a header has data where the names should be: then none is told.
     listed = f"the table has {_some(names)}" if any(name in names for _, name in wanted) else "no column named is there"
     problems = []
     for path, name in wanted:
         if name not in names:
-            near = difflib.get_close_matches(name.lower(), lower, n=1)
-            hint = f"did you mean {names[lower.index(near[0])]!r}?" if near else listed
-            problems.append(Problem(path, f"column {name!r}", "a column of the table", hint))
+            problems.append(Problem(path, f"column {name!r}", "a column of the table", _nearest(name, names) or listed))
         elif name not in usable:
             problems.append(Problem(path, f"column {name!r}", "a name that differs from every other by more than case"))
     if problems:
         raise ConfigError(problems)
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    """A hint at the column that may be meant."""
+    lower = [other.lower() for other in names]
+    near = difflib.get_close_matches(name.lower(), lower, n=1)
+    if not near:
+        return ""
+    meant = names[lower.index(near[0])]
+    if unicodedata.normalize("NFC", meant) == unicodedata.normalize("NFC", name):
+        return "one looks the same and is other Unicode, composed or decomposed letters: copy its name from the table"
+    return f"did you mean {meant!r}?"
 
 
 def named_columns(columns: Columns) -> Iterator[tuple[str, str]]:
@@ -110,6 +125,23 @@ def individual_problems(
         hint = "each individual is published once; leave the column out, or make it agree"
         problems.append(Problem("columns.keep", found, "the same kept values in all rows of an individual", hint))
     return problems
+
+
+def repeated_identifiers(
+    con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str], rows: int
+) -> dict[str, tuple[int, int]]:
+    """Where every row is taken for another person: the identifiers that say otherwise, each with the rows that share
+    theirs with another row, and one in how many was looked at. One pass over these columns alone; in large tables a
+    part of the identifiers is compared, chosen by a hash so that equal ones stay together."""
+    found: dict[str, tuple[int, int]] = {}
+    part = max(1, rows // COMPARED)
+    for name in columns.identifiers if columns.individual == "row" else ():
+        if name in types:
+            chosen = f"SELECT {quote(name)} AS v FROM raw_rows WHERE hash({quote(name)}) % {part} = 0"
+            shared = f"SELECT count(*) AS n FROM ({chosen}) WHERE v IS NOT NULL GROUP BY v HAVING count(*) > 1"
+            count = int(one(con, f"SELECT coalesce(sum(n), 0) FROM ({shared})")[0])
+            found |= {name: (count, part)} if count else {}
+    return found
 
 
 def _disagreeing(con: duckdb.DuckDBPyConnection, table: str, who: str, columns: Sequence[str]) -> int:

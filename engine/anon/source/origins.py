@@ -16,8 +16,8 @@ from anon.config import Columns, Config
 from anon.config.values import is_store
 from anon.database import quote
 from anon.errors import SourceError
-from anon.source.checks import check_present
-from anon.source.tables import Take, as_arrow, describe, one, register_files, register_frame, resolve, stat
+from anon.source.checks import check_present, named_columns
+from anon.source.tables import Take, as_arrow, describe, narrow, one, register_files, register_frame, resolve, stat
 
 Mark = tuple[str, int, int]  # what a part of the source is known by: its name, its size and when or how it changed
 CHANGED = "the source changed while it was being read; run again when it is complete"
@@ -77,10 +77,14 @@ class Files(Origin):
         self.marks = stat(self.files)
 
     def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
-        names = register_files(con, name, self.files, spill, take=wanted(columns))
+        hashed = columns.identifiers if columns.individual == "row" else ()
+        names = register_files(con, name, self.files, spill, take=wanted(columns), hashed=hashed)
         types = describe(con, name)
         if len(types) == len(names):
             check_present(columns, types, names)
+        if self.files[0].suffix.lower() != ".csv":
+            named = {column for _, column in named_columns(columns)}
+            narrow(con, name, self.files, [column for column in types if column in named] or list(types)[:1])
 
     def check_unchanged(self) -> None:
         if self.marks != stat(resolve(self.path)):

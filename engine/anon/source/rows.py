@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from anon.config import Columns, Config
 from anon.database import all_optimizers, interruptible, translated
 from anon.errors import ConfigError, Problem
-from anon.source.checks import individual_problems, individual_sql, null_problems
+from anon.source.checks import individual_problems, individual_sql, null_problems, repeated_identifiers
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.tables import count_rows, describe, one
 from anon.source.types import Unusable, canonical, published
@@ -46,6 +46,7 @@ class Source:
     dropped: int = 0
     origin: Origin | None = None
     multiplicity: str = "single"
+    repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `repeated_identifiers`
 
     VIEW = "source_rows"
     PEOPLE = "source_people"  # a row for every individual, without sensitive columns
@@ -141,6 +142,7 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     multiplicity = config.columns.multiplicity
     source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, origin, multiplicity)
     _check_rows(source, config, who)
+    source.repeated = repeated_identifiers(con, config.columns, types, total)
     return source
 
 

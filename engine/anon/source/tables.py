@@ -4,6 +4,7 @@ values, any Arrow-speaking frame. Nothing here knows what a column is for."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
 import os
@@ -43,12 +44,19 @@ def resolve(path: str) -> list[Path]:
             raise SourceError(f"{path}: the folder holds no .parquet and no .csv file")
         return found
     if Path(path).exists():
-        return [Path(path)]
+        return _plain([Path(path)])
     matches = {Path(match) for match in glob.glob(path, recursive=True)}  # noqa: PTH207
     found = sorted({file for match in matches for file in (_data_files(match) if match.is_dir() else [match])})
     if not found:
         raise SourceError(f"{path}: no such file, and no file matches it as a pattern")
-    return found
+    return _plain(found)
+
+
+def _plain(files: list[Path]) -> list[Path]:
+    """The files, unless one is a pipe or a device, which a second pass would wait for forever."""
+    if other := [file for file in files if file.exists() and not file.is_file()]:
+        raise SourceError(f"{other[0]}: it is not a file but a pipe, a socket or a device; copy it to a file first")
+    return files
 
 
 def _data_files(folder: Path) -> list[Path]:
@@ -85,8 +93,11 @@ def bucketized_pair(table: Any) -> tuple[Any, Any] | None:
 
 
 def stat(paths: list[Path]) -> list[tuple[str, int, int]]:
-    with translated("reading the source"):
-        return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    marks = []
+    for path in paths:
+        with translated(f"reading {path}"):
+            marks.append((str(path), path.stat().st_size, path.stat().st_mtime_ns))
+    return marks
 
 
 def register(
@@ -104,9 +115,10 @@ def register_files(
     spill: Path,
     as_text: Collection[str] = (),
     take: Take = list,
+    hashed: Collection[str] = (),
 ) -> list[str]:
     """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but for
-    columns that are not wanted.
+    columns that are not wanted, and those of which only a hash is.
 
     Returns the names of the columns as they are written in the files, which DuckDB changes where two are alike.
     """
@@ -120,7 +132,7 @@ def register_files(
         raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
     with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
         if kinds == {True}:
-            return _register_csv(con, name, paths, spill, as_text, take)
+            return _register_csv(con, name, paths, spill, as_text, take, hashed)
         return _register_parquet(con, name, paths)
 
 
@@ -138,6 +150,15 @@ def _register_parquet(con: duckdb.DuckDBPyConnection, name: str, paths: list[Pat
     con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({files}, hive_partitioning = false)").fetchall()
     schema = f"SELECT name, num_children FROM parquet_schema({file_list(paths[:1])})"
     return list(_top_level(con.sql(schema).fetchall()))
+
+
+def narrow(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], columns: list[str]) -> None:
+    """Makes the view over Parquet files one of some columns. Every query binds all that a view has, which takes longer
+    than to read them where there are thousands."""
+    listed = ", ".join(map(quote, columns))
+    rows = f"SELECT {listed} FROM read_parquet({file_list(paths)}, hive_partitioning = false)"
+    with translated(f"reading {paths[0]}"):
+        con.execute(f"CREATE OR REPLACE VIEW {name} AS {rows}").fetchall()
 
 
 def _top_level(elements: list[tuple[str, int | None]]) -> Iterator[str]:
@@ -170,7 +191,13 @@ def _check_same_columns(con: duckdb.DuckDBPyConnection, files: str) -> None:
 
 
 def _register_csv(
-    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str], take: Take
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    paths: list[Path],
+    spill: Path,
+    as_text: Collection[str],
+    take: Take,
+    hashed: Collection[str],
 ) -> list[str]:
     separator, names = _header(paths[0])
     other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
@@ -178,9 +205,9 @@ def _register_csv(
         raise SourceError(f"{other[0]}: its first line differs from that of {paths[0].name}; parts must agree")
     aliases = [f"c{index}" for index in range(len(names))]
     columns = ", ".join(f"{alias}: 'VARCHAR'" for alias in aliases)
-    wanted = take(names)
+    wanted = [*take(names), *hashed]
     used = [(alias, own) for alias, own in zip(aliases, names) if own in wanted]
-    listed = ", ".join(alias for alias, _ in used)
+    listed = ", ".join(f"{_hash(alias)} AS {alias}" if own in hashed else alias for alias, own in used)
     copy = literal(str(spill / f"{name}.parquet"))
     con.execute(
         f"COPY (SELECT {listed} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, auto_detect = false, "
@@ -188,10 +215,14 @@ def _register_csv(
         f"nullstr = '', allow_quoted_nulls = false)) TO {copy} (FORMAT parquet)"
     ).fetchall()
     con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM read_parquet({copy})").fetchall()
-    typed = [a if n in as_text else _typed_text(con, f"{name}_text", a) for a, n in used]
+    typed = [a if n in as_text or n in hashed else _typed_text(con, f"{name}_text", a) for a, n in used]
     selected = ", ".join(f"{sql} AS {quote(column)}" for sql, (_, column) in zip(typed, used))
     con.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text").fetchall()
     return names
+
+
+def _hash(column: str) -> str:
+    return f"CASE WHEN {column} IS NULL THEN NULL ELSE hash({column}) END"
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
@@ -205,6 +236,8 @@ def _header(path: Path) -> tuple[str, list[str]]:
         separator = max(SEPARATORS, key=lambda mark: len(fields(mark)))
         names = fields(separator)
     except UnicodeDecodeError as error:
+        if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise SourceError(f"{path}: it is UTF-16, as some spreadsheets write it; save it as UTF-8") from None
         line = error.object[: error.start].count(b"\n") + 1
         raise SourceError(f"{path}: line {line}: it is not UTF-8") from None
     except csv.Error:

@@ -90,8 +90,11 @@ class Earlier:
         """The quasi-identifiers of the config must be those of the recoding, of the same kinds and in its order."""
         problems = []
         if [column.name for column in columns] != list(self.columns):
-            found = f"the quasi-identifiers {', '.join(column.name for column in columns)}"
-            problems.append(Problem("columns.quasi_identifiers", found, f"those of {FIELD}: {', '.join(self.columns)}"))
+            names, order = [column.name for column in columns], ", ".join(self.columns)
+            found, expected = f"the quasi-identifiers {', '.join(names)}", f"those of {FIELD}: {order}"
+            if sorted(names) == sorted(self.columns):
+                found, expected = f"another order: {', '.join(names)}", f"the order of {FIELD}: {order}"
+            problems.append(Problem("columns.quasi_identifiers", found, expected))
         else:
             for column in columns:
                 if column.kind != (kind := self.columns[column.name]["kind"]):

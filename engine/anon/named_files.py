@@ -1,0 +1,54 @@
+"""The files that a config names beside the source, read before it (config -> source -> cube -> search -> release ->
+verify -> report): a hierarchy, prior, distance or recoding that is missing or is none is told at once, and not after an
+hour of reading. Whether they fit the values of the table is found when these are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from anon import hierarchy
+from anon.config import Config, HierarchyDistance, HierarchyFile, Matrix, PriorFile, Reuse, RRobustness
+from anon.criteria.distance_matrix import read_matrix
+from anon.criteria.priors import read_prior
+from anon.errors import ConfigError, Problem
+
+Reading = Callable[[], Any]
+
+
+def check_files(config: Config, run: bool) -> None:
+    """ConfigError with what is wrong in any of the files; `run`: also in those that only a run reads."""
+    problems: list[Problem] = []
+    for reading in (*_of_criteria(config), *(_of_a_run(config) if run else ())):
+        try:
+            reading()
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+
+
+def _of_criteria(config: Config) -> Iterator[Reading]:
+    for index, spec in enumerate(config.privacy):
+        where, distance = f"privacy[{index}].{spec.name}", getattr(spec, "distance", None)
+        if isinstance(distance, HierarchyDistance):
+            yield partial(hierarchy.read, distance.file, f"{where}.distance.file")
+        if isinstance(distance, Matrix):
+            yield partial(read_matrix, distance.file, f"{where}.distance.file")
+        for at, prior in enumerate(spec.priors if isinstance(spec, RRobustness) else ()):
+            if isinstance(prior, PriorFile):
+                yield partial(read_prior, prior.file, f"{where}.priors[{at}].file")
+
+
+def _of_a_run(config: Config) -> Iterator[Reading]:
+    columns = config.columns
+    builders = [("quasi_identifiers", name, builder) for name, builder in columns.quasi_identifiers.items()]
+    builders += [("sensitive", name, spec.builder) for name, spec in columns.sensitive.items() if spec.builder]
+    for role, name, builder in builders:
+        if isinstance(builder, HierarchyFile):
+            yield partial(hierarchy.read, builder.hierarchy, f"columns.{role}.{name}.hierarchy")
+    if isinstance(config.method, Reuse):
+        from anon.search.reuse import Earlier
+
+        yield partial(Earlier.of, config.method.run)
