@@ -79,7 +79,7 @@ def config(method: str, table: Path, folder: Path) -> Path:
 
 def measured(method: str, rows: int, given: argparse.Namespace, folder: Path, sort: Process) -> dict[str, Any]:
     path = config(method, folder / "table.parquet", folder)
-    command = [ANON, "run", path, "--overwrite", "--memory", f"{given.memory}MB", "--threads", given.threads]
+    command = [ANON, "run", path, "--overwrite", "--force", "--memory", f"{given.memory}MB", "--threads", given.threads]
     process = best(given.runs, lambda: finished(command))
     report = json.loads((folder / "release-run" / "report.json").read_text())
     return {

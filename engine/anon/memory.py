@@ -33,8 +33,8 @@ class Memory:
 
     @property
     def database(self) -> int:
-        """For DuckDB, beside records and batches."""
-        return max(self.free - self.records - BATCHES, DATABASE)
+        """For DuckDB, beside records and batches, and beside what the allocators keep of all that came and went."""
+        return max(self.free - self.records - max(BATCHES, self.total // 10), DATABASE)
 
     @property
     def search(self) -> int:

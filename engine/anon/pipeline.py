@@ -199,8 +199,8 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             with progress.stage("report"):
                 names = facts.Names.of(found, config, options.show_values)
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
-                with at_rest(outsider):
-                    drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
+                outsider.close()  # with all that it holds of the groups
+                drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
         told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         left = Left.by(work, outcome.recoding, before)
         told["warnings"] += repeated(source.repeated)
