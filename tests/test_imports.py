@@ -27,7 +27,7 @@ MAY_LOAD: dict[str, set[str]] = {
     "attack": LOOPS,
     "utility": LOOPS,
     "report": TABLES | {"jinja2"},
-    "explain": set(),
+    "explain": LOOPS,  # it searches again
     "plan": LOOPS,
     "init": TABLES,
     "schema": set(),

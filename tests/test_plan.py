@@ -178,10 +178,10 @@ def test_the_queries_are_those_that_the_run_sends(house: House, monkeypatch: pyt
     sent: list[str] = []
     connect = pipeline.connect
 
-    def noted(*limits: Any) -> Any:
+    def noted(*limits: Any, **more: Any) -> Any:
         from anon.plan import Traced
 
-        return Traced(connect(*limits), sent)
+        return Traced(connect(*limits, **more), sent)
 
     monkeypatch.setattr(pipeline, "connect", noted)
     assert house.cli("run").code == 0

@@ -31,9 +31,10 @@ def test_every_stage_of_a_run_begins_and_ends_as_an_event(house: House) -> None:
 def test_a_stage_that_fails_ends_with_an_event_that_says_so(house: House) -> None:
     house.write(ROWS)
     outcome = house.cli("run", "--log-json", privacy=[{"k_anonymity": {"k": 3}}])
-    last = events(outcome.stderr)[-1]
+    *_, last, failed = events(outcome.stderr)
     assert outcome.code == 3
     assert (last["event"], last["stage"], last["failed"]) == ("end", "search", True)
+    assert (failed["event"], failed["exit_code"]) == ("failed", 3)
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])

@@ -350,7 +350,7 @@ def test_a_failure_of_the_second_pass_is_told_as_what_it_is(
     monkeypatch.setattr(release.rows, "Encoder", Failing)
     with pytest.raises(type(failure)) as caught:
         run(tmp_path, random_rows(1, 30))
-    assert caught.value is failure
+    assert caught.value is failure or isinstance(failure, KeyboardInterrupt)  # which is told what is kept
 
 
 def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,7 +368,7 @@ def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monk
 
 
 def test_labels_of_a_row_group_are_a_dictionary_of_its_own() -> None:
-    labels = ColumnLabels([None, "1-2", "3-4", ">=5"], np.array([3, 0, 1, 2]))
+    labels = ColumnLabels([None, "1-2", "3-4", ">=5"], np.array([3, 0, 1, 2]), np.zeros((4, 2), np.int64))
     array = release.files.label_array(labels, np.array([0, 1, 3], np.uint32), np.array([2, 1, 1]))
     assert array.dictionary.to_pylist() == ["3-4", ">=5"]
     assert array.to_pylist() == [">=5", ">=5", None, "3-4"]

@@ -19,7 +19,6 @@ from rich.console import Console
 
 from anon.report.words import show
 from tests.conftest import House, Outcome
-from tests.helpers_source import as_csv
 
 PEOPLE = 240
 DISEASES = ["Flu", "HIV", "Cold", "Gout"]
@@ -64,7 +63,6 @@ class Side:
 
     table: pa.Table = field(default_factory=lambda: PLAIN)
     changes: dict[str, Any] = field(default_factory=dict)
-    csv: bool = False
     before: Callable[[House], None] = lambda house: None
 
 
@@ -130,9 +128,6 @@ BUCKETS = {"path": "out", "run": "out-run", "form": "bucketized", "labels": "exa
 TRAPS: dict[str, Trap] = {
     "repeat visits counted as people": Trap(
         "repeated_identifier", Side(table(**VISITS), ROW), Side(table(**EVERYBODY), ROW)
-    ),
-    "repeat visits counted as people, in CSV": Trap(
-        "repeated_identifier", Side(table(**VISITS), ROW, csv=True), Side(table(**EVERYBODY), ROW, csv=True)
     ),
     "several rows of a person who should have one": Trap(
         (2, "120 rows of individuals who already have one"), Side(table(**VISITS), WHO), Side(table(**EVERYBODY), WHO)
@@ -277,11 +272,7 @@ TRAPS: dict[str, Trap] = {
 def run(house: House, side: Side, *options: str) -> Outcome:
     """A run over a side of a trap, in its house."""
     changes = copy.deepcopy({"privacy": DIVERSE} | side.changes)
-    if side.csv:
-        (house.folder / "table.csv").write_bytes(as_csv(side.table))
-        changes["source"] = {"path": "table.csv"}
-    else:
-        house.write(side.table)
+    house.write(side.table)
     return house.cli("run", *options, **changes)
 
 

@@ -77,8 +77,7 @@ class Files(Origin):
         self.marks = stat(self.files)
 
     def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
-        hashed = columns.identifiers if columns.individual == "row" else ()
-        names = register_files(con, name, self.files, spill, take=wanted(columns), hashed=hashed)
+        names = register_files(con, name, self.files, spill, take=wanted(columns))
         types = describe(con, name)
         if len(types) == len(names):
             check_present(columns, types, names)

@@ -115,10 +115,9 @@ def register_files(
     spill: Path,
     as_text: Collection[str] = (),
     take: Take = list,
-    hashed: Collection[str] = (),
 ) -> list[str]:
     """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but for
-    columns that are not wanted, and those of which only a hash is.
+    columns that are not wanted.
 
     Returns the names of the columns as they are written in the files, which DuckDB changes where two are alike.
     """
@@ -132,7 +131,7 @@ def register_files(
         raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
     with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
         if kinds == {True}:
-            return _register_csv(con, name, paths, spill, as_text, take, hashed)
+            return _register_csv(con, name, paths, spill, as_text, take)
         return _register_parquet(con, name, paths)
 
 
@@ -191,13 +190,7 @@ def _check_same_columns(con: duckdb.DuckDBPyConnection, files: str) -> None:
 
 
 def _register_csv(
-    con: duckdb.DuckDBPyConnection,
-    name: str,
-    paths: list[Path],
-    spill: Path,
-    as_text: Collection[str],
-    take: Take,
-    hashed: Collection[str],
+    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str], take: Take
 ) -> list[str]:
     separator, names = _header(paths[0])
     other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
@@ -205,9 +198,9 @@ def _register_csv(
         raise SourceError(f"{other[0]}: its first line differs from that of {paths[0].name}; parts must agree")
     aliases = [f"c{index}" for index in range(len(names))]
     columns = ", ".join(f"{alias}: 'VARCHAR'" for alias in aliases)
-    wanted = [*take(names), *hashed]
+    wanted = take(names)
     used = [(alias, own) for alias, own in zip(aliases, names) if own in wanted]
-    listed = ", ".join(f"{_hash(alias)} AS {alias}" if own in hashed else alias for alias, own in used)
+    listed = ", ".join(alias for alias, _ in used)
     copy = literal(str(spill / f"{name}.parquet"))
     con.execute(
         f"COPY (SELECT {listed} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, auto_detect = false, "
@@ -215,14 +208,10 @@ def _register_csv(
         f"nullstr = '', allow_quoted_nulls = false)) TO {copy} (FORMAT parquet)"
     ).fetchall()
     con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM read_parquet({copy})").fetchall()
-    typed = [a if n in as_text or n in hashed else _typed_text(con, f"{name}_text", a) for a, n in used]
+    typed = [a if n in as_text else _typed_text(con, f"{name}_text", a) for a, n in used]
     selected = ", ".join(f"{sql} AS {quote(column)}" for sql, (_, column) in zip(typed, used))
     con.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text").fetchall()
     return names
-
-
-def _hash(column: str) -> str:
-    return f"CASE WHEN {column} IS NULL THEN NULL ELSE hash({column}) END"
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
