@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,3 +111,12 @@ def adult() -> pa.Table:
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     return House(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A Spark cluster of two worker processes, which all tests share; without Java or Spark they are skipped."""
+    from tests import helpers_spark
+
+    with helpers_spark.started() as spark:
+        yield spark

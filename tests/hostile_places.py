@@ -181,7 +181,7 @@ CASES: dict[str, Case] = {
         machine=secret,
     ),
     "Ctrl-C before the search": Case(
-        130, ("interrupted; nothing was published, and nothing is left",), machine=interrupted("_search")
+        130, ("interrupted; nothing was published, and nothing is left",), machine=interrupted("searched")
     ),
     "memory that is used up": Case(6, ("out of memory", "limits.memory"), machine=broken(MemoryError)),
 }

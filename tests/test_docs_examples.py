@@ -62,7 +62,8 @@ def test_what_the_docs_offer_for_a_config_is_one(content: str) -> None:
     problems: list[Problem] = []
     given = parse_yaml(content, problems)
     assert problems == [] and set(given) <= set(Config.model_fields)
-    refuse_unsupported(load(BASE | given, {"HOUSE_PASSWORD": "x"}), run="method" in given or "privacy" in given)
+    config = load(BASE | given, {"HOUSE_PASSWORD": "x"})
+    refuse_unsupported(config, run="method" in given or "privacy" in given, spreads=True)
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from anon.cli import app
 from tests.conftest import House
 
 HEAVY = ("adbc_driver_postgresql", "duckdb", "jinja2", "numba", "numpy", "pandas", "polars", "pyarrow", "pyspark")
-TABLES = {"duckdb", "numpy", "pyarrow"}
+TABLES = {"duckdb", "numpy", "pyarrow", "pandas"}  # pyarrow loads pandas where it is installed
 LOOPS = TABLES | {"numba"}
-# What a command may load for its work. Nobody needs Polars, pandas or Spark for a file.
+# What a command may load for its work. Nobody needs Polars or Spark for a file.
 MAY_LOAD: dict[str, set[str]] = {
     "run": LOOPS | {"jinja2"},
     "check": TABLES,  # of criteria without compiled loops

@@ -209,10 +209,11 @@ def test_what_is_exactly_in_the_table_is_told_from_any_place() -> None:
             columns = Lattice(cube, []).columns
             database = SpillDatabase(Path(folder), 0, 1)
             sets = FrequencySets(cube, columns, SensitiveValues(cube), Memory(10**9).database, 1, database)
-            own, unique = sets.exactly()
+            own, unique, different = sets.exactly()
             database.close()
         assert own == pytest.approx(sum(n * log(n) for n in tuples.values()), rel=1e-12)
         assert unique == sum(n == 1 for n in cells.values())
+        assert different == len(tuples)
 
 
 def test_what_goes_wrong_on_the_way_into_the_spill_is_told(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ def run(config: AnyConfig, table: Any = None, **options: Any) -> Result:
     """Source to verified release. Options: out, memory (bytes or like 1GB), threads, overwrite, force, sample (like
     1%), show_values, strict.
 
-    `table`, any Arrow-speaking frame, stands in for the config's source. Failures raise the classes of anon.errors.
+    `table`, any Arrow-speaking frame, or with backend spark a DataFrame of Spark, stands in for the config's source.
+    Failures raise the classes of anon.errors.
     """
     from anon import pipeline
 

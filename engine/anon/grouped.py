@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
 from anon.config import Columns
 from anon.criteria import Ints
@@ -22,6 +23,7 @@ from anon.values import text
 
 FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
 Signature = tuple[str | None, ...]
+Known = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, how often n each occurs, and its code
 
 
 class Reading(NamedTuple):
@@ -38,7 +40,8 @@ class Reading(NamedTuple):
 @dataclass(frozen=True)
 class Grouped:
     """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..., and `who` where
-    individuals have several values. Of a bucketized table the view has a row for every individual with the number of
+    individuals have several values, or `c`, how often the row occurs, where equal rows were counted before. Of a
+    bucketized table the view has a row for every individual with the number of
     the group, g; a second one, COUNTS, tells how often (c) a value s0 occurs in a group. A table, GROUPS, has a row for
     every group, in canonical order: its rows and its individuals, n, and of a sensitive column of few values how often
     it has each."""
@@ -52,6 +55,8 @@ class Grouped:
     objects: dict[str, list[Any]] = field(default_factory=dict)  # sensitive values in code order
     frequency: dict[str, list[int]] = field(default_factory=dict)  # how often each of them occurs
     facts: dict[Reading, str] = field(default_factory=dict)  # the tables that hold the histograms of each kind, if any
+    known: Known = field(default_factory=dict)  # of a part of a table
+    weighted: bool = False  # the view has equal rows once
 
     VIEW = "grouped_rows"
     COUNTS = "grouped_counts"
@@ -64,8 +69,11 @@ class Grouped:
         return cls.of(con, table.rows, columns)
 
     @classmethod
-    def of(cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns) -> Grouped:
-        """The columns of a registered table in the roles that the config gives them; kept ones may be missing."""
+    def of(
+        cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns, known: Known | None = None
+    ) -> Grouped:
+        """The columns of a registered table in the roles that the config gives them; kept ones may be missing. If it is
+        part of a table with other parts, `known` are the values of the whole."""
         types = describe(con, table)
         grouped = cls(
             con,
@@ -73,6 +81,7 @@ class Grouped:
             list(columns.sensitive),
             [name for name in columns.keep if name in types],
             columns.multiplicity,
+            known=known or {},
         )
         named = grouped._published()
         named |= {f"s{i}": _sensitive(con, table, name, types) for i, name in enumerate(columns.sensitive)}
@@ -82,12 +91,14 @@ class Grouped:
         return grouped._counted()
 
     @classmethod
-    def of_pair(cls, con: duckdb.DuckDBPyConnection, qi: str, sensitive: str, columns: Columns) -> Grouped:
+    def of_pair(
+        cls, con: duckdb.DuckDBPyConnection, qi: str, sensitive: str, columns: Columns, known: Known | None = None
+    ) -> Grouped:
         """The two registered tables of a bucketized one, which must tell of the same groups."""
         types, held = describe(con, qi), describe(con, sensitive)
         keep = [name for name in columns.keep if name in types]
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
-        grouped = cls(con, *names, columns.multiplicity, bucketized=True)
+        grouped = cls(con, *names, columns.multiplicity, bucketized=True, known=known or {})
         _view(con, cls.VIEW, grouped._published() | {"g": _whole(con, qi, "qi", "group", types)}, qi)
         counts = {
             "g": _whole(con, sensitive, "sensitive", "group", held),
@@ -97,6 +108,16 @@ class Grouped:
         _view(con, cls.COUNTS, counts, sensitive)
         _check_agreement(grouped)
         return grouped._counted()
+
+    @classmethod
+    def of_part(
+        cls, con: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Columns, keep: list[str], known: Known
+    ) -> Grouped:
+        """Rows with neutral names and canonical values, which are all rows of some groups of a table."""
+        con.register(cls.VIEW, rows)
+        names = list(columns.quasi_identifiers), list(columns.sensitive), keep
+        weighted = columns.multiplicity == "single"
+        return cls(con, *names, columns.multiplicity, known=known, weighted=weighted)._counted()
 
     def _published(self) -> dict[str, str]:
         named = {f"q{index}": quote(name) for index, name in enumerate(self.quasi_identifiers)}
@@ -109,7 +130,7 @@ class Grouped:
             objects, frequency = ({name: both[i] for name, both in coded.items()} for i in (0, 1))
             grouped = replace(self, objects=objects, frequency=frequency)
             counts = [grouped._counts_of_few(name) for name in self.sensitive if grouped.has_few(name)]
-            selected = listed([*self.key, "count(*) AS rows", f"{self.people} AS n", *counts])
+            selected = listed([*self.key, f"{self.many()} AS rows", f"{self.people} AS n", *counts])
             self.con.execute("SET preserve_insertion_order = true").fetchall()  # what is kept in order is read in order
             self.con.execute(
                 f"CREATE OR REPLACE TEMP TABLE {self.GROUPS} AS "
@@ -130,7 +151,7 @@ class Grouped:
         value, table = value_of(self, (column,))
         self.con.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})").fetchall()
         same = f"{value} IS NOT DISTINCT FROM getvariable('{table}')"
-        counts = [f"count(*) FILTER ({same}[{code}])" for code in range(1, len(self.objects[column]) + 1)]
+        counts = [self.many(f"{same}[{place}]") for place in range(1, len(self.objects[column]) + 1)]
         return listed([f"({count})::UINTEGER AS {alias}" for count, alias in zip(counts, self.counted_as(column))])
 
     def rows(self) -> int:
@@ -167,14 +188,19 @@ class Grouped:
     @property
     def people(self) -> str:
         """SQL: how many individuals there are among some rows."""
-        return "count(DISTINCT who)" if self.multiplicity != "single" and not self.bucketized else "count(*)"
+        return "count(DISTINCT who)" if self.multiplicity != "single" and not self.bucketized else self.many()
 
     @property
     def times(self) -> str:
         """SQL: how often a sensitive value occurs in some rows. In a set, that is how many individuals have it."""
         if self.bucketized:
             return "CAST(sum(c) AS BIGINT)"
-        return "count(DISTINCT who)" if self.multiplicity == "set" else "count(*)"
+        return "count(DISTINCT who)" if self.multiplicity == "set" else self.many()
+
+    def many(self, which: str = "") -> str:
+        """SQL: how many rows of the table some rows of the view are, or those of them for which something is true."""
+        only = f" FILTER ({which})" if which else ""
+        return f"coalesce(CAST(sum(c){only} AS BIGINT), 0)" if self.weighted else f"count(*){only}"
 
     def sizes(self, by: Sequence[str]) -> str:
         """SQL: the individuals, n, with each combination of some columns."""
@@ -262,11 +288,14 @@ def value_of(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
 def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
     """Numbers the values of a sensitive column, or the tuples of several; the values and how often each occurs."""
     value, table = value_of(grouped, columns)
-    grouped.con.execute(
-        f"CREATE OR REPLACE TEMP TABLE {table} AS "
+    counted = (
         f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
         f"FROM (SELECT {value} AS v, {grouped.times} AS n FROM {grouped.values_view} GROUP BY v)"
-    ).fetchall()
+    )
+    if columns in grouped.known:
+        grouped.con.register("known_values", grouped.known[columns])
+        counted = "SELECT v, n, code FROM known_values"
+    grouped.con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {counted}").fetchall()
     rows = grouped.con.sql(f"SELECT v, n FROM {table} ORDER BY code").to_arrow_table()
     return rows["v"].to_pylist(), rows["n"].to_pylist()
 
@@ -310,7 +339,7 @@ def cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> t
 def _people_by_signature(grouped: Grouped, attributes: tuple[str, ...], column: str, signatures: int) -> Ints:
     value, table = value_of(grouped, (column,))
     counted = grouped.con.sql(
-        f"SELECT a.code, v.code, count(*) FROM {grouped.VIEW} JOIN {signature_table(attributes)} AS a "
+        f"SELECT a.code, v.code, {grouped.many()} FROM {grouped.VIEW} JOIN {signature_table(attributes)} AS a "
         f"ON {matches(grouped, attributes)} JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"
     ).fetchall()
     counts = np.zeros((signatures, grouped.con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]), np.int64)
@@ -320,6 +349,7 @@ def _people_by_signature(grouped: Grouped, attributes: tuple[str, ...], column: 
 
 
 def signature_table(attributes: tuple[str, ...]) -> str:
+    """The table that numbers the signatures over some columns."""
     return "signatures_" + hashlib.sha256("\0".join(attributes).encode()).hexdigest()[:16]
 
 

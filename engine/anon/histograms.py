@@ -112,7 +112,7 @@ def _signatures(grouped: Grouped, attributes: tuple[str, ...], kind: int) -> str
     key, joined = listed(grouped.key), f"JOIN {signature_table(attributes)} AS a ON {matches(grouped, attributes)}"
     if grouped.bucketized:
         return f"SELECT g, {kind}, a.code, 1 FROM {grouped.VIEW} {joined}"
-    return f"SELECT {key}, {kind}, a.code, count(*) FROM {grouped.VIEW} {joined} GROUP BY {key}, a.code"
+    return f"SELECT {key}, {kind}, a.code, {grouped.many()} FROM {grouped.VIEW} {joined} GROUP BY {key}, a.code"
 
 
 Facts = dict[str, NDArray[np.int64]]  # by the names of their columns

@@ -77,6 +77,8 @@ from anon.values import text
 from anon.workspace import scratch, workspace
 
 if TYPE_CHECKING:  # numba is imported only where it is used
+    import duckdb
+
     from anon.search.lattice import Lattice as LatticeSearch
     from anon.search.outcome import Outcome
     from anon.search.partition import Partition
@@ -155,10 +157,14 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     check_files(config, run=True)
     limits = config.limits
     Memory(limits.memory).check()
+    if config.backend.kind == "spark":
+        from anon.backends.spark import job
+
+        return job.run(config, table, options, progress)
     before, origin = Standing.of(config, options.show_values, options.force), origin_of(config, table)
     overwrite = options.overwrite or (config.trial is not None and bool(before.manifest.get("trial")))
     if before.is_current(origin):
-        return _up_to_date(before, options, progress)
+        return up_to_date(before, options, progress)
     check_places(config, overwrite or before.may_be_current(origin))
     with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
         with loops.loading(loops.needed(config)):
@@ -166,16 +172,16 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                 source = open_source(con, config, origin, work.spill)
                 progress.rows = source.rows
                 if before.is_current(origin):
-                    return _up_to_date(before, options, progress)
+                    return up_to_date(before, options, progress)
                 check_places(config, overwrite)
-                checkpoint = work.begin(_same_run(config, source, options.resume), options.resume)
-                _tell_resumed(checkpoint, options, progress)
+                checkpoint = work.begin(same_run(config, source, options.resume), options.resume)
+                tell_resumed(checkpoint, options, progress)
             with progress.stage("cube"):
                 place = partial(records.make, Memory(limits.memory).records, work.spill)
                 cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
-            outcome = _search(config, cube, work.spill, checkpoint, options, progress)
+            outcome = searched(config, cube, work.spill, checkpoint, options, progress)
         memory = Memory(limits.memory, outcome.nbytes)
         memory.check()
         limit(con, memory)
@@ -187,7 +193,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with closing(connect(limits.memory, limits.threads, work.spill, held=outcome.nbytes)) as outsider:
             with progress.stage("verify"), at_rest(con):
                 found = verify.verify(outsider, written, config)
-                blocked = _blocking(found, outcome.recoding, written.number)
+                blocked = blocking_of(found, outcome.recoding, written.number)
             with progress.stage("utility"):
                 if source.rows > MEASURED:
                     measured = of_recoding(outcome.recoding, exact_labels(config))
@@ -207,7 +213,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         told["warnings"] += left.warnings(found.individuals)
         if options.strict:
             refuse_warnings(told, "; nothing was published")
-        report = _report(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
+        report = report_of(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
         write_run(work, config, source, left, report)
         publish(work, config, overwrite)
     progress.warn(told["warnings"])
@@ -215,7 +221,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     return Result(told, report, config.release.path, config.release.run)
 
 
-def _up_to_date(before: Standing, options: Options, progress: Progress) -> Result:
+def up_to_date(before: Standing, options: Options, progress: Progress) -> Result:
     """The release that stands there, which a run would only make again."""
     told = before.report["summary"] | {"up_to_date": True}
     if options.strict:
@@ -230,7 +236,7 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     """Judges a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
     bucketized one. Never reads the config's source."""
     config, progress = adjusted(load(config, run=False), options), progress or Progress()
-    refuse_unsupported(config, run=False)
+    refuse_unsupported(config, run=False, spreads=True)
     Memory(config.limits.memory).check()
     if options.prior is not None:
         config = _with_prior(config, options.prior)
@@ -240,20 +246,33 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
         scratch(config) as spill,
         closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
     ):
-        with progress.stage("read"):
-            opened = open_grouped(con, "checked_table", config, table, spill)
-            distinct = [count_distinct(con, opened.values, column.sql) for column in opened.sensitive]
-            check_sensitive_numbers(config, opened.sensitive, distinct)
-            grouped = Grouped.opened(con, opened, config.columns)
-        with progress.stage("check"):
-            found = verify.examine(grouped, config)
-            if options.show_values:
-                verify.tell_labels(grouped, found)
+        if config.backend.kind == "spark":
+            from anon.backends.spark import check as cluster
+
+            found, dropped = cluster.examined(con, config, table, options.show_values, progress)
+        else:
+            found, dropped = _examined(con, config, table, spill, options, progress)
         _save_priors(config, found, prior_files)
     names = facts.Names.of(found, config, options.show_values)
-    told = facts.summary(config, found, names, 0, None, opened.dropped)
+    told = facts.summary(config, found, names, 0, None, dropped)
     progress.warn(told["warnings"])
     return Result(told, {"sizes": found.sizes})
+
+
+def _examined(
+    con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path, options: Options, progress: Progress
+) -> tuple[verify.Findings, int]:
+    """What is found in a grouped table, and how many rows of it were dropped."""
+    with progress.stage("read"):
+        opened = open_grouped(con, "checked_table", config, table, spill)
+        distinct = [count_distinct(con, opened.values, column.sql) for column in opened.sensitive]
+        check_sensitive_numbers(config, opened.sensitive, distinct)
+        grouped = Grouped.opened(con, opened, config.columns)
+    with progress.stage("check"):
+        found = verify.examine(grouped, config)
+        if options.show_values:
+            verify.tell_labels(grouped, found)
+    return found, opened.dropped
 
 
 @telling_no_secrets
@@ -287,7 +306,7 @@ def refuse_warnings(told: dict[str, Any], then: str = "") -> None:
         raise UnsafeError("\n".join([f"warnings count as failures (--strict){then}", *lines]))
 
 
-def _tell_resumed(checkpoint: Checkpoint, options: Options, progress: Progress) -> None:
+def tell_resumed(checkpoint: Checkpoint, options: Options, progress: Progress) -> None:
     """Says whether a run goes on from a checkpoint, to whoever asked for it."""
     if not options.resume:
         return
@@ -372,7 +391,7 @@ def _check_names(config: Config, source: Source) -> None:
     texts: dict[str, list[str | None]] = {}
     for column in source.sensitive:
         if column.name in about:
-            values = source.query(f"SELECT DISTINCT {column.alias} FROM {source.VIEW} LIMIT {MANY_NAMES}")[0]
+            values = source.distinct(column, MANY_NAMES)
             if len(values) == MANY_NAMES:
                 return  # the cube refuses so many
             texts[column.name] = [None if value is None else text(value) for value in values.to_pylist()]
@@ -397,7 +416,7 @@ def _combined(config: Config) -> list[Combined]:
     return list(found)
 
 
-def _same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
+def same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
     """What must not have changed when a run that was stopped is gone on with."""
     if resume and not source.marks:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
@@ -434,9 +453,10 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
         raise ConfigError(problems)
 
 
-def _search(
+def searched(
     config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, options: Options, progress: Progress
 ) -> Outcome:
+    """What the search of a run comes to; UnsafeError, in the user's words, if no release is safe."""
     values = sensitive_values(config, cube)
     erratic = check_whole_table(config, cube, values, options.show_values)
     means = means_of(config, spill, checkpoint)
@@ -483,8 +503,13 @@ def partition_search(config: Config, cube: Cube, values: Values, means: Means, t
     """The search by partition, ready to run."""
     from anon.search.partition import Partition
 
+    kind = Partition
+    if config.backend.kind == "spark":
+        from anon.backends.spark.search import SparkPartition
+
+        kind = SparkPartition
     prefer = config.method.prefer  # type: ignore[union-attr]
-    return Partition(
+    return kind(
         cube,
         bind(config.privacy, values, shared=True),
         prefer if isinstance(prefer, str) else "information_gain",
@@ -503,9 +528,14 @@ def lattice_search(
     """The search over the lattice, ready to run."""
     from anon.search.lattice import Lattice as Search
 
+    kind = Search
+    if config.backend.kind == "spark":
+        from anon.backends.spark.lattice import SparkLattice
+
+        kind = SparkLattice
     method = config.method
     assert isinstance(method, Lattice)
-    return Search(
+    return kind(
         cube,
         bind(config.privacy, values, shared=True),
         method.choose,
@@ -589,8 +619,8 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
     return erratic
 
 
-def _blocking(
-    found: verify.Findings, recoding: AnyRecoding | Assignment, number: Ints | None
+def blocking_of(
+    found: verify.Findings, recoding: AnyRecoding | Assignment, number: Ints | None = None
 ) -> dict[str, Any]:
     """Of a tree of cuts, which criteria keep its groups from being split further. `number`: of its groups in the
     files, where that is not the recoding's."""
@@ -609,7 +639,7 @@ def _names(config: Config, values: Values, show_values: bool) -> facts.Names:
     return facts.Names.of(verify.Findings(values=values.texts, frequency=values.frequency), config, show_values)
 
 
-def _report(
+def report_of(
     config: Config,
     told: dict[str, Any],
     found: verify.Findings,

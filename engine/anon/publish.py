@@ -159,7 +159,7 @@ def _put(release: Path, place: Path | str) -> None:
 
 def _flush(folder: Path) -> None:
     """Brings the files to the disk, so that no crash leaves a folder in place that is not whole."""
-    for path in (*folder.iterdir(), folder):
+    for path in (*folder.rglob("*"), folder):
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)

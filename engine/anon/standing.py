@@ -133,8 +133,9 @@ def digest(path: Path) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Of the files of a folder."""
-    return {file.name: digest(file) for file in sorted(folder.iterdir())}
+    """Of the files of a folder and of the folders in it."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {file.relative_to(folder).as_posix(): digest(file) for file in files}
 
 
 def _released(config: Config) -> dict[str, str]:

@@ -5,7 +5,7 @@ what it checks only the formulas."""
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import duckdb
@@ -24,6 +24,7 @@ from anon.values import text
 from anon.written import difference_in_content, difference_in_form, files_of, open_written, rows_out_of_order
 
 FEW = 5  # individuals; smaller groups are reported
+TOGETHER = ""  # in place of the name of a kept column: all of them
 NEARLY = 0.95  # share of a group with one value, from which on it is as good as certain
 
 
@@ -74,10 +75,8 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
         found.criteria = bind(config.privacy, values, absent=absent)
         found.verdicts = _judge(grouped, found)
         if len(grouped.sensitive) > 1:
-            found.homogeneous_rows = _people(grouped, _alike(grouped, grouped.key))["homogeneous"]
-        found.with_kept = {column: _with_kept(grouped, [i], found) for i, column in enumerate(grouped.keep)}
-        if len(grouped.keep) > 1:
-            found.with_all_kept = _with_kept(grouped, list(range(len(grouped.keep))), found)
+            found.homogeneous_rows = people_of(grouped, alike(grouped, grouped.key))["homogeneous"]
+        tell_with_kept(found, people_with_kept(grouped, found))
     return found
 
 
@@ -88,14 +87,20 @@ def tell_labels(grouped: Grouped, found: Findings) -> None:
 
 
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
-    """Streams the histograms that the criteria need through them, each kind of histogram once."""
+    states = judged(grouped, found)
+    return [criterion.verdict(states[at]) for at, criterion in enumerate(found.criteria)]
+
+
+def judged(grouped: Grouped, found: Findings) -> dict[int, State]:
+    """Streams the histograms that the criteria need through them, each kind of histogram once; the states they come to,
+    in terms of whole groups."""
     counted = Reading(tuple(grouped.sensitive[:1]))
     readings: dict[Reading, list[int]] = {}
     for at, criterion in enumerate(found.criteria):
         readings.setdefault(_reading(grouped, criterion, counted), []).append(at)
     counted = next((one for one in readings if one._replace(attributes=()) == counted), counted)
     readings.setdefault(counted, [])
-    verdicts: dict[int, Verdict] = {}
+    every: dict[int, State] = {}
     for reading, about in readings.items():
         states: dict[int, State] = {}
         whole: list[Ints] = []  # which group each part of one belongs to
@@ -107,10 +112,8 @@ def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
             for at in about:
                 state = found.criteria[at].state(groups)
                 states[at] = states[at].merge(state) if at in states else state
-        for at, state in states.items():
-            verdict = found.criteria[at].verdict(state)
-            verdicts[at] = _of_whole_groups(verdict, whole) if whole else verdict
-    return [verdicts[at] for at in range(len(found.criteria))]
+        every |= {at: of_groups(state, whole) if whole else state for at, state in states.items()}
+    return every
 
 
 def _reading(grouped: Grouped, criterion: Criterion, counted: Reading) -> Reading:
@@ -122,17 +125,16 @@ def _reading(grouped: Grouped, criterion: Criterion, counted: Reading) -> Readin
     return Reading(columns, criterion.context, criterion.attributes)
 
 
-def _of_whole_groups(verdict: Verdict, whole: list[Ints]) -> Verdict:
-    """A verdict about parts of groups, or by places in an order, in terms of the groups, of which `whole` lists some at
-    a time."""
+def of_groups(state: State, whole: list[Ints]) -> State:
+    """A state about parts of groups, or by places in an order, in terms of the groups, of which `whole` lists some at a
+    time."""
     begins = np.cumsum([0, *map(len, whole)])
-
-    def group(place: int) -> int:
-        batch = int(np.searchsorted(begins, place, "right")) - 1
-        return int(whole[batch][place - begins[batch]])
-
-    findings = tuple(replace(finding, group=group(finding.group)) for finding in verdict.findings)
-    return replace(verdict, worst_group=group(verdict.worst_group), findings=findings)
+    witness = state.witness.copy()
+    for place in witness:
+        if 0 <= place[-1] < begins[-1]:
+            batch = int(np.searchsorted(begins, place[-1], "right")) - 1
+            place[-1] = whole[batch][place[-1] - begins[batch]]
+    return State(state.values, witness)
 
 
 def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:
@@ -150,7 +152,7 @@ def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:
 
 
 def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
-    """The groups whose individuals all have the same value, as `_alike` tells it by SQL."""
+    """The groups whose individuals all have the same value, as `alike` tells it by SQL."""
     if multiplicity == "multiset":
         found: NDArray[np.bool_] = np.diff(groups.start) == 1
         return found
@@ -165,14 +167,14 @@ def _nearly_homogeneous(groups: Groups, frequency: list[int]) -> int:
     return int(n[most & rare].sum())
 
 
-def _alike(grouped: Grouped, by: list[str]) -> str:
+def alike(grouped: Grouped, by: list[str]) -> str:
     """SQL: for each combination of some columns its individuals, n, and whether all of them have the same value of some
     sensitive column. Multisets do not tell who has the occurrences of a value: there, whether it is the only one."""
     if grouped.multiplicity == "single" and not grouped.bucketized:
         columns = [f"s{index}" for index in range(len(grouped.sensitive))]
         agree = [f"(min({c}) IS NOT DISTINCT FROM max({c}) AND count({c}) IN (0, count(*)))" for c in columns]
         same = f"({' OR '.join(agree) or 'false'})"
-        return f"SELECT count(*) AS n, {same} AS same FROM {grouped.VIEW} GROUP BY {listed(by)}"
+        return f"SELECT {grouped.many()} AS n, {same} AS same FROM {grouped.VIEW} GROUP BY {listed(by)}"
     same = "count(*) = 1" if grouped.multiplicity == "multiset" else "max(c.n) >= any_value(z.n)"
     return (
         f"SELECT any_value(z.n) AS n, {same} AS same FROM ({grouped.sizes(by)}) AS z "
@@ -180,8 +182,8 @@ def _alike(grouped: Grouped, by: list[str]) -> str:
     )
 
 
-def _people(grouped: Grouped, alike: str) -> dict[str, int]:
-    """Sums over what `_alike` selects."""
+def people_of(grouped: Grouped, alike: str) -> dict[str, int]:
+    """Sums over what `alike` selects."""
     names = ("smallest", "unique", "homogeneous", "all")
     sums = grouped.con.sql(
         f"SELECT min(n), count_if(n = 1), coalesce(sum(n) FILTER (same), 0), sum(n) FROM ({alike})"
@@ -189,15 +191,32 @@ def _people(grouped: Grouped, alike: str) -> dict[str, int]:
     return dict(zip(names, map(int, sums)))
 
 
-def _with_kept(grouped: Grouped, kept: list[int], found: Findings) -> dict[str, float]:
-    """What an adversary who knows kept columns too would meet: the classes of equal labels and values of them. Those of
+def people_with_kept(grouped: Grouped, found: Findings) -> dict[str, dict[str, int]]:
+    """Whom an adversary who knows a kept column too would meet, and one who knows all of several (TOGETHER)."""
+    which = {name: [index] for index, name in enumerate(grouped.keep)}
+    if len(which) > 1:
+        which[TOGETHER] = list(range(len(grouped.keep)))
+    return {name: _people_with(grouped, kept, found) for name, kept in which.items()}
+
+
+def _people_with(grouped: Grouped, kept: list[int], found: Findings) -> dict[str, int]:
+    """Those in the classes of equal labels and values of some kept columns. Those of
     a bucketized table still have the values of their whole group."""
     by = [*grouped.labels, *(f"k{index}" for index in kept)]
     if grouped.bucketized:
-        people = _people(grouped, f"SELECT n, false AS same FROM ({grouped.sizes(by)})")
-        people["homogeneous"] = found.homogeneous_rows
-    else:
-        people = _people(grouped, _alike(grouped, by))
+        people = people_of(grouped, f"SELECT n, false AS same FROM ({grouped.sizes(by)})")
+        return people | {"homogeneous": found.homogeneous_rows}
+    return people_of(grouped, alike(grouped, by))
+
+
+def tell_with_kept(found: Findings, people: dict[str, dict[str, int]]) -> None:
+    """Puts down what `people_with_kept` counted."""
+    told = {name: _shares(counted) for name, counted in people.items()}
+    found.with_all_kept = told.pop(TOGETHER, {})
+    found.with_kept = told
+
+
+def _shares(people: dict[str, int]) -> dict[str, float]:
     return {
         "smallest_group": people["smallest"],
         "unique_share": people["unique"] / people["all"],
@@ -210,32 +229,37 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> 
     files = files_of(written)
     try:
         with translated("reading it back"), ThreadPoolExecutor(1) as beside:
-            _refuse(difference_in_form(con, files))
+            refuse(difference_in_form(con, files))
             # takes one thread as long as the rest takes the others
             disorder = beside.submit(rows_out_of_order, con.cursor(), files)
             if Memory(config.limits.memory).tight:
                 disorder.result()
-            grouped = open_written(con, files, config)
-            _refuse(difference_in_content(grouped, written))
+            grouped = open_written(con, files, config.columns)
+            refuse(difference_in_content(grouped, written))
             found = examine(grouped, config, absent=True)
             if disorder.result():
-                _refuse(f"has {disorder.result():,} rows out of order")
+                refuse(f"has {disorder.result():,} rows out of order")
     except (SourceError, ConfigError, ValueError) as error:
         told = f" ({error})" if isinstance(error, SourceError) else ""
         raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
+    refuse_unsafe(found, written, config)
+    return found
+
+
+def refuse_unsafe(found: Findings, written: Written, config: Config) -> None:
+    """VerificationError if what was found is another number of groups, or is not safe; UnsafeError if rows that are new
+    to a recoding make it so."""
     if found.groups != written.groups:
-        raise VerificationError(
-            f"the written release has {found.groups:,} groups, not {written.groups:,}; nothing was published"
-        )
+        refuse(f"has {found.groups:,} groups, not {written.groups:,}")
     if not found.safe and isinstance(config.method, Reuse):
         failed = ", ".join(f"{v.name} {v.figure:.6g} (asked {v.bound:.6g})" for v in found.verdicts if not v.safe)
         raise UnsafeError(f"the recoding is no longer safe for these rows: {failed}; nothing was published")
     if not found.safe:
         failed = ", ".join(verdict.name for verdict in found.verdicts if not verdict.safe)
-        raise VerificationError(f"the written release is not safe ({failed}); nothing was published")
-    return found
+        refuse(f"is not safe ({failed})")
 
 
-def _refuse(wrong: str) -> None:
+def refuse(wrong: str) -> None:
+    """VerificationError if something is wrong."""
     if wrong:
         raise VerificationError(f"the written release {wrong}; nothing was published")

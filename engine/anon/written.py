@@ -10,12 +10,14 @@ from pathlib import Path
 
 import duckdb
 
-from anon.config import Config
+from anon.config import Columns
 from anon.database import literal, quote
-from anon.grouped import Grouped
+from anon.grouped import Grouped, Known
 from anon.numbering import groups_out_of_order
 from anon.release import Written, WrittenValues, checksum
 from anon.source import describe
+
+STRANGERS = "has files beside it that do not belong to it"
 
 
 @dataclass(frozen=True)
@@ -67,21 +69,28 @@ def files_of(written: Written) -> list[File]:
     return [first] if values is None else [first, File(values.path, values.types, "written_values")]
 
 
-def open_written(con: duckdb.DuckDBPyConnection, files: list[File], config: Config) -> Grouped:
-    """The release as a grouped table."""
+def open_written(
+    con: duckdb.DuckDBPyConnection, files: list[File], columns: Columns, known: Known | None = None
+) -> Grouped:
+    """The release as a grouped table; of a part of it with the values that are `known` of the whole."""
     rows, values = files[0].view, files[-1].view
-    bucketized = Grouped.of_pair(con, rows, values, config.columns) if len(files) > 1 else None
-    return bucketized or Grouped.of(con, rows, config.columns)
+    bucketized = Grouped.of_pair(con, rows, values, columns, known) if len(files) > 1 else None
+    return bucketized or Grouped.of(con, rows, columns, known)
 
 
 def difference_in_form(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
     """What around the rows is not as it was meant to be, or nothing. Opens the files in the order of their rows."""
+    names = sorted(["datapackage.json", *(file.path.name for file in files)])
+    if sorted(path.name for path in files[0].path.parent.iterdir()) != names:
+        return STRANGERS
+    return difference_in_files(con, files)
+
+
+def difference_in_files(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
+    """The same of the files alone."""
     con.execute("SET preserve_insertion_order = true").fetchall()
     for file in files:
         file.open(con)
-    names = sorted(["datapackage.json", *(file.path.name for file in files)])
-    if sorted(path.name for path in files[0].path.parent.iterdir()) != names:
-        return "has files beside it that do not belong to it"
     if any(file.has_other_columns(con) for file in files):
         return "does not have the columns that were asked for"
     if any(file.metadata(con) for file in files):

@@ -32,12 +32,12 @@ Secrets = tuple[tuple[str, str], ...]
 
 # What this version can run. The grammar knows more; a name that is added here becomes available.
 AVAILABLE: dict[str, set[str]] = {
-    "source": {"path", "duckdb", "postgres"},
+    "source": {"path", "duckdb", "postgres", "table"},
     "columns.multiplicity": {"single", "set", "multiset"},
     "privacy": set(CRITERIA),
     "method.kind": {"partition", "lattice", "merge", "colour", "reuse"},
     "release.form": {"generalized", "bucketized"},
-    "backend.kind": {"local"},
+    "backend.kind": {"local", "spark"},
 }
 # A check reads neither source nor method, and goes by the form that the table has, with any multiplicity.
 CHECK_USES = ("privacy", "backend.kind")

@@ -4,6 +4,7 @@ holds) or the reason why it is refused."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from anon.config.grammar import Config, Lattice
 from anon.errors import ConfigError, Problem
 
 ENFORCED, CHECKED = "enforced", "checked"
+STORE = re.compile(r"(^|/)[a-z0-9]{2,}:/")  # such as s3a://, of which a path keeps one slash
 METHODS = ("partition", "lattice", "merge", "colour")
 
 ASSIGNING = ("merge", "colour")  # those that put equal quasi-identifiers into different groups
@@ -54,14 +56,53 @@ SUPPORT: dict[str, Support] = {
 }
 
 
-def refuse_unsupported(config: Config, run: bool) -> None:
-    """ConfigError with the reason for everything that cannot work together; `run`: also with the method."""
+def refuse_unsupported(config: Config, run: bool, spreads: bool = False) -> None:
+    """ConfigError with the reason for everything that cannot work together; `run`: also with the method. `spreads`: a
+    command that only reads a release, but can do so on a cluster."""
+    if config.backend.kind == "spark" and not run and not spreads:
+        expected = "backend local, which reads any Parquet or CSV table"
+        raise ConfigError.at("backend.kind", "spark with a command that works on one machine", expected)
     problems = [*_refusals(config, run), *(_aimless(config) if run else ())]
     if problems:
         raise ConfigError(problems)
 
 
+def _of_backend(config: Config, run: bool) -> Iterator[Problem]:
+    """What the backend cannot do."""
+    source, method = config.source.kind, config.method.kind
+    if config.backend.kind == "local":
+        if run and source == "table":
+            yield Problem("source.table", "a table of Spark with backend local", "backend: {kind: spark}")
+        return
+    if run:
+        yield from _of_spark(config, source, method)
+
+
+def _of_spark(config: Config, source: str, method: str) -> Iterator[Problem]:
+    release = config.release
+    if source not in ("path", "table"):
+        yield Problem(f"source.{source}", f"{source} with backend spark", "path or table", "or a DataFrame in Python")
+    if config.trial is not None:
+        yield Problem("--sample", "a trial with backend spark", "backend local", "a sample is drawn on one machine")
+    if config.columns.multiplicity != "single":
+        found, expected = f"{config.columns.multiplicity} with backend spark", "single"
+        yield Problem("columns.multiplicity", found, expected, "individuals with several values need backend local")
+    if exact_labels(config):
+        found, hint = "exact with backend spark", "exact values are put in order on one machine: backend local"
+        yield Problem("release.labels", found, "generalized", hint)
+    if method not in ("partition", "lattice"):
+        expected = "partition or lattice"
+        yield Problem("method.kind", f"{method} with backend spark", expected, "backend local has the others")
+    for name in ("path", "run"):
+        if STORE.search(str(getattr(release, name))):
+            expected = "a folder of a file system that driver and executors share; copy the release from there"
+            yield Problem(f"release.{name}", "the address of a store", expected)
+    if release.format != "parquet":
+        yield Problem("release.format", f"{release.format} with backend spark", "parquet", "backend local writes CSV")
+
+
 def _refusals(config: Config, run: bool) -> Iterator[Problem]:
+    yield from _of_backend(config, run)
     several = config.columns.multiplicity != "single"
     if several and config.columns.individual == "row":
         found = f"row with multiplicity {config.columns.multiplicity}"

@@ -77,10 +77,13 @@ def local_or_store(value: Any, info: ValidationInfo) -> Path | str:
 
 
 def absolute_glob(value: Any, info: ValidationInfo) -> str:
-    """An absolute path or glob; only what the user wrote is a pattern, not the folder of the config."""
+    """An absolute path or glob; only what the user wrote is a pattern, not the folder of the config. Other addresses,
+    such as hdfs://..., stay as they are."""
     if is_store(value):
         return store_place(value)
     text, base = nonempty(value), str(base_folder(info))
+    if "://" in text:
+        return text
     folder = glob.escape(base) if glob.has_magic(text) else base
     return os.path.normpath(Path(folder, text))
 

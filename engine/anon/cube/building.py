@@ -70,12 +70,8 @@ def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder)
         paths = hierarchy.paths(builder, objects, column.name)
     except HierarchyGap as gap:
         missing = pa.array([value for value in objects if text(value) in set(gap.missing)], domain.values.type)
-        source.con.register("missing_values", pa.table({"v": missing}))
-        rows = source.query(
-            f"SELECT count(*) FROM {source.VIEW} WHERE {column.alias} IN (SELECT v FROM missing_values)"
-        )
         first, *rest = gap.problems
-        counted = replace(first, found=f"{first.found} ({rows[0][0].as_py():,} rows)")
+        counted = replace(first, found=f"{first.found} ({source.rows_with(column, missing):,} rows)")
         raise HierarchyGap([counted, *rest], gap.missing) from None
     tree, order = Tree.build(paths, [text(value) for value in objects], domain.null)
     return Domain(column.name, column.kind, domain.values.take(pa.array(order)), True, domain.null, tree), order
@@ -223,6 +219,24 @@ class Room:
     threads: int = 1
     tell: Tell = lambda **facts: None
 
+    def counts(self, source: Source, columns: list[Column]) -> list[Counted]:
+        """The counted values of the columns, in order."""
+        return list(count(source, columns, self.threads, self.tell))
+
+    def combinations(self, source: Source, columns: list[Column]) -> tuple[int, pa.Table | None]:
+        """How many tuples of values some columns have; and these with the rows n of each, if they are not too many."""
+        with counted_values(source, columns) as distinct:
+            return distinct, None if distinct > CODES else source.query("SELECT * FROM counted").combine_chunks()
+
+    def fill(self, cube: Cube, source: Source, encoder: Encoder) -> None:
+        """Makes the records of a cube."""
+        from anon.cube import several
+
+        if source.multiplicity == "single":
+            _fill(cube, source, encoder, self)
+        else:
+            several.fill(cube, source, encoder, self)
+
 
 def build(
     source: Source,
@@ -234,13 +248,11 @@ def build(
 ) -> Cube:
     """Reads the source for the domains, and once more for the records. `widened` may add values to quasi-identifiers
     that do not occur."""
-    from anon.cube import several
-
     room = room or Room()
     read = [*source.sensitive]
     if target is not None:
         read.append(next(c for c in [*source.quasi_identifiers, *source.sensitive, *source.keep] if c.name == target))
-    counts = list(count(source, [*source.quasi_identifiers, *read], room.threads, room.tell))
+    counts = room.counts(source, [*source.quasi_identifiers, *read])
     own, rest = counts[: len(builders)], counts[len(builders) :]
     wide = [widened(*each) for each in zip(source.quasi_identifiers, builders, own)]
     coded = _coded(source, builders, wide)
@@ -252,12 +264,9 @@ def build(
         others, totals = [Domain("", "integer", pa.array([0]), True, False)], [np.array([source.rows])]
     at = None if target is None else len(read) - 1
     cube = Cube(domains, by_code, others, totals, in_memory(0, []), False, at, len(source.sensitive))
-    known = [_combine(source, cube, *both) for both in combined]
+    known = [_combine(source, cube, room, *both) for both in combined]
     encoder = Encoder([*source.quasi_identifiers, *read], [*domains, *own_domains], known)
-    if source.multiplicity == "single":
-        _fill(cube, source, encoder, room)
-    else:
-        several.fill(cube, source, encoder, room)
+    room.fill(cube, source, encoder)
     return cube
 
 
@@ -293,15 +302,16 @@ def _share(keys: list[NDArray[np.uint64]]) -> float:
     return len(np.unique(sampled)) / len(sampled) if len(sampled) else 1.0
 
 
-def _combine(source: Source, cube: Cube, kind: type, names: tuple[str, ...]) -> tuple[list[int], Ints]:
+def _combine(
+    source: Source, cube: Cube, room: Room, kind: type, names: tuple[str, ...]
+) -> tuple[list[int], Ints]:
     """Adds a combination of sensitive columns to the cube; where its columns stand in records, and its tuples."""
     columns = [next(c for c in source.sensitive if c.name == name) for name in names]
-    with counted_values(source, columns) as distinct:
-        if distinct > CODES:
-            hint = " or say `joint: false`" if kind is Combinations else ""
-            found = f"{distinct:,} combinations of sensitive values"
-            raise ConfigError.at("privacy", found, f"at most {CODES:,}; coarsen them{hint}")
-        table = source.query("SELECT * FROM counted").combine_chunks()
+    distinct, table = room.combinations(source, columns)
+    if table is None:
+        hint = " or say `joint: false`" if kind is Combinations else ""
+        found = f"{distinct:,} combinations of sensitive values"
+        raise ConfigError.at("privacy", found, f"at most {CODES:,}; coarsen them{hint}")
     codes = [cube.domain(c.name).encode(table[c.alias].combine_chunks()).astype(np.int64) for c in columns]
     order = np.lexsort(codes[::-1])
     known = np.stack(codes, axis=1)[order]

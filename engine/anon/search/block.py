@@ -245,17 +245,17 @@ def large_group(
         for first in range(start, stop, step):
             some = records.read(first, min(first + step, stop))
             if part == 0:
-                piece, every = Block(cube, [], Demands(), some), _range(0, some.shape[1])
+                piece, every = Block(cube, [], Demands(), some), whole_range(some.shape[1])
                 _, codes, people = piece.groups_of(every, np.array([0]), cube.sensitive)
                 add(np.full(len(people), group), codes, people)
             own.append(some[:, some[: len(cube.domains)].sum(axis=0, dtype=np.int64) % parts == part])
         together = np.ascontiguousarray(np.concatenate(own, axis=1))
-        unique += Block(cube, [], Demands(), together).unique(_range(0, together.shape[1]), np.array([0]))
+        unique += Block(cube, [], Demands(), together).unique(whole_range(together.shape[1]), np.array([0]))
     return unique
 
 
-def _range(start: int, stop: int) -> Nodes:
-    """A node of which only the records matter."""
+def whole_range(records: int) -> Nodes:
+    """A node of so many records, of which nothing else matters."""
     empty = np.empty((1, 0), np.int64)
     one = np.ones(1, bool)
-    return Nodes(np.array([start]), np.array([stop]), empty, empty, empty, empty, np.array([0]), one, one)
+    return Nodes(np.array([0]), np.array([records]), empty, empty, empty, empty, np.array([0]), one, one)

@@ -106,10 +106,14 @@ class Partition:
     def _limit(self) -> Limit:
         """The individuals of a block: what its bytes hold if every one of them has a record of full width, whether the
         records have it or not."""
-        limit = max(self.means.block // record_bytes(self.cube), 1)
-        if self.rules.whole or self.means.threads == 1:
+        limit, at_once = max(self.means.block // record_bytes(self.cube), 1), self._blocks_at_once()
+        if self.rules.whole or at_once == 1:
             return Limit(limit)
-        return Limit(max(min(limit, self.cube.individuals // (4 * self.means.threads)), min(limit, SMALLEST_BLOCK)))
+        return Limit(max(min(limit, self.cube.individuals // (4 * at_once)), min(limit, SMALLEST_BLOCK)))
+
+    def _blocks_at_once(self) -> int:
+        """How many blocks can be searched at the same time."""
+        return self.means.threads
 
     def _top(
         self, state: list[State], counts: GroupCounts
@@ -137,7 +141,7 @@ class Partition:
 
     def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[Found]:
         """Searches the blocks, some ahead, and gives what they found in order."""
-        runs = list(_runs(nodes.people, self.limit))
+        runs = list(runs_of(nodes.people, self.limit))
         largest = max((int(nodes.stop[b - 1] - nodes.start[a]) for a, b in runs), default=1)
         fit = self.means.memory.search // (IN_MEMORY * 2 * records.width * largest)
         workers = max(min(self.means.threads, fit), 1)
@@ -203,7 +207,7 @@ def record_bytes(cube: Cube) -> int:
     return own if cube.people is None else (own + 4) * max(-(-int(cube.totals[0].sum()) // cube.people), 1)
 
 
-def _runs(people: Ints, limit: int) -> Iterator[tuple[int, int]]:
+def runs_of(people: Ints, limit: int) -> Iterator[tuple[int, int]]:
     """Runs of consecutive nodes, as long as they have no more people than the limit."""
     first, held = 0, 0
     for at, each in enumerate(people.tolist()):

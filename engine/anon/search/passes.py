@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,13 @@ class Chunk:
         return self.codes
 
 
+class Counters(Protocol):
+    """What a pass counts in; the counters of several threads, or machines, are added up."""
+
+    def add(self, other: Self) -> None: ...
+
+
+C = TypeVar("C", bound=Counters)
 Work = Callable[[Chunk, Node], None]
 
 
@@ -71,6 +79,25 @@ class Passes:
         if marks is not self.marks:
             self.marks.close()
         self.marks, self.marked = marks, len(column)
+
+    def count(self, fresh: Callable[[], C], work: Callable[[Chunk, Node, C], None], tree: Tree) -> C:
+        """Calls work(chunk, the node of each record, counters) for all records; the sum of all counters. It may be
+        done elsewhere, so the work takes along nothing but what it needs."""
+        spares: list[C] = []
+
+        def each(chunk: Chunk, node: Node) -> None:
+            try:
+                own = spares.pop()
+            except IndexError:
+                own = fresh()
+            work(chunk, node, own)
+            spares.append(own)
+
+        self.over(each, tree)
+        done, *others = spares or [fresh()]
+        for other in others:
+            done.add(other)
+        return done
 
     def _buffer(self, length: int) -> Codes:
         return np.empty((self.records.width, length), np.uint16)

@@ -74,6 +74,12 @@ class Pass:
     high: NDArray[np.uint16]
     ahead: Ints
 
+    @classmethod
+    def fresh(cls, sizes: dict[int, int], parts: int, columns: int, codes: int) -> Pass:
+        """Counters of so many parts, of which no record was seen yet."""
+        values = {value: np.zeros((parts, size), np.int64) for value, size in sizes.items()}
+        return cls(values, np.zeros(parts, np.int64), *unreached(parts, columns), np.zeros(codes, np.int64))
+
     def add(self, other: Pass) -> None:
         for column, counts in other.values.items():
             self.values[column] += counts
@@ -144,20 +150,12 @@ class Top(Evaluator):
     def _count_codes(self, node: Ints, column: Ints, room: Ints, size: int) -> Ints:
         columns, rooms = np.full(self.nodes, -1), np.zeros(self.nodes, np.int64)
         columns[node], rooms[node] = column, room
-        spares: list[Ints] = []
+        people, wanted = self.people_at, {*column.tolist(), *self.people_columns}
 
-        def work(chunk: Chunk, node: Node) -> None:
-            try:
-                counts = spares.pop()
-            except IndexError:
-                counts = np.zeros(size, np.int64)
-            codes = chunk.columns({*column.tolist(), *self.people_columns})
-            kernels.top_codes(codes, self.people_at, node, columns, rooms, counts)
-            spares.append(counts)
+        def work(chunk: Chunk, node: Node, own: Pass) -> None:
+            kernels.top_codes(chunk.columns(wanted), people, node, columns, rooms, own.ahead)
 
-        self.over_records(work)
-        found: Ints = np.sum(spares, axis=0)
-        return found
+        return self.passes.count(partial(Pass.fresh, {}, 0, 0, size), work, self.tree()).ahead
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         least, found = self.demands.least, []
@@ -213,15 +211,11 @@ class Top(Evaluator):
         tree = self._extended(nodes.start[which], column, cut_start, base, parts)
         low, high = _reach(nodes, which, column, cut_start, cut)
         guess, lowest, room, size = self._guess(np.repeat(nodes.people[which], np.diff(cut_start) + 1), low, high)
-        values = [self.columns + value for value in self.sizes]
-        spares: list[Pass] = []
+        people, values_at, columns = self.people_at, self.values_at, self.columns
+        values = [columns + value for value in self.sizes]
         always = {*column.tolist(), *guess[guess >= 0].tolist(), *values, *self.people_columns}
 
-        def work(chunk: Chunk, part: Node) -> None:
-            try:
-                own = spares.pop()
-            except IndexError:
-                own = self._counters(parts, size)
+        def work(chunk: Chunk, part: Node, own: Pass) -> None:
             # a part that reaches as far as it can in a column need not be looked at there any more
             inside = (own.low[:parts] > low) | (own.high[:parts] < high)
             bounded = np.flatnonzero(inside.any(axis=0))
@@ -229,20 +223,19 @@ class Top(Evaluator):
             kernels.walk(codes, *tree[:2], cut, tree[2], part)
             for value, counts in own.values.items():
                 if value == PEOPLE:
-                    people = whole_numbers(codes[self.people_at : self.people_at + 2])
-                    counts[:, 0] += np.bincount(part, people, parts + 1).astype(np.int64)
+                    own_people = whole_numbers(codes[people : people + 2])
+                    counts[:, 0] += np.bincount(part, own_people, parts + 1).astype(np.int64)
                 else:
-                    kernels.top_values(codes, self.values_at, part, self.columns + value, counts)
-            if self.people_at >= 0:
+                    kernels.top_values(codes, values_at, part, columns + value, counts)
+            if people >= 0:
                 own.records += np.bincount(part, minlength=parts + 1)
-            kernels.top_codes(codes, self.people_at, part, guess, room - lowest, own.ahead)
+            kernels.top_codes(codes, people, part, guess, room - lowest, own.ahead)
             kernels.top_bounds(codes, part, bounded, own.low, own.high)
-            spares.append(own)
 
-        self.over_records(work)
-        done = spares[0]
-        for other in spares[1:]:
-            done.add(other)
+        # one more part for records that are in none
+        sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
+        fresh = partial(Pass.fresh, sizes, parts + 1, columns, size)
+        done = self.passes.count(fresh, work, self.tree())
         if self.people_at < 0:
             done.records = next(iter(done.values.values())).sum(axis=1)
         ahead = [
@@ -254,13 +247,6 @@ class Top(Evaluator):
             Parts(done.records[a:b], done.low[a:b], done.high[a:b], ahead[a:b]) for a, b in pairwise(edges)
         ]
         return {value: counts[:-1] for value, counts in done.values.items()}, of_node
-
-    def _counters(self, parts: int, codes: int) -> Pass:
-        """Counters for a pass, with one more part for records that are in none."""
-        sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
-        values = {value: np.zeros((parts + 1, size), np.int64) for value, size in sizes.items()}
-        reach = unreached(parts + 1, self.columns)
-        return Pass(values, np.zeros(parts + 1, np.int64), *reach, np.zeros(codes, np.int64))
 
     def _extended(self, node: Ints, column: Ints, cut_start: Ints, base: Ints, parts: int) -> tuple[Ints, Ints, Ints]:
         """A tree for a walk from the nodes on into parts of some of them; records of other nodes end in one more."""

@@ -50,10 +50,10 @@ def open_grouped(con: duckdb.DuckDBPyConnection, name: str, config: Config, tabl
 def _open_labels(con: duckdb.DuckDBPyConnection, name: str, config: Config, table: Any, spill: Path) -> GroupedTable:
     every = f"{name}_read"
     names = register(con, every, table, spill, as_text=config.columns.quasi_identifiers)
-    columns, types = _present(config.columns, names), describe(con, every)
+    columns, types = present(config.columns, names), describe(con, every)
     check_present(columns, types, names)
     total = count_rows(con, every)
-    sensitive, problems = _sensitive(con, every, columns, types)
+    sensitive, problems = sensitive_columns(con, every, columns, types)
     drop = [f"{column.sql} IS NOT NULL" for column in sensitive if config.nulls.sensitive == "drop"]
     where = f" WHERE {' AND '.join(drop)}" if drop else ""
     with translated("reading the table"):
@@ -68,7 +68,7 @@ def _open_labels(con: duckdb.DuckDBPyConnection, name: str, config: Config, tabl
     return GroupedTable(name, name, sensitive, total - left)
 
 
-def _present(columns: Columns, names: list[str]) -> Columns:
+def present(columns: Columns, names: list[str]) -> Columns:
     """The columns of the config that a grouped table must have."""
     hidden: dict[str, Any] = {"identifiers": [], "keep": [column for column in columns.keep if column in names]}
     if columns.multiplicity == "single" and columns.individual not in names:
@@ -76,7 +76,7 @@ def _present(columns: Columns, names: list[str]) -> Columns:
     return columns.model_copy(update=hidden)
 
 
-def _sensitive(
+def sensitive_columns(
     con: duckdb.DuckDBPyConnection, table: str, columns: Columns, types: dict[str, str]
 ) -> tuple[list[Column], list[Problem]]:
     sensitive: list[Column] = []
@@ -114,13 +114,13 @@ def _open_pair(
     held = register(con, values, pair[1], spill)
     _check_apart(config.columns, names, held)
     # every row of qi is another individual, whatever the multiplicity
-    people = _present(config.columns.model_copy(update={"multiplicity": "single", "sensitive": {}}), names)
+    people = present(config.columns.model_copy(update={"multiplicity": "single", "sensitive": {}}), names)
     alone = {"identifiers": [], "individual": "row", "quasi_identifiers": {}, "keep": []}
     types, value_types = describe(con, qi), describe(con, values)
     check_present(people, types, names)
     check_present(config.columns.model_copy(update=alone), value_types, held)
     count_rows(con, qi)
-    sensitive, problems = _sensitive(con, values, config.columns, value_types)
+    sensitive, problems = sensitive_columns(con, values, config.columns, value_types)
     problems += _row_problems(con, qi, config, people, types, [])
     if config.nulls.sensitive != "value":
         problems += [problem for column in sensitive for problem in _missing(con, values, column)]

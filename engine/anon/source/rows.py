@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from anon.config import Columns, Config
+from anon.config import Columns, Config, Nulls
 from anon.database import all_optimizers, interruptible, translated
 from anon.errors import ConfigError, Problem
 from anon.source.checks import individual_problems, individual_sql, null_problems, repeated_identifiers
@@ -122,6 +122,16 @@ class Source:
         with translated("reading the source"):
             return self.con.sql(sql).to_arrow_table()
 
+    def distinct(self, column: Column, most: int) -> pa.ChunkedArray:
+        """The different values of a column, or so many of them."""
+        return self.query(f"SELECT DISTINCT {column.alias} FROM {self.VIEW} LIMIT {most}")[0]
+
+    def rows_with(self, column: Column, values: pa.Array) -> int:
+        """How many rows have one of some values."""
+        self.con.register("some_values", pa.table({"v": values}))
+        counted = self.query(f"SELECT count(*) FROM {self.VIEW} WHERE {column.alias} IN (SELECT v FROM some_values)")
+        return int(counted[0][0].as_py())
+
     def check_unchanged(self) -> None:
         """What every pass reads anew must be the same for all of them."""
         if self.origin is not None and self.origin.in_place:
@@ -134,19 +144,21 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     origin.register(con, "raw_rows", config.columns, spill)
     types = describe(con, "raw_rows")
     total = count_rows(con, "raw_rows")
-    columns = _typed_columns(con, config.columns, types)
+    columns = typed_columns(con, config.columns, types)
     who = individual_sql(config.columns, types)
-    _create_views(con, config, columns, who)
+    create_views(con, config.nulls, columns, who)
+    if who is not None and config.columns.multiplicity != "single":
+        _create_views_of_people(con, columns)
     rows = int(one(con, f"SELECT count(*) FROM {Source.VIEW}")[0])
     quasi_identifiers, sensitive, keep = columns
     multiplicity = config.columns.multiplicity
     source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, origin, multiplicity)
-    _check_rows(source, config, who)
+    check_rows(source, config, con, "kept_rows", who)
     source.repeated = repeated_identifiers(con, config.columns, types, total)
     return source
 
 
-def _typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str]) -> list[list[Column]]:
+def typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str]) -> list[list[Column]]:
     problems: list[Problem] = []
     roles: list[tuple[str, Iterable[str]]] = [
         ("quasi_identifiers", columns.quasi_identifiers),
@@ -171,11 +183,11 @@ def _typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict
     return typed
 
 
-def _create_views(con: duckdb.DuckDBPyConnection, config: Config, columns: list[list[Column]], who: str | None) -> None:
-    """all_rows, kept_rows without those to drop, and the views of the source, which do not tell who individuals are."""
+def create_views(con: duckdb.DuckDBPyConnection, nulls: Nulls, columns: list[list[Column]], who: str | None) -> None:
+    """all_rows, kept_rows without those to drop, and the view of the source, which does not tell who they are."""
     every = [column for role in columns for column in role]
     selected = ", ".join(f"{column.sql} AS {column.alias}" for column in every)
-    policies = ((columns[0], config.nulls.quasi_identifiers), (columns[1], config.nulls.sensitive))
+    policies = ((columns[0], nulls.quasi_identifiers), (columns[1], nulls.sensitive))
     needed = [f"{column.alias} IS NOT NULL" for role, policy in policies if policy == "drop" for column in role]
     with translated("reading the source"):
         con.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows").fetchall()
@@ -183,24 +195,28 @@ def _create_views(con: duckdb.DuckDBPyConnection, config: Config, columns: list[
         con.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}").fetchall()
         listed = ", ".join(column.alias for column in every)
         con.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows").fetchall()
-        if who is not None and config.columns.multiplicity != "single":
-            first = ", ".join(f"first({c.alias}) AS {c.alias}" for c in (*columns[0], *columns[2]))
-            con.execute(f"CREATE VIEW {Source.PEOPLE} AS SELECT {first} FROM kept_rows GROUP BY who").fetchall()
-            own = ", ".join(column.alias for column in (*columns[0], *columns[1]))
-            values = f"SELECT {own} FROM (SELECT DISTINCT who, {own} FROM kept_rows)"
-            con.execute(f"CREATE VIEW {Source.VALUES} AS {values}").fetchall()
 
 
-def _check_rows(source: Source, config: Config, who: str | None) -> None:
-    """Rows are left, nulls by policy, and one row per individual."""
+def _create_views_of_people(con: duckdb.DuckDBPyConnection, columns: list[list[Column]]) -> None:
+    """The views of a source whose individuals may have several values, which do not tell who they are either."""
+    first = ", ".join(f"first({c.alias}) AS {c.alias}" for c in (*columns[0], *columns[2]))
+    own = ", ".join(column.alias for column in (*columns[0], *columns[1]))
+    values = f"SELECT {own} FROM (SELECT DISTINCT who, {own} FROM kept_rows)"
+    with translated("reading the source"):
+        con.execute(f"CREATE VIEW {Source.PEOPLE} AS SELECT {first} FROM kept_rows GROUP BY who").fetchall()
+        con.execute(f"CREATE VIEW {Source.VALUES} AS {values}").fetchall()
+
+
+def check_rows(source: Source, config: Config, con: duckdb.DuckDBPyConnection, table: str, who: str | None) -> None:
+    """Rows are left, nulls by policy, and one row per individual, in a table with the rows and `who` each is about."""
     if not source.rows:
         raise ConfigError.at("nulls", f"all {source.dropped:,} rows dropped", "rows with values")
     cells = [("quasi_identifiers", column.name, column.alias) for column in source.quasi_identifiers]
     cells += [("sensitive", column.name, column.alias) for column in source.sensitive]
-    problems = null_problems(source.con, "kept_rows", cells, config)
+    problems = null_problems(con, table, cells, config)
     if who is not None:
         aliases = [column.alias for column in source.quasi_identifiers]
         kept = [column.alias for column in source.keep]
-        problems += individual_problems(source.con, "kept_rows", "who", aliases, source.multiplicity, kept)
+        problems += individual_problems(con, table, "who", aliases, source.multiplicity, kept)
     if problems:
         raise ConfigError(problems)

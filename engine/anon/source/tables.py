@@ -292,7 +292,7 @@ def why_text(con: duckdb.DuckDBPyConnection, table: str, column: str) -> str:
     """What may have made a column text although most of its values look otherwise: a hint, with counts only."""
     texts = f"SELECT DISTINCT {column} AS v FROM {table} WHERE {column} IS NOT NULL"
     patterns = (CSV_TYPES["DOUBLE"], CSV_TYPES["DATE"], ANY_DATE)
-    fits = ", ".join(f"count_if(regexp_full_match(v, {literal(pattern)}))" for pattern in patterns)
+    fits = ", ".join(f"count(*) FILTER (regexp_full_match(v, {literal(pattern)}))" for pattern in patterns)
     total, numbers, dates, any_dates = one(con, f"SELECT count(*), {fits} FROM ({texts})")
     if 2 * numbers > total:
         return f"{total - numbers:,} of them are not numbers, and one is enough to make a CSV column text"

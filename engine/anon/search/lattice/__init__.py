@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from fractions import Fraction
 from math import prod
@@ -23,13 +22,14 @@ from anon.search.lattice.choice import Choice, Utility, best
 from anon.search.lattice.counting import Codes, Part
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
 from anon.search.lattice.judging import Judge, Mask, Rebound, needs_values
-from anon.search.lattice.search import Search, minimal
+from anon.search.lattice.search import Search, at_once, minimal
 from anon.search.lattice.spill import SpillDatabase
 from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
 
 NODES = 2**22  # of the largest lattice that is searched
-EXPLAINED = 2**20  # records; of more of them it is not told why the node below is not safe
+EXPLAINED = 2**20  # different rows; of more of them it is not told why the node below is not safe
+MOST = 2**32 - 1  # people, or occurrences of their values, that a counter can count
 
 __all__ = ["Choice", "Lattice"]
 
@@ -64,9 +64,18 @@ class Lattice:
         self.columns = [Levels(domain) for domain in cube.domains]
         self.means, self.tell = means or Means(), tell
         size(self.columns)
-        self.values = SensitiveValues(cube)
+        self._check_counters()
+        self.values = self._sensitive_values()
         rebound = released or (lambda at, frequency: criteria[at])
         self.judge = Judge(cube, criteria, suppress, self.values, rebound)
+
+    def _check_counters(self) -> None:
+        largest = max(self.cube.individuals, *(int(total.sum()) for total in self.cube.totals))
+        if largest > MOST:
+            raise ConfigError.at("method.kind", f"lattice with {largest:,} rows", f"at most {MOST:,}, or partition")
+
+    def _sensitive_values(self) -> SensitiveValues:
+        return SensitiveValues(self.cube)
 
     def run(self) -> Outcome:
         """The minimal safe nodes, and the release by the chosen one."""
@@ -76,25 +85,21 @@ class Lattice:
             if not nodes:
                 raise UnsafeError(self._none_safe())
             sets = self._sets(True, spill)
-            source, unique = sets.exactly()
+            exactly = sets.exactly()
             values = prod(other.size for other in self.cube.others[: self.cube.sensitive])
-            utility = Utility(self.columns, self.judge, source, values)
+            utility = Utility(self.columns, self.judge, exactly.told, values)
             sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
             choices = self._weighed(sets, utility, nodes)
             chosen = best(choices, self.choose)
-            finer = self._finer(chosen.levels, spill)
-            outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, unique)
+            finer = self._finer(chosen.levels, spill) if exactly.tuples <= EXPLAINED else None
+            outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, exactly.alone)
             assert isinstance(outcome.recoding, LevelRecoding)
             outcome.recoding.facts["finer"] = finer
             return outcome
 
-    def _finer(self, levels: Node, spill: SpillDatabase | None) -> list[dict[str, Any]] | None:
-        """The criteria, by their places, that refuse each node with one column a level lower; None where it would take
-        long to find out."""
-        sets = self._sets(any(map(needs_values, self.criteria)), spill)
-        if sets.first.entries > EXPLAINED:
-            return None
-        told = []
+    def _finer(self, levels: Node, spill: SpillDatabase | None) -> list[dict[str, Any]]:
+        """The criteria, by their places, that refuse each node with one column a level lower."""
+        sets, told = self._sets(any(map(needs_values, self.criteria)), spill), []
         for at, level in enumerate(levels):
             if level:
                 node = (*levels[:at], level - 1, *levels[at + 1 :])
@@ -133,8 +138,7 @@ class Lattice:
             with closing(self._groups(sets, node)) as found:
                 return utility.of(found)
 
-        with ThreadPoolExecutor(sets.at_once) as pool:
-            return list(pool.map(weighed, nodes))
+        return at_once(sets.at_once, weighed, nodes)
 
     def _groups(self, sets: FrequencySets, node: Node) -> FrequencySet:
         return sets.roll_up(sets.first, tuple(range(len(self.columns))), node)
@@ -159,9 +163,13 @@ class Lattice:
             self._hand_over(counts, left, groups)
             groups += len(left.n)
         found.close()
-        self.cube.records.close()
+        self._give_back()
         recoding, counts.rank = self._recoding(chosen, choices, safe, cells, np.concatenate(people), dropped)
         return Outcome(recoding, counts, unique)
+
+    def _give_back(self) -> None:
+        """The groups have been handed over, and tell all that the records did."""
+        self.cube.records.close()
 
     def _hand_over(self, counts: GroupCounts, part: Part, first: int) -> None:
         """Gives the entries of published groups, numbered from `first` on, to the release."""

@@ -1,6 +1,7 @@
 """The entries of a frequency set as they are counted: the number of each cell and sensitive value, in order, with its
 people. They live in one of three places: a table of counters where numbers are few, sorted numbers, or where these do
-not fit in memory a table of DuckDB (spill.py). Whoever reads them gets the same parts from each.
+not fit in memory a table of DuckDB (spill.py); on a cluster there is one more (anon.backends.spark.entries). Whoever
+reads them gets the same parts from each.
 
 Where individuals have several values, people are not the sum of their occurrences. They are counted in an entry of
 their own, under one more value after the last, so that every cell ends in one."""
@@ -172,7 +173,7 @@ class Numbering:
     def parts(self, blocks: Iterator[Block]) -> Iterator[Part]:
         """Entries as parts. These do not depend on how the blocks were cut."""
         for words, count in self.whole_cells(blocks):
-            yield self._part(words, count)
+            yield self.part(words, count)
 
     def whole_cells(self, blocks: Iterator[Block]) -> Iterator[Block]:
         """The entries cut after the first cell that makes up a part."""
@@ -202,7 +203,8 @@ class Numbering:
         last = np.append(new[1:], True)
         return last if self.several else new & last
 
-    def _part(self, words: Words, count: Counts) -> Part:
+    def part(self, words: Words, count: Counts) -> Part:
+        """Entries as a part; of cells that lie apart the entries are in several."""
         numbers = words.view(np.int64)
         if self.values == 1:
             return Part(self._cells(numbers), None, NONE, count)

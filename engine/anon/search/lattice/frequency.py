@@ -6,9 +6,10 @@ order of its cells whatever it was made from and wherever it lives."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from math import fsum, log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,13 +47,13 @@ class FrequencySet:
     def __init__(self, columns: tuple[int, ...], levels: Node, numbering: Numbering, counted: Counted) -> None:
         self.columns, self.levels, self.numbering = columns, levels, numbering
         self.entries = counted.entries
-        self._counted: Counted | None = counted
+        self.counted: Counted | None = counted
         self._parts: list[Part] = []
 
     @property
     def bytes(self) -> int:
         """What it takes of our memory."""
-        return sum(part.bytes for part in self._parts) if self._counted is None else self._counted.bytes
+        return sum(part.bytes for part in self._parts) if self.counted is None else self.counted.bytes
 
     def load(self, room: int) -> None:
         """Has its parts at hand if they take no more than that."""
@@ -63,13 +64,13 @@ class FrequencySet:
 
     def parts(self) -> Iterator[Part]:
         """Its cells, some at a time: the same ones wherever it lives."""
-        return iter(self._parts) if self._counted is None else self.numbering.parts(self._counted.blocks())
+        return iter(self._parts) if self.counted is None else self.numbering.parts(self.counted.blocks())
 
     def close(self) -> None:
         """Gives back the place of what was counted."""
-        if self._counted is not None:
-            self._counted.close()
-        self._counted = None
+        if self.counted is not None:
+            self.counted.close()
+        self.counted = None
 
 
 class Records:
@@ -122,10 +123,11 @@ class SensitiveValues:
         self.codes = np.arange(sizes[0], dtype=np.uint16)[None, :]
         self._index: CellIndex | None = None
         if len(sizes) > 1:
-            self.codes = np.empty((len(sizes), 0), np.uint16)
-            for rows, *_ in read(cube):
-                self.codes = np.unique(np.concatenate([self.codes, rows[len(cube.domains) :]], axis=1), axis=1)
+            self.codes = self._different(cube)
             self._index = CellIndex(self.codes, sizes)
+
+    def _different(self, cube: Cube) -> Codes:
+        return different(len(cube.others), (rows[len(cube.domains) :] for rows, *_ in read(cube)))
 
     def of(self, others: Codes) -> Counts:
         return others[0].astype(np.uint32) if self._index is None else self._index.find(others)
@@ -136,6 +138,30 @@ class SensitiveValues:
 
 
 First = FrequencySet | Records
+
+
+def different(width: int, blocks: Iterable[Codes]) -> Codes:
+    """The different columns of arrays [width, some], in order."""
+    found = np.empty((width, 0), np.uint16)
+    for codes in blocks:
+        found = np.unique(np.concatenate([found, codes], axis=1), axis=1)
+    return found
+
+
+class Exactly(NamedTuple):
+    """What is in the table as it stands: the sum of n log n over the different tuples of quasi-identifiers and
+    sensitive values, of which there are n each; how many people have quasi-identifiers that nobody else has; and how
+    many different tuples there are."""
+
+    told: float
+    alone: int
+    tuples: int
+
+    @classmethod
+    def of(cls, times: Counter[int], alone: int) -> Exactly:
+        """`times`: how many tuples occur how often."""
+        told = fsum(n * tuples * log(n) for n, tuples in times.items())
+        return cls(told, alone, times.total())
 
 
 class FrequencySets:
@@ -184,21 +210,15 @@ class FrequencySets:
         found.load(self.room)
         return found
 
-    def exactly(self) -> tuple[float, int]:
-        """The sum of n log n over the different tuples of quasi-identifiers and sensitive values in the table, of which
-        there are n each, and how many people have quasi-identifiers that nobody else has. To be asked first, when
-        nothing else takes memory."""
+    def exactly(self) -> Exactly:
+        """What is in the table as it stands. To be asked first, when nothing else takes memory."""
         known = self.first
         assert not any(known.levels), "only the values as they are tell what is exactly in the table"
-        numbering, alone, times = self._numbering(known.columns, known.levels), 0, Counter[int]()
+        numbering = self._numbering(known.columns, known.levels)
         counted = self._count(known, known.columns, known.levels, numbering, self.memory // 2)
-        for words, count in numbering.whole_cells(counted.blocks()):
-            people = numbering.people(words)
-            alone += int((people & (count == 1)).sum())
-            n, tuples = np.unique(count[~people] if self.several else count, return_counts=True)
-            times.update(dict(zip(n.tolist(), tuples.tolist())))
+        found = tally(numbering, counted.blocks())
         counted.close()
-        return fsum(n * tuples * log(n) for n, tuples in times.items()), alone
+        return Exactly.of(*found)
 
     def _numbering(self, columns: tuple[int, ...], levels: Node) -> Numbering:
         sizes = tuple(self.levels[j].size(level) for j, level in zip(columns, levels))
@@ -211,7 +231,7 @@ class FrequencySets:
             return self._in_table(known, steps[0], space)
         people = isinstance(known, FrequencySet) or known.counted
         if self.spill is not None and sorting_takes(known.entries, words, people) > room:
-            return self.spill.counted(self._blocks(known, steps), words)
+            return self.spill.counted(numbered(known.parts(), steps), words)
         return self._sorted(known, steps, people)
 
     def _steps(self, known: First, columns: tuple[int, ...], levels: Node, numbering: Numbering, word: range) -> Steps:
@@ -227,33 +247,50 @@ class FrequencySets:
     def _in_table(self, known: First, steps: Steps, space: int) -> Counters:
         counts = np.zeros(space, np.uint32)
         for part in known.parts():
-            if part.start is None:
-                kernels.count_cells(part.cells, *steps, part.value, part.count, counts)
-            else:
-                kernels.count_entries(part.cells, *steps, part.start, part.value, part.count, counts)
+            add_to_table(part, steps, counts)
         return Counters(counts)
 
     def _sorted(self, known: First, steps: list[Steps], people: bool) -> Sorted:
         words = np.empty((len(steps), known.entries), np.uint64)
         weights, at = np.empty(known.entries if people else 0, np.uint32), 0
-        for block, count in self._blocks(known, steps):
+        for block, count in numbered(known.parts(), steps):
             end = at + block.shape[1]
             words[:, at:end] = block
             weights[at:end] = count
             at = end
         return Sorted(words, weights)
 
-    def _blocks(self, known: First, steps: list[Steps]) -> Iterator[Block]:
-        """The numbers of the cell and value of each entry, and its people; none if it is one each."""
-        for part in known.parts():
-            keys = np.empty((len(steps), part.cells.shape[1]), np.uint64)
-            for key, own in zip(keys, steps):
-                kernels.cell_keys(part.cells, *own, key)
-            if part.start is not None:
-                keys = np.repeat(keys, np.diff(part.start), axis=1)
-            if len(part.value):
-                keys[-1] += part.value
-            yield keys, part.count
+
+def add_to_table(part: Part, steps: Steps, counts: Counts) -> None:
+    """Adds the people of a part to the counters of the cells that it is rolled up to."""
+    if part.start is None:
+        kernels.count_cells(part.cells, *steps, part.value, part.count, counts)
+    else:
+        kernels.count_entries(part.cells, *steps, part.start, part.value, part.count, counts)
+
+
+def numbered(parts: Iterator[Part], steps: list[Steps]) -> Iterator[Block]:
+    """The numbers of the cell and value that each entry is rolled up to, and its people; none if it is one each."""
+    for part in parts:
+        keys = np.empty((len(steps), part.cells.shape[1]), np.uint64)
+        for key, own in zip(keys, steps):
+            kernels.cell_keys(part.cells, *own, key)
+        if part.start is not None:
+            keys = np.repeat(keys, np.diff(part.start), axis=1)
+        if len(part.value):
+            keys[-1] += part.value
+        yield keys, part.count
+
+
+def tally(numbering: Numbering, blocks: Iterator[Block]) -> tuple[Counter[int], int]:
+    """How many entries in order occur how often, and how many people are alone in their cell."""
+    times, alone = Counter[int](), 0
+    for words, count in numbering.whole_cells(blocks):
+        people = numbering.people(words)
+        alone += int((people & (count == 1)).sum())
+        n, entries = np.unique(count[~people] if numbering.several else count, return_counts=True)
+        times.update(dict(zip(n.tolist(), entries.tolist())))
+    return times, alone
 
 
 class Known:

@@ -8,11 +8,12 @@ because what fails those fails."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import combinations, repeat
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,16 @@ from anon import interrupt
 from anon.progress import Tell
 from anon.search.lattice.frequency import FrequencySets, Known, Node
 from anon.search.lattice.judging import Judge, Mask
+
+R = TypeVar("R")
+
+
+def at_once(many: int, work: Callable[..., R], *items: Any) -> list[R]:
+    """What work makes of each of some items, so many at the same time; one at a time in the thread that asks."""
+    if many == 1:
+        return list(map(work, *items))
+    with ThreadPoolExecutor(many) as pool:
+        return list(pool.map(work, *items))
 
 
 @dataclass
@@ -47,9 +58,8 @@ class Search:
             if not all(candidates.any() for candidates in subsets.values()):
                 return np.zeros(self.shape, bool)
             self.sets.collapse(self._lowest(subsets))
-            with ThreadPoolExecutor(self.sets.at_once) as pool:
-                found = pool.map(self._from_below, subsets.keys(), subsets.values(), repeat(which))
-                safe = dict(zip(subsets, found))
+            found = at_once(self.sets.at_once, self._from_below, subsets.keys(), subsets.values(), repeat(which))
+            safe = dict(zip(subsets, found))
         return safe[tuple(range(len(self.shape)))]
 
     def _candidates(self, columns: tuple[int, ...], safe: dict[tuple[int, ...], Mask]) -> Mask:

@@ -1,0 +1,197 @@
+"""A table that is already grouped, on a cluster: read by Spark, held against the config as `check` does on one machine
+(anon.source.grouped), and turned into rows under neutral names. Equal rows are counted before anything else, so that no
+more than the different ones are moved. Labels keep the order that they have in DuckDB, which numbers groups."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from anon.backends.spark import spread
+from anon.backends.spark.failures import on_spark
+from anon.backends.spark.session import is_frame
+from anon.backends.spark.source import SparkSql, answered, registered
+from anon.config import Columns, Config
+from anon.database import quote, translated
+from anon.errors import ConfigError, Problem, SourceError
+from anon.source import Column, check_present, describe, individual_sql, register_files, resolve
+from anon.source.checks import individual_problems, null_problems
+from anon.source.grouped import present, sensitive_columns
+from anon.source.tables import as_arrow, bucketized_pair
+from anon.source.types import INTEGERS, WIDE_INTEGERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+READING = "reading the table"
+AS_THEY_ARE = ("DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "BOOLEAN", "VARCHAR")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The rows of a grouped table: q0, ..., s0, ..., k0, ..., and how often `c` each occurs, or where individuals have
+    several values `who` each is about."""
+
+    rows: DataFrame
+    schema: pa.Schema
+    columns: Columns
+    sensitive: list[Column]
+    total: int
+    dropped: int
+
+    @property
+    def labels(self) -> list[str]:
+        return [f"q{index}" for index in range(len(self.columns.quasi_identifiers))]
+
+
+def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Config, table: Any) -> Opened:
+    """Opens a table: a path of Parquet files, a table of the catalog, a DataFrame, or any Arrow-speaking frame."""
+    raw, schema = _raw(spark, con, table)
+    columns = present(config.columns, raw.columns)
+    con.register("raw_rows", schema.empty_table())
+    types = describe(con, "raw_rows")
+    check_present(columns, types, raw.columns)
+    who = individual_sql(columns, types)
+    used = raw.select(*(spread.column(name) for name in schema.names if name in _used(columns)))
+    asked = answered(used, schema, con, lambda asking: sensitive_columns(asking, "raw_rows", columns, types))
+    sensitive, problems = asked
+    if problems:
+        raise ConfigError(problems)
+    query = _query(columns, types, sensitive, who)
+    with translated(READING):
+        view = con.sql(query).to_arrow_table().schema
+    every = spread.on_disk(spread.map_rows(used, _rows, spread.Given(spark, (schema, query)), view))
+    rows, total, left = _left(every, config, sensitive)
+    _check(spark, rows, config, columns, sensitive, who is not None, (total, left))
+    return Opened(_counted(rows, columns), view, columns, sensitive, left, total - left)
+
+
+def _raw(spark: SparkSession, con: duckdb.DuckDBPyConnection, table: Any) -> tuple[DataFrame, pa.Schema]:
+    """The table as Spark reads it, and its columns as they are on one machine."""
+    if bucketized_pair(table) is not None:
+        found, expected = "a bucketized table with backend spark", "a table of labels, or backend local"
+        raise ConfigError.at("--on", found, expected, "equal labels may be in several of its groups")
+    named, stored = isinstance(table, (str, os.PathLike)), "://" in str(table)
+    if named and not stored and (Path(table).exists() or not _in_catalog(spark, str(table))):
+        return _files(spark, con, resolve(os.fspath(table)))
+    with on_spark(READING):
+        if named:
+            frame = spark.read.parquet(str(table)) if stored else spark.table(str(table))
+        else:
+            frame = table if is_frame(table) else spark.createDataFrame(as_arrow(table))
+        return frame, frame.limit(0).toArrow().schema.remove_metadata()
+
+
+def _in_catalog(spark: SparkSession, name: str) -> bool:
+    try:
+        return bool(spark.catalog.tableExists(name))
+    except Exception:  # noqa: BLE001 - what is no name of a table is none in the catalog, whatever Spark says of it
+        return False
+
+
+def _files(spark: SparkSession, con: duckdb.DuckDBPyConnection, paths: list[Path]) -> tuple[DataFrame, pa.Schema]:
+    if any(path.suffix.lower() == ".csv" for path in paths):
+        raise ConfigError.at("--on", "CSV files with backend spark", "Parquet files", "backend local reads CSV")
+    register_files(con, "files_of_table", paths, paths[0])
+    with translated(READING):
+        schema = con.sql("SELECT * FROM files_of_table LIMIT 0").to_arrow_table().schema
+    with on_spark(READING):
+        return spark.read.parquet(*(f"file://{path.resolve()}" for path in paths)), schema
+
+
+def _used(columns: Columns) -> set[str]:
+    who = set() if columns.individual == "row" else {columns.individual}
+    return {*columns.quasi_identifiers, *columns.sensitive, *columns.keep} | who
+
+
+def _query(columns: Columns, types: dict[str, str], sensitive: list[Column], who: str | None) -> str:
+    """SQL: the rows under neutral names."""
+    problems: list[Problem] = []
+    named = {}
+    for letter, role, names in (
+        ("q", "quasi_identifiers", columns.quasi_identifiers),
+        ("k", "keep", columns.keep),
+    ):
+        for index, name in enumerate(names):
+            sql = _as_it_stands(name, types[name])
+            if sql is None:
+                expected = "numbers, dates, timestamps, booleans or text"
+                found = f"labels of type {types[name]} with backend spark"
+                problems.append(Problem(f"columns.{role}.{name}", found, expected, "backend local compares any type"))
+            named[f"{letter}{index}"] = str(sql)
+    if problems:
+        raise ConfigError(problems)
+    named |= {column.alias: column.sql for column in sensitive}
+    if who is not None:
+        named["who"] = f"CAST({who} AS VARCHAR)"
+    return f"SELECT {', '.join(f'{sql} AS {alias}' for alias, sql in named.items())} FROM raw_rows"
+
+
+def _as_it_stands(name: str, kind: str) -> str | None:
+    """SQL: a label in a type that Spark has too, in the same order and with the same text; None if there is none."""
+    column = quote(name)
+    if kind in INTEGERS:
+        return f"CAST({column} AS BIGINT)"
+    if kind in WIDE_INTEGERS:
+        return f"CAST({column} AS DECIMAL(38, 0))"
+    if kind == "FLOAT":
+        return f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+    return column if kind in AS_THEY_ARE or kind.startswith("DECIMAL") else None
+
+
+def _rows(given: tuple[pa.Schema, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema, query = given
+    with spread.database() as con:
+        for _ in registered(con, schema, batches):
+            with translated(READING):
+                yield from con.sql(query).to_arrow_table().to_batches()
+
+
+def _left(every: DataFrame, config: Config, sensitive: list[Column]) -> tuple[DataFrame, int, int]:
+    """The rows without those to drop; how many there were, and how many are left."""
+    with on_spark(READING):
+        total = int(every.count())
+        if not total:
+            raise SourceError("the table has no rows")
+        if config.nulls.sensitive != "drop" or not sensitive:
+            return every, total, total
+        rows = every.dropna(subset=[column.alias for column in sensitive])
+        return rows, total, int(rows.count())
+
+
+def _check(
+    spark: SparkSession, rows: DataFrame, config: Config, columns: Columns, sensitive: list[Column], who: bool,
+    counts: tuple[int, int],
+) -> None:  # fmt: skip
+    """What `check` refuses on one machine: no rows, missing values by policy, rows that are not their individual's."""
+    total, left = counts
+    problems = [] if left else [Problem("nulls.sensitive", f"all {total:,} rows dropped", "rows with values")]
+    named = [("quasi_identifiers", name, f"q{index}") for index, name in enumerate(columns.quasi_identifiers)]
+    named += [("sensitive", column.name, column.alias) for column in sensitive]
+    sql: Any = SparkSql(spark)
+    view = f"anon_{uuid.uuid4().hex}"
+    rows.createOrReplaceTempView(view)
+    try:
+        problems += null_problems(sql, view, named, config)
+        if who:
+            labels = [f"q{index}" for index in range(len(columns.quasi_identifiers))]
+            problems += individual_problems(sql, view, "who", labels, columns.multiplicity)
+    finally:
+        spark.catalog.dropTempView(view)
+    if problems:
+        raise ConfigError(problems)
+
+
+def _counted(rows: DataFrame, columns: Columns) -> DataFrame:
+    """Every different row with how often it occurs. Where individuals have several values, all rows as they are."""
+    if columns.multiplicity != "single":
+        return rows
+    names = [name for name in rows.columns if name != "who"]
+    return spread.on_disk(rows.select(*names).groupBy(*names).count().withColumnRenamed("count", "c"))

@@ -1,0 +1,191 @@
+"""Tables of a release as folders of parts, written by the executors: rows of some consecutive groups come together, are
+sorted there and written as one part. Which groups make a part follows from the recoding alone, so the files are the
+same for any cluster. A part is written under another name and renamed when it is whole: a task that is tried again, or
+twice at a time, leaves the same file."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anon.backends.spark import spread
+from anon.errors import ConfigError
+from anon.release.files import changed, repeated, row_groups, summed, write_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PART = 2**22  # rows; a constant of the format like the row group, so that the files do not depend on any limit
+DONE = pa.schema([("part", pa.int32()), ("people", pa.int64()), ("rows", pa.int64()), ("checksum", pa.string())])
+WRITING = "writing the release"
+Ints = NDArray[np.int64]
+
+
+def part_name(number: int) -> str:
+    return f"part-{number:06d}.parquet"
+
+
+def parts_of(people: Ints) -> Ints:
+    """The part that each group goes to: one begins with the first group after so many rows.
+
+    >>> parts_of(np.array([3, PART, 5, 1]))
+    array([0, 0, 1, 1])
+    """
+    wanted = (np.cumsum(people) - people) // PART
+    part: Ints = np.unique(wanted, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return part
+
+
+@dataclass(frozen=True)
+class Form(ABC):
+    """What the rows of a table are made into."""
+
+    schema: pa.Schema
+    labelled: list[str]  # the columns that are labels
+    counts: ClassVar[bool] = False  # whether a row tells how often it occurs, or else is there as often
+
+    @abstractmethod
+    def table(self, rows: pa.Table) -> pa.Table:
+        """Rows of (group, other columns; how often, if that is told), in order of groups, as they are published."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The people of each group and the part that it goes to."""
+
+    people: Ints
+    part: Ints
+
+    @property
+    def parts(self) -> int:
+        return int(self.part[-1]) + 1
+
+    def of(self, number: int) -> tuple[int, int]:
+        """The first group of a part, and the first after it."""
+        return int(np.searchsorted(self.part, number)), int(np.searchsorted(self.part, number, "right"))
+
+
+def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> tuple[int, int]:
+    """Writes a table from rows (part, group, other columns, how often) in any order; how many rows it has, and the sum
+    over all of them that verify finds again."""
+    path.mkdir(mode=0o777)
+    spark, parts = rows.sparkSession, groups.parts
+    places = max(min(parts, 16 * spark.sparkContext.defaultParallelism), 1)
+    together, keys = rows.repartition(places, "part"), rows.columns[:-1]
+    if form.counts:
+        together = together.groupBy(*keys).sum("n").withColumnRenamed("sum(n)", "n")
+    given = spread.Given(spark, (str(path), form, groups))
+    ordered = together.sortWithinPartitions(*keys)  # nulls come first
+    told = spread.collect(spread.map_rows(ordered, _write, given, DONE), WRITING)
+    if sum(told["people"].to_pylist()) != int(groups.people.sum()) or told.num_rows != parts:
+        raise changed()
+    _check_shared(path, parts)
+    return sum(told["rows"].to_pylist()), sum(map(int, told["checksum"].to_pylist()))
+
+
+def _check_shared(path: Path, parts: int) -> None:
+    """What the executors wrote must be here as well."""
+    missing = sum(not (path / part_name(number)).exists() for number in range(parts))
+    if missing:
+        found = f"a folder in which {missing:,} of {parts:,} parts that executors wrote are not seen from the driver"
+        raise ConfigError.at("release.path", found, "a folder on a file system that driver and executors share")
+
+
+def _write(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Writes the parts of a partition, whose rows come in order; tells of each part that is whole."""
+    path, form, groups = given
+    for number, rows in _by_part(batches):
+        first, last = groups.of(number)
+        part = _Part(Path(path) / part_name(number), form, first, np.zeros(last - first, np.int64))
+        part.write(rows)
+        if not np.array_equal(part.people, groups.people[first:last]):
+            raise changed()
+        told = [number, int(part.people.sum()), part.rows, str(part.checksum)]
+        yield from spread.packed([tuple(told)], DONE)
+
+
+def _by_part(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """The rows of each part as a stream, which must be used up before the next."""
+    waiting = _pieces(batches)
+    piece = next(waiting, None)
+
+    def rows(number: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        nonlocal piece
+        yield batch
+        for other, following in waiting:
+            if other != number:
+                piece = other, following
+                return
+            yield following
+
+    while piece is not None:
+        number, first = piece
+        piece = None
+        yield number, rows(number, first)
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Runs of rows of one part, without its number."""
+    for batch in batches:
+        part = batch.column(0).to_numpy()
+        edges = np.append(np.flatnonzero(np.append(True, part[1:] != part[:-1])), len(part)).tolist()
+        for first, last in pairwise(edges):
+            if last > first:
+                yield int(part[first]), batch.slice(first, last - first).select(range(1, batch.num_columns))
+
+
+@dataclass
+class _Part:
+    """One part under way: its first group, and what has been written of its groups so far."""
+
+    path: Path
+    form: Form
+    first: int
+    people: Ints
+    rows: int = 0
+    checksum: int = 0
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Writes it in row groups of the fixed size."""
+        under_way = self.path.with_name(f".{uuid.uuid4().hex}-{self.path.name}")
+        sums: list[int] = []
+        try:
+            with spread.database() as con:
+                tables = summed(con, self._tables(batches), sums)
+                write_tables(under_way, self.form.schema, self.form.labelled, tables)
+            os.replace(under_way, self.path)  # noqa: PTH105
+        except PermissionError:
+            found = "a folder that the executors may not write"
+            expected = "one that the user whom the executors run as may write; let them run as the driver's user"
+            raise ConfigError.at("release.path", found, expected) from None
+        except FileNotFoundError:
+            found, expected = "a folder that the executors do not have", "one that driver and executors share"
+            raise ConfigError.at("release.path", found, expected) from None
+        finally:
+            under_way.unlink(missing_ok=True)
+        self.checksum = sum(sums)
+
+    def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        for rows in row_groups(batches if self.form.counts else self._repeated(batches)):
+            if self.form.counts:
+                self._count(rows.column(0).to_numpy(), rows.column(rows.num_columns - 1).to_numpy())
+            self.rows += rows.num_rows
+            yield self.form.table(rows)
+
+    def _repeated(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self._count(batch.column(0).to_numpy(), batch.column(batch.num_columns - 1).to_numpy())
+            yield from repeated(batch)
+
+    def _count(self, group: Ints, times: Ints) -> None:
+        np.add.at(self.people, group - self.first, times)

@@ -1,0 +1,228 @@
+"""The partition search on a cluster (anon.search.partition): the top of the tree is decided on the driver from what
+passes over the records count; then the records of each block are gathered in one place and searched there to the end,
+as the local engine does it. Decisions come in the same order, so the tree is the same. What a block came to is checked
+on the driver against the state that the blocks before it left, and if it does not hold the block is searched again."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon.backends.spark import spread
+from anon.backends.spark.counting import SparkRecords, unpacked
+from anon.backends.spark.passes import SparkPasses, walked
+from anon.checkpoint import Arrays
+from anon.criteria import State
+from anon.errors import SourceError
+from anon.records import Codes, InMemory, Records
+from anon.search import block, top
+from anon.search.block import Found
+from anon.search.candidates import Demands, Ints, Nodes
+from anon.search.outcome import GroupCounts
+from anon.search.partition import LEVELS, Partition, runs_of
+from anon.search.tree import Fragment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+HELD = 64_000_000  # bytes of records that a task holds before it hands them over by block
+GATHERED = pa.schema([("block", pa.int64()), ("root", pa.binary()), ("codes", pa.binary())])
+RESULTS = pa.schema([("block", pa.int64()), ("arrays", pa.binary())])
+SEARCHING = "searching blocks"
+
+
+class SparkPartition(Partition):
+    """One search over a cube whose records are on a cluster."""
+
+    passes: SparkPasses | None = None
+
+    def _blocks_at_once(self) -> int:
+        assert isinstance(self.cube.records, SparkRecords)
+        return int(self.cube.records.frame.sparkSession.sparkContext.defaultParallelism)
+
+    def _top(
+        self, state: list[State], counts: GroupCounts
+    ) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
+        cube, rules = self.cube, self.rules
+        if cube.individuals <= self.limit:
+            root = top.root(cube, rules.demands)
+            root.safe = np.array([rules.whole_table_safe(cube)])
+            self.tree = _uncut()
+            return [], cube.records, root, 0, state
+        assert isinstance(cube.records, SparkRecords)
+        self.passes = SparkPasses(cube.records)
+        upper = top.Top(cube, rules, self.passes, self.limit, self.means)
+        ended = top.search(upper, rules, state, self.pace.tell, self.steps)
+        self.tree = upper.tree()
+        unique = self._unique(ended.groups, ended.group_records)
+        return [upper.fragment], cube.records, ended.roots, unique, ended.state
+
+    def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[Found]:
+        """Searches all blocks from one state, and gives what they found in order; where that does not hold together
+        with what the blocks before came to, the next ones are searched again."""
+        runs = list(runs_of(nodes.people, self.limit))
+        if not runs:  # the groups of the top are all there are
+            return
+        known = {at: self.steps.finished(f"block-{run[0]}", Found.of) for at, run in enumerate(runs)}
+        gathered = self._gather(nodes, runs)
+        wanted = [at for at, found in known.items() if found is None]
+        known |= self._searched(gathered, nodes, runs, wanted, state)
+        cores = gathered.sparkSession.sparkContext.defaultParallelism
+        for at, run in enumerate(runs):
+            found = known.pop(at)
+            assert found is not None
+            merged = [before.merge(after) for before, after in zip(state, found.state)]
+            if not self.rules.hold(merged):
+                known |= self._searched(gathered, nodes, runs, list(range(at, min(at + cores, len(runs)))), state)
+                found = known.pop(at)
+                assert found is not None
+                merged = found.state
+            self.steps.finish(f"block-{run[0]}", found)
+            state = merged
+            people = int(nodes.people[slice(*run)].sum())
+            self.pace.tell(people * LEVELS, blocks=len(runs) - at - 1)
+            yield found
+        gathered.unpersist()
+
+    def _gather(self, nodes: Nodes, runs: list[tuple[int, int]]) -> DataFrame:
+        """The records with all of a block's in one partition."""
+        of_node = np.full(len(self.tree[0]), -1)
+        for at, (first, last) in enumerate(runs):
+            of_node[nodes.start[first:last]] = at
+        root = np.zeros(len(self.tree[0]), np.uint32)
+        root[nodes.start] = np.concatenate([np.arange(last - first) for first, last in runs])
+        frame = self._by_block((of_node, root, np.ones(len(runs), np.int64)), len(runs))
+        return spread.on_disk(frame) if self.rules.whole else frame  # else each is searched once
+
+    def _by_block(self, places: tuple[Ints, Any, Ints], blocks: int) -> DataFrame:
+        records = self.cube.records
+        assert isinstance(records, SparkRecords)
+        spark = records.frame.sparkSession
+        given = spread.Given(spark, (records.width, len(self.cube.domains), self.tree, *places))
+        packed = spread.map_rows(records.frame, _placed, given, GATHERED)
+        parts = max(min(blocks, 16 * spark.sparkContext.defaultParallelism), 1)
+        return packed.repartition(parts, "block").sortWithinPartitions("block")
+
+    def _searched(
+        self, gathered: DataFrame, nodes: Nodes, runs: list[tuple[int, int]], wanted: list[int], state: list[State]
+    ) -> dict[int, Found | None]:
+        if not wanted:
+            return {}
+        cube = replace(self.cube, records=InMemory(np.empty((0, 0), np.uint16)))
+        roots = {at: nodes.take(slice(*runs[at])) for at in wanted}
+        spark = gathered.sparkSession
+        given = spread.Given(spark, (self.cube.records.width, cube, self.rules, roots, state))
+        if len(wanted) < len(runs):
+            gathered = gathered.where(gathered["block"].isin(wanted))
+        table = spread.collect(spread.map_rows(gathered, _search, given, RESULTS), SEARCHING, spread.PACKED)
+        found = zip(table["block"].to_pylist(), table["arrays"])
+        return {at: Found.of(_loaded(arrays.as_buffer())) for at, arrays in found}
+
+    def _unique(self, groups: Nodes, records: Ints) -> int:
+        """Individuals who are alone with their codes in groups of the top, each of which may take several places."""
+        if not len(groups):
+            return 0
+        parts = -(-records // self.limit)
+        of_node, times = np.full(len(self.tree[0]), -1), np.maximum(parts, 1)
+        of_node[groups.start] = np.cumsum(times) - times
+        several = np.ones(int(times.sum()), np.int64)
+        several[np.cumsum(times) - times] = times
+        frame = self._by_block((of_node, np.zeros(len(of_node), np.uint32), several), int(times.sum()))
+        cube = replace(self.cube, records=InMemory(np.empty((0, 0), np.uint16)))
+        given = spread.Given(frame.sparkSession, (self.cube.records.width, cube))
+        table = spread.collect(spread.map_rows(frame, _alone, given, RESULTS), SEARCHING, spread.PACKED)
+        return sum(int(np.frombuffer(each.as_buffer(), np.int64)[0]) for each in table["arrays"])
+
+
+def _uncut() -> tuple[Ints, Ints, Ints, Ints]:
+    """A tree of the root alone."""
+    return np.array([-1]), np.zeros(2, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64)
+
+
+def _placed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Records by their block, each with the number of its root there. Of several blocks for one node, the sum of a
+    record's codes says which it goes to, so that equal records come together."""
+    width, columns, tree, of_node, root, several = given
+    held: list[tuple[Codes, Any, Any]] = []
+    size = 0
+    for codes in unpacked(batches, width):
+        node = walked(codes, tree)
+        to = of_node[node]
+        more = several[to] * (to >= 0)
+        if (more > 1).any():
+            to = to + np.where(more > 1, codes[:columns].sum(axis=0, dtype=np.int64) % np.maximum(more, 1), 0)
+        held.append((codes, to, root[node]))
+        size += codes.nbytes
+        if size > HELD:
+            yield from _by_block(held)
+            held, size = [], 0
+    if held:
+        yield from _by_block(held)
+
+
+def _by_block(held: list[tuple[Codes, Any, Any]]) -> Iterator[pa.RecordBatch]:
+    codes, to, root = (np.concatenate(arrays, axis=-1) for arrays in zip(*held))
+    order = np.argsort(to, kind="stable")
+    codes, to, root = np.ascontiguousarray(codes[:, order]), to[order], root[order]
+    edges = np.append(np.flatnonzero(np.append(True, to[1:] != to[:-1])), len(to))
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist()):
+        if to[first] >= 0:
+            own = int(to[first]), root[first:last].tobytes(), codes[:, first:last].tobytes()
+            yield from spread.packed([own], GATHERED)
+
+
+def _blocks_of(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[tuple[int, Codes, Any]]:
+    """The blocks in a partition, which is in order of them: number, records, and the root of each."""
+    number, codes, roots = -1, [np.empty((width, 0), np.uint16)], [np.empty(0, np.uint32)]
+    for batch in batches:
+        for at, root, own in zip(batch.column("block").to_pylist(), batch.column("root"), batch.column("codes")):
+            if at != number:
+                if number >= 0:
+                    yield number, np.concatenate(codes, axis=1), np.concatenate(roots)
+                number, codes, roots = at, [], []
+            codes.append(np.frombuffer(own.as_buffer(), np.uint16).reshape(width, -1))
+            roots.append(np.frombuffer(root.as_buffer(), np.uint32))
+    if number >= 0:
+        yield number, np.concatenate(codes, axis=1), np.concatenate(roots)
+
+
+def _search(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What the blocks of a partition come to, without the counts that a local release is made of."""
+    from anon.search import kernels
+
+    width, cube, rules, roots, state = given
+    for number, codes, root in _blocks_of(batches, width):
+        nodes: Nodes = roots[number]
+        begin, moved = np.zeros(len(nodes) + 2, np.int64), np.empty_like(codes)
+        kernels.scatter(codes, root, begin, np.empty(len(root), np.int32), moved)
+        nodes = replace(nodes, start=begin[:-2].copy(), stop=begin[1:-1].copy())
+        if cube.people_at < 0 and ((nodes.stop - nodes.start) != nodes.people).any():
+            raise SourceError("the source changed between two passes over it; run again when it is complete")
+        found = block.search(cube, rules, moved, nodes, state)
+        empty = np.empty(0, np.int64)
+        found = replace(found, group=empty, codes=np.empty((0, cube.sensitive), np.uint16), people=empty)
+        yield from spread.packed([(number, _saved(found.arrays()))], RESULTS)
+
+
+def _alone(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    width, cube = given
+    for number, codes, _ in _blocks_of(batches, width):
+        piece = block.Block(cube, [], Demands(), codes)
+        unique = piece.unique(block.whole_range(codes.shape[1]), np.array([0]))
+        yield from spread.packed([(number, np.int64(unique).tobytes())], RESULTS)
+
+
+def _saved(arrays: Arrays) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def _loaded(saved: pa.Buffer) -> Arrays:
+    with np.load(io.BytesIO(saved)) as found:
+        return dict(found)

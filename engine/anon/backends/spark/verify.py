@@ -1,0 +1,305 @@
+"""Verifies a release on the cluster, part by part: executors open the written files as an outsider would, with the SQL
+and the formulas of the local engine, and the driver adds up what they found. That a part can be judged by itself is not
+taken for granted: the labels must strictly increase from the last row of one part to the first of the next, so that no
+group is in two. Only counts, published labels and the states of criteria come to the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon import verify as local
+from anon.backends.spark import spread
+from anon.backends.spark.parts import part_name
+from anon.config import Config, Variational
+from anon.criteria import Criterion, Ints, State, Values, bind
+from anon.database import translated
+from anon.errors import SourceError, VerificationError
+from anon.grouped import Grouped, Known, code_values
+from anon.numbering import groups_out_of_order
+from anon.release import Written
+from anon.values import text
+from anon.verify import Findings
+from anon.written import STRANGERS, File, difference_in_files, files_of, open_written, rows_out_of_order
+
+if TYPE_CHECKING:
+    import duckdb
+    from pyspark.sql import SparkSession
+
+READING = "reading the release back"
+PICKLED = pa.schema([("pickled", pa.binary())])
+Label = tuple[str | None, ...]
+
+
+@dataclass
+class Seen:
+    """What an executor saw in one part before it was judged."""
+
+    number: int
+    wrong: str
+    rows: int = 0
+    groups: int = 0
+    first: Label = ()
+    last: Label = ()
+    sums: list[int] = field(default_factory=list)  # what must come to the sums of the whole release
+    numbers: tuple[int, int] = (0, 0)  # of a bucketized part: its lowest group, and the first after its highest
+    values: Known = field(default_factory=dict)  # without codes
+    labels: dict[str, dict[str | None, int]] = field(default_factory=dict)  # per quasi-identifier, rows with each
+
+
+@dataclass
+class Judged:
+    """What an executor found when it judged one part."""
+
+    found: Findings
+    states: dict[int, State]
+    kept: dict[str, dict[str, int]]  # per kept column the sums behind what is told of it
+
+
+def verify(spark: SparkSession, con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> Findings:
+    """Examines the parts of a release that was just written; VerificationError if they are not what they must be."""
+    parts = len(list(written.path.iterdir()))
+    local.refuse(_difference_in_names(written, parts))
+    distances = [getattr(spec, "distance", None) for spec in config.privacy]
+    tuples = [tuple(distance.columns) for distance in distances if isinstance(distance, Variational)]
+    look = spread.Given(spark, (replace(written, labels={}), config.columns, tuples))
+    try:
+        seen = sorted(_on_parts(spark, parts, _look, look), key=lambda each: each.number)
+        local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, written))
+        known = _known(con, seen)
+        found = _judge(spark, seen, known, written, config)
+    except (SourceError, ValueError) as error:
+        told = f" ({error})" if isinstance(error, SourceError) else ""
+        raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
+    local.refuse_unsafe(found, written, config)
+    return found
+
+
+def _difference_in_names(written: Written, parts: int) -> str:
+    folders = [file.path for file in files_of(written)]
+    beside = sorted(path.name for path in written.path.parent.iterdir())
+    wanted = [part_name(at) for at in range(parts)]
+    inside = all(sorted(path.name for path in folder.iterdir()) == wanted for folder in folders)
+    names = sorted(["datapackage.json", *(folder.name for folder in folders)])
+    return "" if inside and beside == names else STRANGERS
+
+
+def _on_parts(spark: SparkSession, parts: int, work: spread.Work, given: spread.Given) -> list[Any]:
+    """Does work on every part and gives what it came to."""
+    tasks = min(parts, 16 * spark.sparkContext.defaultParallelism)
+    numbers = spark.range(0, parts, 1, tasks)
+    table = spread.collect(spread.map_rows(numbers, work, given, PICKLED), READING, spread.PACKED)
+    return [pickle.loads(each.as_buffer()) for each in table["pickled"]]  # noqa: S301 - our own executors'
+
+
+def _part_of(written: Written, number: int) -> Written:
+    """What was written, of one part: its files."""
+    name, values = part_name(number), written.values
+    own = None if values is None else replace(values, path=values.path / name)
+    return replace(written, path=Path(written.path) / name, values=own)
+
+
+def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    written, columns, tuples = given
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        with spread.database() as con, translated(READING):
+            part = _part_of(written, number)
+            files = files_of(part)
+            wrong = difference_in_files(con, files)
+            if not wrong and (disorder := rows_out_of_order(con, files)):
+                wrong = f"has {disorder:,} rows out of order"
+            seen = Seen(number, wrong)
+            if not wrong:
+                _see(seen, open_written(con, files, columns), part, tuples)
+        yield from spread.packed([(pickle.dumps(seen),)], PICKLED)
+
+
+def _see(seen: Seen, grouped: Grouped, part: Written, tuples: list[tuple[str, ...]]) -> None:
+    con = grouped.con
+    for names in tuples:
+        code_values(grouped, names)
+    for names in [*((name,) for name in grouped.sensitive), *tuples]:
+        places = "_".join(str(grouped.sensitive.index(name)) for name in names)
+        seen.values[names] = con.sql(f"SELECT v, n FROM values_{places}").to_arrow_table()
+    seen.rows = grouped.rows()
+    seen.groups = int(con.sql(f"SELECT count(*) FROM {grouped.GROUPS}").fetchall()[0][0])
+    for name in grouped.quasi_identifiers:
+        seen.labels[name] = grouped.label_rows(name)
+    seen.first, seen.last = (_end(grouped, "ASC NULLS FIRST"), _end(grouped, "DESC NULLS LAST"))
+    first, *others = files_of(part)
+    own = [name for name in part.types if name not in grouped.quasi_identifiers and not (others and name == "group")]
+    seen.sums = [first.checksum(con, own)]
+    if others:
+        _see_values(seen, grouped, part, first, others[0])
+
+
+def _see_values(seen: Seen, grouped: Grouped, part: Written, first: File, other: File) -> None:
+    """The same of the sensitive values of a bucketized part, and the numbers of its groups."""
+    con, (name,) = grouped.con, grouped.sensitive
+    rows, pairs = con.sql(f"SELECT count(*), count(DISTINCT (g, s0)) FROM {grouped.COUNTS}").fetchall()[0]
+    low, high = con.sql(f"SELECT min(g), max(g) FROM {grouped.GROUPS}").fetchall()[0]
+    seen.numbers = int(low), int(high) + 1
+    seen.sums += [first.checksum(con, list(first.types)), int(rows), other.checksum(con, [name], '"count"')]
+    seen.sums.append(other.checksum(con, list(other.types)))
+    if pairs != rows:
+        seen.wrong = f"has {pairs:,} different values in groups and {rows:,} counts of them"
+    elif wrong := groups_out_of_order(grouped):
+        seen.wrong = f"has {wrong:,} groups whose numbers are not in canonical order"
+
+
+def _end(grouped: Grouped, order: str) -> Label:
+    """The labels of the first row in an order."""
+    labels, by = ", ".join(grouped.labels), ", ".join(f"{label} {order}" for label in grouped.labels)
+    end: Label = grouped.con.sql(f"SELECT {labels} FROM {grouped.VIEW} ORDER BY {by} LIMIT 1").fetchall()[0]
+    return end
+
+
+def _difference(seen: list[Seen], written: Written) -> str:
+    """What in all parts together is not as it was meant to be, or nothing; without any value of the data."""
+    rows = sum(each.rows for each in seen)
+    if rows != written.rows:
+        return f"has {rows:,} rows, not {written.rows:,}"
+    if any(_place(before.last) >= _place(after.first) for before, after in pairwise(seen)):
+        return "has parts that are out of order or share a group"
+    for name, wanted in written.labels.items():
+        found: dict[str | None, int] = {}
+        for each in seen:
+            for label, count in each.labels[name].items():
+                found[label] = found.get(label, 0) + count
+        if found != wanted:
+            return f"has labels that were not asked for ({name})"
+    return _difference_in_sums(seen, written) or _difference_in_numbers(seen, written)
+
+
+def _difference_in_sums(seen: list[Seen], written: Written) -> str:
+    values = written.values
+    wanted: list[tuple[int | None, str]] = [(written.checksum, "has values that are not the source's")]
+    if values is not None:
+        wanted += [
+            (written.whole, "has individuals in other groups than they were meant to be in"),
+            (values.rows, f"does not have {values.rows:,} counts of sensitive values"),
+            (values.checksum, "has sensitive values that are not the source's"),
+            (values.whole, "has sensitive values in other groups than they were meant to be in"),
+        ]
+    sums = [sum(own) for own in zip(*(each.sums for each in seen))]
+    return next((wrong for (each, wrong), own in zip(wanted, sums) if each != own), "")
+
+
+def _difference_in_numbers(seen: list[Seen], written: Written) -> str:
+    """The groups of a bucketized release are numbered from 0 on, from part to part."""
+    if written.values is None:
+        return ""
+    after = 0
+    for each in seen:
+        if each.numbers != (after, after + each.groups):
+            return "does not number its groups from 0 on without a gap"
+        after += each.groups
+    return ""
+
+
+def _place(label: Label) -> list[tuple[bool, bytes]]:
+    """Labels in canonical order: UTF-8 bytes, nulls first."""
+    return [(part is not None, (part or "").encode()) for part in label]
+
+
+def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> Known:
+    """The values of all parts, numbered in their order."""
+    known = {}
+    for columns in seen[0].values:
+        con.register("values_of_parts", pa.concat_tables([each.values[columns] for each in seen]))
+        known[columns] = con.sql(
+            "SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
+            "FROM (SELECT v, CAST(sum(n) AS BIGINT) AS n FROM values_of_parts GROUP BY v) ORDER BY code"
+        ).to_arrow_table()
+    return known
+
+
+def _judge(spark: SparkSession, seen: list[Seen], known: Known, written: Written, config: Config) -> Findings:
+    found = Findings(rows=sum(each.rows for each in seen))
+    found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
+    before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()
+    given = spread.Given(spark, (replace(written, labels={}), config.columns, known, found.criteria, before))
+    add_up(found, _on_parts(spark, len(seen), _judged, given))
+    return found
+
+
+def values_of(known: Known, found: Findings, config: Config) -> Values:
+    """The values of a table as criteria are bound to them, which what is found tells too."""
+    objects = {}
+    for name in config.columns.sensitive:
+        objects[name] = known[name,]["v"].to_pylist()
+        found.values[name] = [None if value is None else text(value) for value in objects[name]]
+        found.frequency[name] = known[name,]["n"].to_pylist()
+    return Values(found.values, found.frequency, tuples=partial(_tuples, known, objects), objects=objects)
+
+
+def add_up(found: Findings, judged: list[Judged]) -> None:
+    """What all parts together come to."""
+    states: dict[int, State] = {}
+    for each in judged:
+        _add(found, each.found)
+        for at, state in each.states.items():
+            states[at] = states[at].merge(state) if at in states else state
+    found.verdicts = [criterion.verdict(states[at]) for at, criterion in enumerate(found.criteria)]
+    people: dict[str, dict[str, int]] = {}
+    for name in judged[0].kept:
+        sums = [each.kept[name] for each in judged]
+        people[name] = {key: sum(each[key] for each in sums) for key in ("unique", "homogeneous", "all")}
+        people[name]["smallest"] = min(each["smallest"] for each in sums)
+    local.tell_with_kept(found, people)
+
+
+def _tuples(known: Known, objects: dict[str, list[Any]], columns: tuple[str, ...]) -> Ints:
+    """The tuples of some sensitive columns, each as the codes of its values."""
+    codes = [{value: code for code, value in enumerate(objects[name])} for name in columns]
+    parts = known[columns]["v"].to_pylist()
+    return np.array([[code[v] for code, v in zip(codes, each.values())] for each in parts], np.int64)
+
+
+def _add(total: Findings, other: Findings) -> None:
+    total.smallest = min(total.smallest or other.smallest, other.smallest)
+    for name in ("individuals", "groups", "under_5", "homogeneous_rows", "nearly_homogeneous_rows"):
+        setattr(total, name, getattr(total, name) + getattr(other, name))
+    for size, count in other.sizes.items():
+        total.sizes[size] = total.sizes.get(size, 0) + count
+
+
+def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    written, columns, known, criteria, before = given
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        with spread.database() as con, translated(READING):
+            files = files_of(_part_of(written, number))
+            for file in files:
+                file.open(con)
+            grouped = open_written(con, files, columns, known)
+            for names in known:
+                code_values(grouped, names)
+            judged = judged_part(grouped, criteria, before[number])
+        yield from spread.packed([(pickle.dumps(judged),)], PICKLED)
+
+
+def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> Judged:
+    """Judges the groups of one part, which are numbered from `before` on."""
+    found = Findings(criteria=criteria)
+    states = {}
+    for at, state in local.judged(grouped, found).items():
+        by_number = grouped.bucketized and criteria[at].name == "k_anonymity"  # of classes, by the numbers of groups
+        states[at] = state if by_number else numbered(state, before)
+    if len(grouped.sensitive) > 1:
+        found.homogeneous_rows = local.people_of(grouped, local.alike(grouped, grouped.key))["homogeneous"]
+    return Judged(replace(found, criteria=[]), states, local.people_with_kept(grouped, found))
+
+
+def numbered(state: State, before: int) -> State:
+    """A state whose groups are numbered from `before` on."""
+    witness = state.witness.copy()
+    witness[:, -1] += before
+    return State(state.values, witness)
