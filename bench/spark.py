@@ -80,7 +80,7 @@ def compare(rows: int, folder: Path) -> dict[str, Any]:
 def simulate(count: int) -> list[dict[str, Any]]:
     """Decides a level of many nodes, each time in a process of its own: by criteria that judge groups alone, and of a
     32nd of them by one that judges all of them together."""
-    script = Path(__file__).with_name("bench_decisions.py")
+    script = Path(__file__).with_name("decisions.py")
     found = []
     for nodes, judged in ((count, "alone"), (count // 32, "together")):
         ran = subprocess.run([sys.executable, script, str(nodes), judged], check=True, capture_output=True, text=True)

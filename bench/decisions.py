@@ -2,8 +2,8 @@
 run by the engine's own code on counters that no executor counted. Every node has as many people, evenly spread over 8
 columns of 256 codes and over 10 sensitive values with the shares of a common diagnosis and of rarer ones.
 
-    python bench/bench_decisions.py 1000000 alone
-    python bench/bench_decisions.py 30000 together
+    python bench/decisions.py 1000000 alone
+    python bench/decisions.py 30000 together
 """
 
 from __future__ import annotations
