@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from anon import pipeline
+from anon import searching
 from anon.cube import Cube
 from anon.search.assignment import Assignment
 from anon.search.outcome import Outcome
@@ -88,5 +88,5 @@ def dealing(deal: Deal, edit: Callable[[Any], Any] = lambda rows: rows) -> Itera
         return Outcome(assignment, None, 0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(pipeline._SEARCHES, "partition", search)
+        patch.setitem(searching._SEARCHES, "partition", search)
         yield

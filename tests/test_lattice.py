@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon import pipeline
+from anon import searching
 from anon.config import load
 from anon.config.support import refuse_unsupported
 from anon.criteria import bind
@@ -84,9 +84,9 @@ def searched(table: Table, cases: list[str], counted: bool, suppress: Fraction, 
         load(table.config(Path("/"), [criterion(case) for case in cases]), run=False),
         cube_of(table, counted),
     )
-    values = pipeline.sensitive_values(config, cube)
+    values = searching.sensitive_values(config, cube)
     lattice = Lattice(
-        cube, bind(config.privacy, values, shared=True), metric, suppress, pipeline.released_values(config, values)
+        cube, bind(config.privacy, values, shared=True), metric, suppress, searching.released_values(config, values)
     )
     try:
         return lattice.run()

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon import pipeline
+from anon import searching
 from anon.config import load
 from anon.criteria import bind
 from anon.errors import SourceError, UnsafeError
@@ -53,8 +53,8 @@ def places(patch: pytest.MonkeyPatch, place: str) -> None:
 def searched(table: Table, cases: list[str], share: str, counted: bool, means: Means) -> Any:
     config = load(table.config(Path("/"), [criterion(case) for case in cases]), run=False)
     cube = cube_of(table, counted)
-    values = pipeline.sensitive_values(config, cube)
-    criteria, released = bind(config.privacy, values, shared=True), pipeline.released_values(config, values)
+    values = searching.sensitive_values(config, cube)
+    criteria, released = bind(config.privacy, values, shared=True), searching.released_values(config, values)
     try:
         found = Lattice(cube, criteria, "loss", Fraction(share), released, means).run()
     except UnsafeError:

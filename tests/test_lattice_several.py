@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon import pipeline
+from anon import searching
 from anon.config import load
 from anon.criteria import bind
 from anon.errors import UnsafeError
@@ -103,8 +103,8 @@ def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, me
     given["columns"] |= {"individual": "id", "multiplicity": crowd.kind, "sensitive": ["d"]}
     given["release"]["form"] = "bucketized"
     config, cube = load(given, run=False), several_cube_of(crowd.table, crowd.values)
-    values = pipeline.sensitive_values(config, cube)
-    criteria, released = bind(config.privacy, values, shared=True), pipeline.released_values(config, values)
+    values = searching.sensitive_values(config, cube)
+    criteria, released = bind(config.privacy, values, shared=True), searching.released_values(config, values)
     try:
         return Lattice(cube, criteria, metric, suppress, released, means).run()
     except UnsafeError:

@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from anon import pipeline, publish, release, verify
+from anon import pipeline, publish, release, searching, verify
 from anon.cli import app
 from anon.errors import ConfigError, ResourceError, UnsafeError
 from anon.report import facts, words
@@ -235,7 +235,7 @@ def test_out_may_not_hold_what_the_run_needs(tmp_path: Path, given: dict[str, An
 STAGES: list[tuple[Any, str]] = [
     (pipeline, "open_source"),
     (pipeline.cubes, "build"),
-    (pipeline, "search"),
+    (searching, "search"),
     (release, "write"),
     (release.package, "write_package"),
     (verify, "verify"),
@@ -338,7 +338,7 @@ def test_a_table_that_no_release_protects_is_told_in_few_lines(tmp_path: Path, g
     with pytest.raises(UnsafeError) as caught:
         pipeline.run(given)
     lines = str(caught.value).splitlines()
-    assert len(lines) == 2 + pipeline.FEW_REFUSALS and lines[-1].endswith("1,000 more")
+    assert len(lines) == 2 + searching.FEW_REFUSALS and lines[-1].endswith("1,000 more")
     assert "HIDDEN" not in str(caught.value)
 
 

@@ -285,13 +285,15 @@ def value_of(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
     return f"s{places[0]}" if len(places) == 1 else f"struct_pack({parts})", "values_" + "_".join(map(str, places))
 
 
+def numbered(counted: str) -> str:
+    """SQL: values v with how often n each occurs, numbered in their order."""
+    return f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code FROM ({counted})"
+
+
 def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
     """Numbers the values of a sensitive column, or the tuples of several; the values and how often each occurs."""
     value, table = value_of(grouped, columns)
-    counted = (
-        f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
-        f"FROM (SELECT {value} AS v, {grouped.times} AS n FROM {grouped.values_view} GROUP BY v)"
-    )
+    counted = numbered(f"SELECT {value} AS v, {grouped.times} AS n FROM {grouped.values_view} GROUP BY v")
     if columns in grouped.known:
         grouped.con.register("known_values", grouped.known[columns])
         counted = "SELECT v, n, code FROM known_values"
@@ -302,8 +304,13 @@ def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], 
 
 def code_tuples(grouped: Grouped, columns: tuple[str, ...]) -> Ints:
     """Numbers the tuples of some sensitive columns; each as the codes of its values."""
-    codes = [{value: code for code, value in enumerate(grouped.objects[name])} for name in columns]
     tuples, _ = code_values(grouped, columns)
+    return codes_of(tuples, [grouped.objects[name] for name in columns])
+
+
+def codes_of(tuples: list[dict[str, Any]], objects: list[list[Any]]) -> Ints:
+    """Tuples of values as codes, given the values of each place in code order."""
+    codes = [{value: code for code, value in enumerate(values)} for values in objects]
     return np.array([[code[v] for code, v in zip(codes, parts.values())] for parts in tuples], np.int64)
 
 

@@ -3,11 +3,8 @@ table that is already grouped. `run` is the way of the data; what follows it are
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -21,9 +18,7 @@ from anon.checkpoint import Checkpoint
 from anon.config import (
     Config,
     InformationGain,
-    Lattice,
     LDiversity,
-    Merge,
     PriorEstimate,
     PriorFile,
     Release,
@@ -38,27 +33,23 @@ from anon.config import (
 from anon.config.support import exact_labels, refuse_unsupported
 from anon.criteria import (
     CATEGORICAL,
-    Criterion,
-    Values,
     always_holds,
-    bind,
     check_names,
     named_values,
     protects,
-    prunes,
 )
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
 from anon.cube import Combinations, Combined, Cube, Room, Tuples, Widened
 from anon.database import at_rest, connect, limit, translated
-from anon.errors import Blocked, ConfigError, Problem, UnsafeError
+from anon.errors import ConfigError, Problem, UnsafeError
 from anon.explore.blocking import blocking
 from anon.explore.utility import MEASURED, Original, measure, of_recoding
 from anon.grouped import Grouped
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
 from anon.named_files import check_files
-from anon.progress import Progress, Tell
+from anon.progress import Progress
 from anon.publish import Left, check_places, publish, write_run
 from anon.recoding import Ints, Recoding
 from anon.report import VERSION, facts
@@ -66,9 +57,8 @@ from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
 from anon.report.traps import repeated
 from anon.saved_priors import save_estimates
-from anon.search.adversaries import CrossTables
 from anon.search.assignment import Assignment
-from anon.search.means import Means
+from anon.searching import searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.source.origins import origin_of
 from anon.standing import Standing
@@ -79,11 +69,8 @@ from anon.workspace import scratch, workspace
 if TYPE_CHECKING:  # numba is imported only where it is used
     import duckdb
 
-    from anon.search.lattice import Lattice as LatticeSearch
     from anon.search.outcome import Outcome
-    from anon.search.partition import Partition
 
-FEW_REFUSALS = 5  # failures that are told of each criterion
 MANY_NAMES = 65_537  # distinct values that no cube holds
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
 NUMBERS = ("integer", "number", "decimal")
@@ -128,7 +115,6 @@ class Options:
 
 
 DEFAULTS = Options()
-CORES = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -181,7 +167,8 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                 cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
-            outcome = searched(config, cube, work.spill, checkpoint, options, progress)
+            tell = partial(progress.update, "search")
+            outcome = searched(config, cube, work.spill, checkpoint, options.show_values, tell)
         memory = Memory(limits.memory, outcome.nbytes)
         memory.check()
         limit(con, memory)
@@ -207,15 +194,34 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
                 outsider.close()  # with all that it holds of the groups
                 drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
-        told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
         left = Left.by(work, outcome.recoding, before)
-        told["warnings"] += repeated(source.repeated)
-        told["warnings"] += left.warnings(found.individuals)
-        if options.strict:
-            refuse_warnings(told, "; nothing was published")
+        told = summed_up(config, options, source, found, names, outcome, left)
         report = report_of(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
         write_run(work, config, source, left, report)
         publish(work, config, overwrite)
+    return ended(config, told, report, progress)
+
+
+def summed_up(
+    config: Config,
+    options: Options,
+    source: Source,
+    found: verify.Findings,
+    names: facts.Names,
+    outcome: Outcome,
+    left: Left,
+) -> dict[str, Any]:
+    """The summary of a run with all that it warns of; UnsafeError if warnings count as failures."""
+    told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
+    told["warnings"] += repeated(source.repeated)
+    told["warnings"] += left.warnings(found.individuals)
+    if options.strict:
+        refuse_warnings(told, "; nothing was published")
+    return told
+
+
+def ended(config: Config, told: dict[str, Any], report: dict[str, Any], progress: Progress) -> Result:
+    """The result of a run that has published its release, which is told."""
     progress.warn(told["warnings"])
     progress.done(rows=told["rows"], groups=told["groups"], **({"trial": config.trial} if config.trial else {}))
     return Result(told, report, config.release.path, config.release.run)
@@ -425,10 +431,6 @@ def same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
     return {"config": config.digest, "source": files, "version": made_by, "trial": config.trial}
 
 
-def threads_of(config: Config) -> int:
-    return min(config.limits.threads or CORES, CORES)
-
-
 def check_not_vacuous(config: Config) -> None:
     if all(always_holds(spec) for spec in config.privacy):
         raise ConfigError.at("privacy", "only criteria that are always true", "a criterion that can fail")
@@ -453,29 +455,6 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
         raise ConfigError(problems)
 
 
-def searched(
-    config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, options: Options, progress: Progress
-) -> Outcome:
-    """What the search of a run comes to; UnsafeError, in the user's words, if no release is safe."""
-    values = sensitive_values(config, cube)
-    erratic = check_whole_table(config, cube, values, options.show_values)
-    means = means_of(config, spill, checkpoint)
-    try:
-        return search(config, cube, values, means, partial(progress.update, "search"))
-    except UnsafeError as error:
-        said = str(error)
-        if isinstance(error, Blocked):
-            (column,) = config.columns.sensitive
-            said = error.naming(_names(config, values, options.show_values).of_value(column, error.code))
-        whole = (f"  the whole table as one group: {line}" for line in erratic)
-        raise UnsafeError("\n".join([said, *whole])) from None
-
-
-def search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell = lambda **facts: None) -> Outcome:
-    """What the config's search comes to. Takes the records of the cube with it."""
-    return _SEARCHES[config.method.kind](config, cube, values, means, tell)
-
-
 def _widened(config: Config, source: Source) -> list[Widened]:
     """For a recoding that is reused: adds the values that it speaks of to the domains."""
     if not isinstance(config.method, Reuse):
@@ -485,138 +464,6 @@ def _widened(config: Config, source: Source) -> list[Widened]:
     earlier = Earlier.of(config.method.run)
     earlier.check_columns(source.quasi_identifiers)
     return [earlier.widened]
-
-
-def _reused(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    from anon.search import reuse
-
-    assert isinstance(config.method, Reuse)
-    return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
-
-
-def means_of(config: Config, spill: Path, checkpoint: Checkpoint | None = None) -> Means:
-    """What the config's search may use."""
-    return Means(Memory(config.limits.memory), threads_of(config), spill, checkpoint)
-
-
-def partition_search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Partition:
-    """The search by partition, ready to run."""
-    from anon.search.partition import Partition
-
-    kind = Partition
-    if config.backend.kind == "spark":
-        from anon.backends.spark.search import SparkPartition
-
-        kind = SparkPartition
-    prefer = config.method.prefer  # type: ignore[union-attr]
-    return kind(
-        cube,
-        bind(config.privacy, values, shared=True),
-        prefer if isinstance(prefer, str) else "information_gain",
-        means,
-        tell,
-    )
-
-
-def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    return partition_search(config, cube, values, means, tell).run()
-
-
-def lattice_search(
-    config: Config, cube: Cube, values: Values, means: Means, tell: Tell = lambda **facts: None
-) -> LatticeSearch:
-    """The search over the lattice, ready to run."""
-    from anon.search.lattice import Lattice as Search
-
-    kind = Search
-    if config.backend.kind == "spark":
-        from anon.backends.spark.lattice import SparkLattice
-
-        kind = SparkLattice
-    method = config.method
-    assert isinstance(method, Lattice)
-    return kind(
-        cube,
-        bind(config.privacy, values, shared=True),
-        method.choose,
-        Fraction(method.suppress),
-        released_values(config, values),
-        means,
-        tell,
-    )
-
-
-def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    return lattice_search(config, cube, values, means, tell).run()
-
-
-def _assigned(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    from anon.search import assigning
-
-    search = assigning.merge if isinstance(config.method, Merge) else assigning.colour
-    return search(config, cube, values, means, tell)
-
-
-_SEARCHES: dict[str, Callable[[Config, Cube, Values, Means, Tell], Outcome]] = {
-    "partition": _partition,
-    "lattice": _lattice,
-    "merge": _assigned,
-    "colour": _assigned,
-    "reuse": _reused,
-}
-
-
-def released_values(config: Config, values: Values) -> Callable[[int, list[int]], Criterion]:
-    """Binds a criterion, by its place, to the values of its column that are left, given how many have each."""
-
-    def bound(at: int, frequency: list[int]) -> Criterion:
-        spec = config.privacy[at]
-        column, left = str(spec.sensitive), [code for code, count in enumerate(frequency) if count]
-        texts, objects = values.texts[column], values.objects[column]
-        released = Values(
-            {column: [texts[code] for code in left]},
-            {column: [frequency[code] for code in left]},
-            objects={column: [objects[code] for code in left]},
-        )
-        return bind([spec], released, absent=True)[0]
-
-    return bound
-
-
-def sensitive_values(config: Config, cube: Cube) -> Values:
-    """The sensitive values of the table and how many individuals have each."""
-    texts, frequency, objects = {}, {}, {}
-    for index, column in enumerate(config.columns.sensitive):
-        domain, whole = cube.domain(column), cube.whole_table(index)
-        counts = np.zeros(domain.size, np.int64)
-        counts[whole.value] = whole.count
-        texts[column], frequency[column], objects[column] = domain.texts, counts.tolist(), domain.objects
-    return Values(texts, frequency, CrossTables(cube), cube.tuples, objects, config.columns.multiplicity)
-
-
-def check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
-    """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
-    which may still hold for smaller groups, or after some of them were suppressed."""
-    suppress = Fraction(getattr(config.method, "suppress", 0))
-    names = _names(config, values, show_values)
-    lines: list[str] = []
-    erratic: list[str] = []
-    for criterion in bind(config.privacy, values):
-        if criterion.attributes:
-            continue  # about priors, which the whole table as one group would not protect against anyhow
-        whole = cube.whole_table(cube.reading(criterion))
-        failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
-        told = lines if prunes(criterion, suppress) else erratic
-        for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:
-            near = criterion.nearest(whole, finding)
-            holds = f"; would hold: {' or '.join(near)}" if near else ""
-            told.append(facts.refusal(criterion, finding, names) + holds)
-        if len(failed) > FEW_REFUSALS:
-            told.append(f"{criterion.name}: {len(failed) - FEW_REFUSALS:,} more")
-    if lines:
-        intro = "no release is safe: even the whole table as one group fails, and splitting only makes it worse"
-        raise UnsafeError("\n".join([intro, *(f"  {line}" for line in lines)]))
-    return erratic
 
 
 def blocking_of(
@@ -633,10 +480,6 @@ def blocking_of(
         finest = finest[np.argsort(number)]
     with translated("examining the release"):
         return {"blocking": blocking(found.table, found.criteria, finest)}
-
-
-def _names(config: Config, values: Values, show_values: bool) -> facts.Names:
-    return facts.Names.of(verify.Findings(values=values.texts, frequency=values.frequency), config, show_values)
 
 
 def report_of(

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import duckdb
 
-from anon import loops, pipeline, records
+from anon import loops, pipeline, records, searching
 from anon.config import Config, Lattice, Partition, load, redact, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Values, bind
@@ -91,7 +91,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
                 source = open_source(traced, config, origin_of(config, table), spill)
                 copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
             with progress.stage("cube"):
-                room = Room(places.make, pipeline.threads_of(config), partial(progress.update, "cube"))
+                room = Room(places.make, searching.threads_of(config), partial(progress.update, "cube"))
                 cube = pipeline.build_cube(config, source, room)
         told = _told(config, source, cube, options, places, copied)
         source.check_unchanged()
@@ -100,7 +100,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
 
 
 def _told(config: Config, source: Source, cube: Cube, options: Options, places: Places, copied: int) -> dict[str, Any]:
-    values = pipeline.sensitive_values(config, cube)
+    values = searching.sensitive_values(config, cube)
     refused = _refused(config, cube, values, options.show_values)
     memory, count, sizes = Memory(config.limits.memory), cube.records.count, cube.records.sizes
     inside = records.bytes_in_memory(count, sizes)
@@ -132,7 +132,7 @@ def _width(cube: Cube) -> int:
 def _refused(config: Config, cube: Cube, values: Values, show_values: bool) -> str | None:
     """Why no release can satisfy the criteria, if that can be seen in the whole table."""
     try:
-        pipeline.check_whole_table(config, cube, values, show_values)
+        searching.check_whole_table(config, cube, values, show_values)
     except UnsafeError as error:
         return str(error)
     return None
@@ -162,8 +162,8 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
         return {"lattice": {"nodes": nodes, "largest_set": largest_set, "room": memory.search}}
     if not isinstance(config.method, Partition):
         return {}
-    means = pipeline.means_of(config, places.spill)
-    block = int(pipeline.partition_search(config, cube, values, means, lambda **facts: None).limit)
+    means = searching.means_of(config, places.spill)
+    block = int(searching.partition_search(config, cube, values, means, lambda **facts: None).limit)
     if cube.individuals > block:
         places.note(cube.records.count, cube.records.sizes, "sorted-records")
         places.note(cube.records.count, [records.WIDE], "marks")

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anon import loops, pipeline
+from anon import loops, pipeline, searching
 from anon.config import Config, Criterion, load
 from anon.config.support import exact_labels
 from anon.criteria import bind
@@ -24,13 +24,11 @@ from anon.errors import ConfigError, ResourceError, SourceError, UnsafeError
 from anon.explore.loosening import Number, Setting, next_setting, numbers
 from anon.explore.utility import of_recoding
 from anon.levels import LevelRecoding
-from anon.memory import Memory
 from anon.pipeline import Options
 from anon.progress import Progress
 from anon.recoding import Recoding
 from anon.records import InMemory
 from anon.report.reading import read_json
-from anon.search.means import Means
 from anon.source import open_source
 from anon.source.origins import origin_of
 from anon.standing import about, told_marks
@@ -126,7 +124,7 @@ def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -
             if told_marks(source.marks, config) != manifest["source"]:
                 raise changed
             loops.load(loops.needed(config))
-            cube = pipeline.build_cube(config, source, Room(threads=pipeline.threads_of(config)))
+            cube = pipeline.build_cube(config, source, Room(threads=searching.threads_of(config)))
             source.check_unchanged()
     except (SourceError, ConfigError):
         raise changed from None
@@ -145,8 +143,8 @@ class Again:
     def __init__(self, config: Config, cube: Cube, rows: int, tell: Callable[..., None]) -> None:
         self.config, self.rows, self.tell, self.searches = config, rows, tell, 0
         self._cube, self._codes = cube, cube.records.read(0, cube.records.count)
-        self.values = pipeline.sensitive_values(config, cube)
-        self.means = Means(Memory(config.limits.memory), pipeline.threads_of(config))
+        self.values = searching.sensitive_values(config, cube)
+        self.means = searching.means_of(config)
         self.criteria = bind(config.privacy, self.values, shared=True)
         self.recoding = self._search(config.privacy)
         self.now = self._bought(self.recoding)
@@ -175,7 +173,7 @@ class Again:
         self.searches += 1
         self.tell(searches=self.searches)
         config = self.config.model_copy(update={"privacy": privacy})
-        recoding = pipeline.search(config, self.cube, self.values, self.means).recoding
+        recoding = searching.search(config, self.cube, self.values, self.means).recoding
         assert isinstance(recoding, Recoding | LevelRecoding)
         return recoding
 
@@ -226,7 +224,7 @@ class Again:
         from anon.explore.refused_nodes import RefusedNodes
 
         assert isinstance(self.recoding, LevelRecoding)
-        search = pipeline.lattice_search(self.config, self.cube, self.values, self.means)
+        search = searching.lattice_search(self.config, self.cube, self.values, self.means)
         refused, listed = RefusedNodes(search, self.recoding), []
         for at, spec in enumerate(self.config.privacy):
             found: dict[str, Setting] = {}
@@ -244,7 +242,7 @@ class Again:
     def _nodes_passed(self, refused: RefusedNodes, at: int, nodes: list[Node], spec: Criterion) -> int:
         privacy = self.config.privacy
         config = self.config.model_copy(update={"privacy": [*privacy[:at], spec, *privacy[at + 1 :]]})
-        rebound = pipeline.released_values(config, self.values)
+        rebound = searching.released_values(config, self.values)
         return refused.passed_by(at, self._bound(spec), rebound, nodes)
 
 

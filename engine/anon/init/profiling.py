@@ -112,11 +112,12 @@ def profile(
     con: duckdb.DuckDBPyConnection, table: str | Query, spill: Path, tell: Tell = lambda **facts: None
 ) -> Profile:
     """Profiles a file, a folder, a glob or a query: its columns, then what an adversary who knows several sees."""
-    names = register(con, TABLE, table, spill) if isinstance(table, str) else []
-    if not isinstance(table, str):
+    if isinstance(table, str):
+        names = register(con, TABLE, table, spill)
+    else:
         table.register(con, TABLE, None, spill)
+        names = list(describe(con, TABLE))
     types = describe(con, TABLE)
-    names = names or list(types)
     rows = count_rows(con, TABLE)
     columns = []
     for number, (name, seen) in enumerate(zip(names, types), start=1):

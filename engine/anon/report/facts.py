@@ -4,7 +4,7 @@ config names them or the user asked for them; others are told by their rank in f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 
 from anon.config import Config
 from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
-from anon.report.traps import UNIQUE_SHARE, traps
+from anon.report.traps import UNIQUE_SHARE, Trap, traps
 from anon.verify import FEW, NEARLY, Findings
 
 HOMOGENEOUS_SHARE = 0.05
+OF_ALL_KEPT = {"kept_identifies": "kept_identify_together", "kept_reveals": "kept_reveal_together"}
 
 
 @dataclass(frozen=True)
@@ -116,33 +117,34 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
     warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
     warn("rows_dropped", dropped, "rows dropped because of missing values")
-    for column, facts in found.with_kept.items():
-        people = found.individuals
-        unique, same = round(facts["unique_share"] * people), round(facts["homogeneous_share"] * people)
-        if facts["unique_share"] > UNIQUE_SHARE:
-            warn("kept_identifies", unique, f"individuals alone in their group for somebody who also knows {column}")
-        if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
-            text = f"individuals whose sensitive value is certain for somebody who also knows {column}"
-            warn("kept_reveals", same, text)
-    _warn_of_all_kept(found, {warning["code"] for warning in listed}, warn)
-    for trap in traps(config, found):
-        warn(*trap)
+    for each in (*_of_kept(found), *traps(config, found)):
+        warn(*each)
     return listed
 
 
-def _warn_of_all_kept(found: Findings, warned: set[str], warn: Callable[[str, int, str], None]) -> None:
-    """Kept columns that are harmless each by itself and not together."""
-    together, people = found.with_all_kept, found.individuals
-    if not together:
+def _of_kept(found: Findings) -> Iterator[Trap]:
+    """Of kept columns, and of all together where they are harmless each by itself."""
+    warned = set()
+    for column, facts in found.with_kept.items():
+        for warning in _knowing(found, facts, column):
+            yield warning
+            warned |= {warning[0]} if warning[1] else set()
+    for code, count, text in _knowing(found, found.with_all_kept, "all kept columns"):
+        if code not in warned:
+            yield OF_ALL_KEPT[code], count, text
+
+
+def _knowing(found: Findings, facts: dict[str, float], known: str) -> Iterator[Trap]:
+    """What somebody would meet who also knows one kept column or all of them."""
+    people = found.individuals
+    if not facts:
         return
-    if together["unique_share"] > UNIQUE_SHARE and "kept_identifies" not in warned:
-        text = "individuals alone in their group for somebody who also knows all kept columns"
-        warn("kept_identify_together", round(together["unique_share"] * people), text)
-    if together["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people) and (
-        "kept_reveals" not in warned
-    ):
-        text = "individuals whose sensitive value is certain for somebody who also knows all kept columns"
-        warn("kept_reveal_together", round(together["homogeneous_share"] * people), text)
+    if facts["unique_share"] > UNIQUE_SHARE:
+        text = f"individuals alone in their group for somebody who also knows {known}"
+        yield "kept_identifies", round(facts["unique_share"] * people), text
+    if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
+        text = f"individuals whose sensitive value is certain for somebody who also knows {known}"
+        yield "kept_reveals", round(facts["homogeneous_share"] * people), text
 
 
 def summary(

@@ -20,7 +20,7 @@ from anon.backends.spark.session import session
 from anon.config import Columns, Config, Spark, Variational
 from anon.criteria import Criterion, Ints, bind
 from anon.database import translated
-from anon.grouped import Grouped, Known, Signature, code_values, cross_table, labels_of, signature_table
+from anon.grouped import Grouped, Known, Signature, code_values, cross_table, labels_of, numbered, signature_table
 from anon.progress import Progress
 from anon.verify import Findings
 
@@ -135,10 +135,8 @@ def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> Kn
         packed = ", ".join(f"{alias} := {alias}" for alias in aliases)
         value = aliases[0] if len(aliases) == 1 else f"struct_pack({packed})"
         with translated(READING):
-            known[columns] = con.sql(
-                "SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
-                f"FROM (SELECT {value} AS v, n FROM counted_values) ORDER BY code"
-            ).to_arrow_table()
+            query = numbered(f"SELECT {value} AS v, n FROM counted_values")
+            known[columns] = con.sql(f"{query} ORDER BY code").to_arrow_table()
     distinct = [known[name,].num_rows for name in names]
     pipeline.check_sensitive_numbers(config, opened.sensitive, distinct)
     return known

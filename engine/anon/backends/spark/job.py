@@ -26,6 +26,7 @@ from anon.report import facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
 from anon.search.assignment import Assignment
+from anon.searching import searched
 from anon.standing import Standing
 from anon.verify import Findings
 from anon.workspace import Workspace, workspace
@@ -79,7 +80,8 @@ class Job:
             if not source.keep:
                 source.close()  # the records tell everything that will be published
         with progress.stage("search"):
-            outcome = pipeline.searched(config, cube, self.work.spill, checkpoint, options, progress)
+            tell = partial(progress.update, "search")
+            outcome = searched(config, cube, self.work.spill, checkpoint, options.show_values, tell)
         recoding = outcome.recoding
         assert not isinstance(recoding, Assignment), "refused with the config"
         with progress.stage("release"):
@@ -91,20 +93,15 @@ class Job:
         with progress.stage("verify"):
             found = verify.verify(self.spark, self.con, written, config)
         names = facts.Names.of(found, config, options.show_values)
-        told = facts.summary(config, found, names, recoding.suppressed, outcome.unique, source.dropped)
         left = Left.by(self.work, recoding, before)
-        told["warnings"] += left.warnings(found.individuals)
-        if options.strict:
-            pipeline.refuse_warnings(told, "; nothing was published")
+        told = pipeline.summed_up(config, options, source, found, names, outcome, left)
         with progress.stage("report"):
             drawn = self._drawn(found, written, recoding, names)
         measured = of_recoding(recoding, exact_labels(config))
         report = pipeline.report_of(config, told, found, recoding, measured, progress) | drawn
         write_run(self.work, config, source, left, report)
         publish(self.work, config, options.overwrite)
-        progress.warn(told["warnings"])
-        progress.done(rows=told["rows"], groups=told["groups"])
-        return pipeline.Result(told, report, config.release.path, config.release.run)
+        return pipeline.ended(config, told, report, progress)
 
     def _drawn(
         self, found: Findings, written: Written, recoding: AnyRecoding, names: facts.Names

@@ -23,7 +23,8 @@ from anon.config import Config, Variational
 from anon.criteria import Criterion, Ints, State, Values, bind
 from anon.database import translated
 from anon.errors import SourceError, VerificationError
-from anon.grouped import Grouped, Known, code_values
+from anon.grouped import Grouped, Known, code_values, codes_of
+from anon.grouped import numbered as numbered_values
 from anon.numbering import groups_out_of_order
 from anon.release import Written
 from anon.values import text
@@ -215,10 +216,8 @@ def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> Known:
     known = {}
     for columns in seen[0].values:
         con.register("values_of_parts", pa.concat_tables([each.values[columns] for each in seen]))
-        known[columns] = con.sql(
-            "SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code "
-            "FROM (SELECT v, CAST(sum(n) AS BIGINT) AS n FROM values_of_parts GROUP BY v) ORDER BY code"
-        ).to_arrow_table()
+        query = numbered_values("SELECT v, CAST(sum(n) AS BIGINT) AS n FROM values_of_parts GROUP BY v")
+        known[columns] = con.sql(f"{query} ORDER BY code").to_arrow_table()
     return known
 
 
@@ -259,9 +258,7 @@ def add_up(found: Findings, judged: list[Judged]) -> None:
 
 def _tuples(known: Known, objects: dict[str, list[Any]], columns: tuple[str, ...]) -> Ints:
     """The tuples of some sensitive columns, each as the codes of its values."""
-    codes = [{value: code for code, value in enumerate(objects[name])} for name in columns]
-    parts = known[columns]["v"].to_pylist()
-    return np.array([[code[v] for code, v in zip(codes, each.values())] for each in parts], np.int64)
+    return codes_of(known[columns]["v"].to_pylist(), [objects[name] for name in columns])
 
 
 def _add(total: Findings, other: Findings) -> None:
