@@ -96,7 +96,7 @@ class LevelRecoding:
     def nbytes(self) -> int:
         """What it takes of the memory."""
         own = self.cells.nbytes + self.people.nbytes + self.dropped.nbytes
-        return own + sum(labels.of_group.nbytes for labels in self.labels)
+        return own + sum(labels.nbytes for labels in self.labels)
 
     def span(self, column: int) -> tuple[Ints, float]:
         """The values under the label of each group in a column but one, and those of the column but one."""

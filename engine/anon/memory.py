@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from anon.errors import ResourceError
 
-LIBRARIES = 260_000_000  # bytes of the interpreter, the libraries and the compiled loops before any data
+LIBRARIES = 300_000_000  # bytes of the interpreter, the libraries and the compiled loops before any data
 BATCHES = 40_000_000  # batches under way between DuckDB and us
 DATABASE = 65_000_000  # that DuckDB needs to sort anything
 TIGHT = 1_000_000_000  # of the whole process
-LEAST = 400_000_000  # of the whole process: less than this is not enough for one block of the search
+LEAST = 480_000_000  # of the whole process: with less, not even a few thousand groups can be told of
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ class Memory:
                 f"limits.memory: {self.total // 1_000_000} MB is too little for the whole process; "
                 f"the least that would do is {LEAST // 1_000_000}MB"
             )
-        if self.free < DATABASE + BATCHES:
-            least = LIBRARIES + self.held + DATABASE + BATCHES
+        needed = DATABASE + 2 * BATCHES  # some batches are read while others are made
+        if self.free < needed:
+            least = LIBRARIES + self.held + needed
             raise ResourceError(
                 f"limits.memory: {self.total // 1_000_000} MB is too little for so many groups, which take "
                 f"{self.held // 1_000_000} MB; the least that would do is {-(-least // 1_000_000)}MB"

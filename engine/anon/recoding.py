@@ -22,6 +22,7 @@ from anon.errors import ConfigError
 Ints = NDArray[np.int64]
 FORMAT = 1
 NODES = 65_536  # that are written at a time
+LABEL = 220  # bytes of a label and its cell as objects, about
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class ColumnLabels:
     labels: list[str | None]
     of_group: NDArray[Any]
     cells: Ints  # [labels, 2] the lowest and the highest code under each
+
+    @property
+    def nbytes(self) -> int:
+        """What they take of the memory, with what their domain remembers of them."""
+        return self.of_group.nbytes + self.cells.nbytes + LABEL * len(self.labels)
 
     @property
     def low(self) -> NDArray[np.uint16]:
@@ -93,7 +99,7 @@ class Recoding:
     def nbytes(self) -> int:
         """What it takes of the memory."""
         own = (self.column, self.cut_start, self.cut, self.child, self.own_low, self.own_high, self.people)
-        return sum(array.nbytes for array in own) + sum(labels.of_group.nbytes for labels in self.labels)
+        return sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
 
     def span(self, column: int) -> tuple[NDArray[np.float64], float]:
         """How far the cell of each group spans on a column's own scale, and how far the column does."""
