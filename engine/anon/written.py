@@ -145,7 +145,7 @@ def _out_of_order(con: duckdb.DuckDBPyConnection, reader: str, names: list[str])
     columns = [f"c{index}" for index in range(len(names))]
     listed = ", ".join(columns)
     rows = f"SELECT {', '.join(f'{quote(n)} AS {c}' for n, c in zip(names, columns))} FROM {reader}"
-    hashed = f"SELECT {listed}, hash({listed}) AS h, lag(hash({listed})) OVER () AS before FROM ({rows})"
+    hashed = f"SELECT *, lag(h) OVER () AS before FROM (SELECT *, hash({listed}) AS h FROM ({rows}))"
     runs = f"SELECT {listed} FROM ({hashed}) WHERE h IS DISTINCT FROM before"
     pairs = f"SELECT {', '.join(f'{c}, lag({c}) OVER () AS p{c}' for c in columns)}, row_number() OVER () AS line"
     earlier = "false"

@@ -298,8 +298,8 @@ def _fill(cube: Cube, source: Source, encoder: Encoder, room: Room) -> None:
 
 def _share(keys: list[NDArray[np.uint64]]) -> float:
     """Different rows over rows, among the sampled ones: the same for any order of rows."""
-    sampled = np.concatenate([np.empty(0, np.uint64), *keys])
-    return len(np.unique(sampled)) / len(sampled) if len(sampled) else 1.0
+    sampled = np.sort(np.concatenate([np.empty(0, np.uint64), *keys]))  # quicker than np.unique
+    return (1 + np.count_nonzero(sampled[1:] != sampled[:-1])) / len(sampled) if len(sampled) else 1.0
 
 
 def _combine(

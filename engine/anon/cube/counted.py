@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -104,14 +103,25 @@ def _in_tables(source: Source, columns: list[Column], threads: int, tell: Tell) 
     tables = {c.alias: np.zeros(spans[c.alias], np.uint32) for c in chosen}
     lows = {c.alias: ends[c.alias][0] for c in chosen}
     nulls = dict.fromkeys(tables, 0)
-    rows, under_way = 0, iter([None])
-    with ThreadPoolExecutor(threads) as pool:
+    rows = 0
+    # every thread has columns of its own, so that no two of them count in one table
+    shares = [own for first in range(threads) if (own := range(first, len(chosen), threads))]
+
+    def add(share: range, batch: pa.RecordBatch) -> None:
+        for at in share:
+            _add(tables, lows, nulls, chosen[at], batch.column(at))
+
+    with ExitStack() as pools:
+        beside = [pools.enter_context(ThreadPoolExecutor(1)) for _ in shares]
+        under_way: deque[Future[None]] = deque()
         for batch in source.batches(chosen) if chosen else ():
-            deque(under_way, 0)  # one batch is counted while the next one is read
-            under_way = pool.map(partial(_add, tables, lows, nulls), chosen, batch.columns)
+            under_way.extend(pool.submit(add, share, batch) for pool, share in zip(beside, shares))
+            while len(under_way) > 2 * len(shares):
+                under_way.popleft().result()
             rows += batch.num_rows
             tell(done=rows, of=2 * source.rows)
-        deque(under_way, 0)
+        for future in under_way:
+            future.result()
     return {c.alias: _from_table(tables[c.alias], lows[c.alias], nulls[c.alias], types[c.alias]) for c in chosen}
 
 

@@ -71,13 +71,14 @@ def label_array(labels: ColumnLabels, groups: NDArray[Any], lengths: NDArray[np.
     words = [labels.labels[code] for code in used]
     missing = sum(word is None for word in words)  # at most one, and then the first
     repeated = np.repeat(index.astype(np.int32) - missing, lengths)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(repeated, mask=repeated < 0 if missing else None), pa.array(words[missing:], pa.string())
-    )
+    index = pa.array(repeated, mask=repeated < 0 if missing else None)
+    return pa.DictionaryArray.from_arrays(index, pa.array(words[missing:], pa.string()), safe=False)
 
 
 def value_array(domain: Domain, codes: NDArray[np.uint16]) -> pa.Array:
-    index = codes.astype(np.int64) - domain.null
+    if not domain.null:
+        return domain.values.take(pa.array(codes))
+    index = codes.astype(np.int64) - 1
     return domain.values.take(pa.array(index, mask=index < 0))
 
 
@@ -91,6 +92,7 @@ def write_tables(path: Path, schema: pa.Schema, labels: Iterable[str], tables: I
             under_way = beside.submit(writer.write_table, table)
         if under_way is not None:
             under_way.result()
+    pa.default_memory_pool().release_unused()  # else it keeps what writers of long dictionaries took
 
 
 def _writer(path: Path, schema: pa.Schema, labels: set[str]) -> Any:
@@ -121,11 +123,15 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Each row as often as its last column says, in pieces of bounded size."""
-    ends = np.cumsum(batch.column(batch.num_columns - 1).to_numpy().astype(np.int64))
+    times = batch.column(batch.num_columns - 1).to_numpy().astype(np.int64)
+    ends = np.cumsum(times)
     rows = batch.select(range(batch.num_columns - 1))
     for start in range(0, int(ends[-1]) if len(ends) else 0, ROW_GROUP):
-        wanted = np.arange(start, min(start + ROW_GROUP, int(ends[-1])))
-        yield rows.take(pa.array(np.searchsorted(ends, wanted, side="right")))
+        end = min(start + ROW_GROUP, int(ends[-1]))
+        first, last = np.searchsorted(ends, [start + 1, end])  # whose repetitions this piece begins and ends in
+        begins = np.maximum(ends[first : last + 1] - times[first : last + 1], start)
+        repeats = np.minimum(ends[first : last + 1], end) - begins
+        yield rows.take(pa.array(np.repeat(np.arange(first, last + 1, dtype=np.int32), repeats)))
 
 
 def checksum(columns: list[str], times: str = "1") -> str:

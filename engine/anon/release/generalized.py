@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from anon.config import Config
 from anon.cube import Domain
@@ -20,6 +22,7 @@ from anon.recoding import ColumnLabels
 from anon.release import package
 from anon.release.files import (
     ROW_GROUP,
+    Ints,
     Written,
     changed,
     in_order,
@@ -50,13 +53,21 @@ class Layout:
     @classmethod
     def of(cls, source: Source, recoding: AnyRecoding, sensitive: list[Domain], format: str) -> Layout:
         types = source.types
-        fields = [(column.name, label_type(format)) for column in source.quasi_identifiers]
-        fields += [(column.name, types[column.alias]) for column in (*source.sensitive, *source.keep)]
+        # a column that cannot be null takes a reader and a writer a third less time
+        fields = [
+            pa.field(column.name, label_type(format), None in labels.labels)
+            for column, labels in zip(source.quasi_identifiers, recoding.labels)
+        ]
+        fields += [
+            pa.field(column.name, types[column.alias], domain.null)
+            for column, domain in zip(source.sensitive, sensitive)
+        ]
+        fields += [pa.field(column.name, types[column.alias]) for column in source.keep]
         return cls(pa.schema(fields), recoding.labels, sensitive, len(source.keep))
 
-    def table(self, rows: pa.Table) -> pa.Table:
-        """Rows of (group, sensitive codes, kept values), in order of groups, as they are published."""
-        groups, lengths = runs(rows.column(0).to_numpy())
+    def table(self, rows: pa.Table, groups: NDArray[Any], lengths: Ints) -> pa.Table:
+        """Rows of (group, sensitive codes, kept values), in order of groups, as they are published; `groups`: the runs
+        of these."""
         columns = [label_array(labels, groups, lengths) for labels in self.labels]
         for index, domain in enumerate(self.sensitive):
             columns.append(value_array(domain, rows.column(1 + index).to_numpy()))
@@ -77,7 +88,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
         for rows in row_groups(_ordered(con, source, found, recoding, sensitive, failures)):
             groups, lengths = runs(rows.column(0).to_numpy())
             seen[groups] += lengths
-            yield layout.table(rows)
+            yield layout.table(rows, groups, lengths)
 
     with translated("writing the release"), causes(failures), closing(source.con.cursor()) as con:
         labels = [column.name for column in source.quasi_identifiers]

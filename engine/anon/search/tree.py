@@ -39,16 +39,19 @@ class Fragment:
     broken: int = 0  # groups that a criterion which is not monotone does not hold for
 
     def arrays(self) -> Arrays:
-        """Everything as named arrays."""
-        found = {f"{name}.{level}": array for name in LISTS for level, array in enumerate(getattr(self, name))}
-        return found | {"numbers": np.array([len(self.column), self.groups, self.broken])}
+        """Everything as named arrays, with the levels one after the other: a few long ones are written quickly."""
+        found = {"numbers": np.array([len(self.column), self.groups, self.broken])}
+        for name in LISTS if self.column else ():
+            pieces = getattr(self, name)
+            found |= {name: np.concatenate(pieces), f"{name}.ends": np.cumsum([len(piece) for piece in pieces])}
+        return found
 
     @classmethod
     def of(cls, arrays: Arrays) -> Fragment:
         levels, groups, broken = arrays["numbers"].tolist()
         fragment = cls(groups=groups, broken=broken)
-        for name in LISTS:
-            setattr(fragment, name, [arrays[f"{name}.{level}"] for level in range(levels)])
+        for name in LISTS if levels else ():
+            setattr(fragment, name, np.split(arrays[name], arrays[f"{name}.ends"][:-1]))
         return fragment
 
     def add_level(

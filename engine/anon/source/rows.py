@@ -21,7 +21,8 @@ from anon.source.origins import Mark, Origin, origin_of
 from anon.source.tables import count_rows, describe, one
 from anon.source.types import Unusable, canonical, published
 
-BATCH = 32_768  # rows of a batch of the source
+BATCH = 32_768  # rows of a batch of any query's result
+VALUES, LARGEST = 2**20, 131_072  # values of a batch of some columns, and rows if these are few
 
 
 @dataclass(frozen=True)
@@ -90,20 +91,20 @@ class Source:
         rows = f"SELECT {names} FROM {view}"
         if counted:
             rows = f"SELECT {names}, count(*) FROM {view} GROUP BY {names}"
-        yield from self.rows_of(rows)
+        yield from self.rows_of(rows, max(min(VALUES // max(len(columns), 1), LARGEST), BATCH // 4))
 
-    def rows_of(self, sql: str) -> Iterator[pa.RecordBatch]:
+    def rows_of(self, sql: str, batch: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The result of a query on the views in batches, on a connection of its own."""
-        return self.stream(sql, {} if self.frame is None else {"raw_rows": self.frame})
+        return self.stream(sql, {} if self.frame is None else {"raw_rows": self.frame}, batch)
 
-    def stream(self, sql: str, tables: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def stream(self, sql: str, tables: dict[str, Any], batch: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The result of a query in batches, on a connection of its own, which does not know what was registered with
         another."""
         with closing(self.con.cursor()) as con:
             with translated("reading the source"):
                 for name, table in tables.items():
                     con.register(name, table)
-                reader = con.sql(sql).to_arrow_reader(BATCH)
+                reader = con.sql(sql).to_arrow_reader(batch)
             yield from interruptible(reader, "reading the source")
 
     def ends(self, columns: list[Column]) -> dict[str, tuple[int, int]]:

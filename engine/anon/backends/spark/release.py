@@ -137,7 +137,7 @@ class Generalized(Form):
     layout: Layout
 
     def table(self, rows: pa.Table) -> pa.Table:
-        return self.layout.table(rows)
+        return self.layout.table(rows, *runs(rows.column(0).to_numpy()))
 
 
 @dataclass(frozen=True)
