@@ -20,6 +20,7 @@ _IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _NODES = nb.types.Array(nb.uint32, 1, "C", readonly=True)
 _COLUMNS = nb.types.Array(nb.int8, 1, "C", readonly=True)
 _CUTS = nb.types.Array(nb.uint16, 1, "C", readonly=True)
+_BYTES = nb.types.Array(nb.uint8, 1, "C", readonly=True)
 _ORDER = nb.int32[::1]
 _OUT = nb.int64[::1]
 _OUT2 = nb.int64[:, ::1]
@@ -382,6 +383,15 @@ def walk(codes, column, cut_start, cut, child, node):
             else:
                 at = _U(_I(child[at]) + _part(cut, first, last, code))
         node[r] = child[at]
+
+
+@compiled(nb.void(_CODES, _BYTES, _NODES, _NODES, nb.uint32[::1]))
+def step(codes, column, edge, child, node):
+    """As `walk` where no record goes further than over one cut: to child[i], or to the next if the code reaches the
+    edge, which is out of reach where a record stays."""
+    for r in range(_U(codes.shape[1])):
+        at = _U(node[r])
+        node[r] = child[at] + nb.uint32(codes[_U(column[at]), r] >= edge[at])
 
 
 @compiled(nb.void(_CODES, _I, _NODES, _IN, _IN, _OUT))

@@ -34,7 +34,7 @@ from anon.search.candidates import (
 )
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.means import Means
-from anon.search.passes import CHUNK, Chunk, Node, Passes, Tree, Work
+from anon.search.passes import CHUNK, Chunk, Node, Passes, Tree, Way, Work
 from anon.search.steps import Steps
 from anon.search.tree import Fragment
 
@@ -208,7 +208,7 @@ class Top(Evaluator):
         """People by value in the parts of each node between its cuts, in one pass over the records; and what else it
         finds out about the parts of each node."""
         base, parts = cut_start[:-1] + np.arange(len(which)), len(cut) + len(which)
-        tree = self._extended(nodes.start[which], column, cut_start, base, parts)
+        way = Way.down(self._extended(nodes.start[which], column, cut_start, cut, base, parts))
         low, high = _reach(nodes, which, column, cut_start, cut)
         guess, lowest, room, size = self._guess(np.repeat(nodes.people[which], np.diff(cut_start) + 1), low, high)
         people, values_at, columns = self.people_at, self.values_at, self.columns
@@ -220,7 +220,7 @@ class Top(Evaluator):
             inside = (own.low[:parts] > low) | (own.high[:parts] < high)
             bounded = np.flatnonzero(inside.any(axis=0))
             codes = chunk.columns(always.union(bounded.tolist()))
-            kernels.walk(codes, *tree[:2], cut, tree[2], part)
+            way.walk(codes, part)
             for value, counts in own.values.items():
                 if value == PEOPLE:
                     own_people = whole_numbers(codes[people : people + 2])
@@ -248,7 +248,7 @@ class Top(Evaluator):
         ]
         return {value: counts[:-1] for value, counts in done.values.items()}, of_node
 
-    def _extended(self, node: Ints, column: Ints, cut_start: Ints, base: Ints, parts: int) -> tuple[Ints, Ints, Ints]:
+    def _extended(self, node: Ints, column: Ints, cut_start: Ints, cut: Ints, base: Ints, parts: int) -> Tree:
         """A tree for a walk from the nodes on into parts of some of them; records of other nodes end in one more."""
         columns, child = np.full(self.nodes + parts, -1), np.full(self.nodes + parts, parts)
         columns[node], child[node] = column, self.nodes + base
@@ -256,7 +256,7 @@ class Top(Evaluator):
         cuts = np.zeros(self.nodes + parts, np.int64)
         cuts[node] = np.diff(cut_start)
         first = np.append(0, np.cumsum(cuts))
-        return columns, first, child
+        return columns, first, cut, child
 
     def _guess(self, people: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints, int]:
         """The column whose codes each part will be asked for if it is split in turn, -1 for none; the lowest code there
