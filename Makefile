@@ -1,10 +1,11 @@
 # Everything is set up in .venv/ by the first target that needs it.
 PYTHON ?= python3.11
 BIN := .venv/bin
+LOOPS := $(shell find engine -name '*.[ch]')  # compiled when the package is installed
 
-.PHONY: demo adult spark test test-spark docs coverage audit wheel-test bench clean
+.PHONY: demo adult spark test test-spark sanitize docs coverage audit wheel-test bench clean
 
-.venv/ready: pyproject.toml
+.venv/ready: pyproject.toml hatch_build.py $(LOOPS)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
@@ -29,13 +30,20 @@ spark: .venv/ready           ## Spark for its tests, where there is Java
 test: .venv/ready adult spark ## lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -c "from anon import loops; loops.load(set(loops.MODULES))"  # else each process compiles them
 	$(BIN)/pytest -n auto --dist loadgroup --durations=15
 
 test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worker processes; needs Java
 	$(BIN)/pytest -m '' tests/test_spark.py tests/test_spark_check.py tests/test_spark_lattice.py tests/test_spark_failures.py
 
-coverage: .venv/quality adult ## which lines and branches the tests reach; compiled loops run as machine code and are left out
+SANITIZED := build/sanitized
+sanitize: .venv/ready        ## the tests of searches, criteria and releases with loops that stop at an access outside an array; needs gcc
+	mkdir -p $(SANITIZED)
+	$(BIN)/python -c "import pathlib, hatch_build; hatch_build.build(pathlib.Path('$(SANITIZED)'), ('-fsanitize=address', '-g', '-O1'))"
+	LOOPS=$(SANITIZED)/loops.so LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 \
+	$(BIN)/python -m pytest -p tests.sanitized $(or $(TESTS),tests/test_same_release.py tests/test_partition.py tests/test_lattice_places.py \
+	tests/test_every_criterion.py tests/test_bucketized_methods.py tests/test_utility.py tests/test_skylines.py tests/test_r_robustness.py)
+
+coverage: .venv/quality adult ## which lines and branches the tests reach
 	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered
 
 audit: .venv/quality         ## known vulnerabilities of the dependencies; fails where the index cannot tell of one

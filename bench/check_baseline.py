@@ -9,111 +9,68 @@ of a scan goes to the most frequent values of each group, which both sides need.
 which is a million records as in the paper, results are kept in bench/results/check_baseline.md and .json.
 """
 
-# mypy: disable-error-code="no-untyped-def,misc"
 from __future__ import annotations
 
 import argparse
+import ctypes
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from anon import compiled
+from anon.compiled import loop, read, written
 from anon.criteria import Groups, Point, Skyline, State
 from anon.criteria.ck_safety import CKSafety
-from anon.criteria.kernels_ck import least_absences
 from anon.criteria.kernels_counts import fill_largest
+from anon.criteria.protocol import Floats, Ints
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
+import hatch_build
+
 import measure
 from measure import Target, markdown
 
 PEOPLE, VALUES = 100, 20
 SMALLEST = 10_000  # groups of the paper's smallest release
 
-_I, _F = nb.int64, nb.float64
+
+def compiled_programs() -> ctypes.CDLL:
+    """The dynamic programs, compiled as the engine's loops are, for the same kind of processor."""
+    with tempfile.TemporaryDirectory() as temp:
+        hatch_build.build(Path(temp), sources=(Path(__file__).with_name("dynamic_programs.c"),))
+        return ctypes.CDLL(str(Path(temp, compiled._path().name)))
 
 
-@nb.njit(nb.void(_I, _I[::1], _F[:, :, ::1], _F[::1]), nogil=True)
-def minimize1(n, top, table, chance):
-    """The paper's MINIMIZE1 without recursion: table[i, limit, atoms], people from the last to the first."""
-    most = top.size
-    table[:, :, :] = 1.0
-    for i in range(min(most, n) - 1, -1, -1):
-        named = 0
-        for limit in range(1, most + 1):
-            named += top[limit - 1]
-            factor = max(n - i - named, 0) / (n - i)
-            for atoms in range(1, most + 1):
-                least = table[i, limit - 1, atoms]
-                if limit <= atoms:
-                    least = min(least, factor * table[i + 1, limit, atoms - limit])
-                table[i, limit, atoms] = least
-    for h in range(most + 1):
-        chance[h] = table[0, h, h]
+_PROGRAMS = compiled_programs()
+_INTS, _OUT, _MATRIX = read(np.int64), written(np.float64), written(np.float64, 2)
+
+_minimize2 = loop(
+    "programs_minimize2", _INTS, read(np.int64, 2), int, written(np.float64, 3), _MATRIX, _OUT, _OUT, _OUT,
+    returns=float, library=_PROGRAMS,
+)  # fmt: skip
+skyline_figures = loop("programs_skyline_figures", _INTS, _INTS, _INTS, written(np.float64, 4), library=_PROGRAMS)
+_distribute = loop(
+    "programs_distribute", _INTS, read(np.float64, 4), _MATRIX, _MATRIX, returns=float, library=_PROGRAMS
+)
 
 
-@nb.njit(nb.float64(_I[::1], _I[:, ::1], nb.boolean), nogil=True)
-def minimize2(n, top, ours):
-    """The paper's MINIMIZE2 without recursion; `ours` takes each group's figures from the engine's recurrence."""
-    k = top.shape[1] - 1
-    table, product, chance = np.zeros((k + 2, k + 2, k + 2)), np.zeros((k + 2, k + 2)), np.zeros(k + 2)
-    missing, placed = np.full(k + 1, np.inf), np.full(k + 1, 1.0)
-    for g in range(n.size):
-        if ours:
-            least_absences(n[g], top[g], product, chance)
-        else:
-            minimize1(n[g], top[g], table, chance)
-        odds = n[g] / top[g, 0]
-        for left in range(k, -1, -1):
-            with_target, without = np.inf, np.inf
-            for h in range(left + 1):
-                with_target = min(with_target, chance[h + 1] * odds * placed[left - h], chance[h] * missing[left - h])
-                without = min(without, chance[h] * placed[left - h])
-            missing[left], placed[left] = with_target, without
-    return missing[k]
+def minimize2(n: Ints, top: Ints, ours: bool) -> float:
+    """The least negated ratio over all ways to hand the target and k pieces of knowledge to the groups."""
+    size = top.shape[1] + 1
+    room = [np.empty((size,) * dimensions) for dimensions in (3, 2, 1)]
+    return float(_minimize2(n, top, ours, *room, np.empty(size - 1), np.empty(size - 1)))
 
 
-@nb.njit(nb.void(_I[::1], _I[::1], _I[::1], _F[:, :, :, ::1]), nogil=True)
-def skyline_figures(n, s, others, figures):
-    """figures[g, 0, u, v] with the target, u known people and a family of v, figures[g, 1, u, v] without the target."""
-    for g in range(n.size):
-        for u in range(figures.shape[2]):
-            with_target, without = np.inf, 1.0
-            if s[g] > 0:
-                with_target = max(n[g] - s[g] - others[g] - u, 0) / s[g]
-            for v in range(figures.shape[3]):
-                figures[g, 0, u, v], figures[g, 1, u, v] = with_target, without
-                if s[g] > 0:
-                    with_target *= max(n[g] - s[g] - u - 1 - v, 0) / max(n[g] - u - 1 - v, 1)
-                    without *= max(n[g] - s[g] - u - v, 0) / max(n[g] - u - v, 1)
-
-
-@nb.njit(nb.float64(_I[::1], _F[:, :, :, ::1]), nogil=True)
-def distribute(kind, figures):
-    """The least negated ratio over all ways to hand the target, k known people and a family of m to the groups."""
-    k, m = figures.shape[2] - 1, figures.shape[3] - 1
-    missing, placed = np.full((k + 1, m + 1), np.inf), np.full((k + 1, m + 1), np.inf)
-    missing[0, 0] = 1.0
-    for g in range(kind.size):
-        own = figures[kind[g]]
-        for u in range(k, -1, -1):
-            for v in range(m, -1, -1):
-                with_target, without = np.inf, np.inf
-                for a in range(u + 1):
-                    for b in range(v + 1):
-                        before = missing[u - a, v - b]
-                        if before < np.inf:
-                            without = min(without, before * own[1, a, b])
-                            with_target = min(with_target, before * own[0, a, b])
-                        if placed[u - a, v - b] < np.inf:
-                            with_target = min(with_target, placed[u - a, v - b] * own[1, a, b])
-                missing[u, v], placed[u, v] = without, with_target
-    return placed[k, m]
+def distribute(kind: Ints, figures: Floats) -> float:
+    """The same for k known people and a family of m."""
+    return float(_distribute(kind, figures, np.empty(figures.shape[2:]), np.empty(figures.shape[2:])))
 
 
 def synthetic(groups: int, seed: int = 7) -> Groups:

@@ -63,7 +63,7 @@ def main() -> None:
     for rows in given.rows:
         with tempfile.TemporaryDirectory() as folder:
             results.append(compare(rows, given.memory, given.threads, Path(folder)))
-    versions = ", ".join(f"{name} {version(name)}" for name in ("anon-engine", "duckdb", "numba", "pyarrow"))
+    versions = ", ".join(f"{name} {version(name)}" for name in ("anon-engine", "duckdb", "numpy", "pyarrow"))
     head = f"Hospital example, memory {given.memory}, {given.threads} threads, {platform.machine()}, {versions}.\n\n"
     text = f"{head}{table(results)}\n\nWhole processes from start to end, the better of two runs each.\n"
     (ROOT / "bench/results").mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "bench" / "results"
 DATA = ROOT / "bench" / "data"
 ANON = str(Path(sys.executable).with_name("anon"))
-PACKAGES = ("anon-engine", "duckdb", "numba", "numpy", "pyarrow")
+PACKAGES = ("anon-engine", "duckdb", "numpy", "pyarrow")
 
 # A process starts with the peak of the one that started it, so a small one stands in between. Its last line tells.
 BETWEEN = """

@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
         ("privacy[0].epsilon_m", "exhaustive: true"),
         {"method": {"kind": "lattice"}, **privacy(epsilon_m={"epsilon": 1, "m": 2})},
     ),
-    "too little memory": Case(6, ("limits.memory", "480MB"), {"limits__memory": "100MB"}),
+    "too little memory": Case(6, ("limits.memory", "400MB"), {"limits__memory": "100MB"}),
     "a size that is none": Case(2, ("memory", "a size such as 512MB"), command=("run", "CONFIG", "--memory", "lots")),
     "a sample that is none": Case(2, ("--sample", "a share above 0%"), command=("run", "CONFIG", "--sample", "0%")),
     "a sample of nobody": Case(2, ("--sample", "a larger one"), command=("run", "CONFIG", "--sample", "0.0001%")),

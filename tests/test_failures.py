@@ -103,11 +103,11 @@ def test_duckdb_keeps_to_the_limits(house: House) -> None:
     con = connect(2_300_000_000, 3, house.folder)
     names = ("memory_limit", "threads", "temp_directory", "autoinstall_known_extensions")
     told = con.sql("SELECT " + ", ".join(f"current_setting('{name}')" for name in names)).fetchall()[0]
-    assert told == ("1.2 GiB", 3, str(house.folder), False)  # the rest is for libraries, records and batches
+    assert told == ("1.3 GiB", 3, str(house.folder), False)  # the rest is for libraries, records and batches
 
 
 def test_memory_too_small_to_work_with_is_refused_before_any_work(house: House) -> None:
-    with pytest.raises(ResourceError, match="the least that would do is 480MB"):
+    with pytest.raises(ResourceError, match="the least that would do is 400MB"):
         house.run(limits__memory="300MB")
     assert not house.leftovers()
 

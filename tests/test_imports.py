@@ -15,20 +15,19 @@ from typer.main import get_command
 from anon.cli import app
 from tests.conftest import House
 
-HEAVY = ("adbc_driver_postgresql", "duckdb", "jinja2", "numba", "numpy", "pandas", "polars", "pyarrow", "pyspark")
+HEAVY = ("adbc_driver_postgresql", "duckdb", "jinja2", "numpy", "pandas", "polars", "pyarrow", "pyspark")
 TABLES = {"duckdb", "numpy", "pyarrow", "pandas"}  # pyarrow loads pandas where it is installed
-LOOPS = TABLES | {"numba"}
 # What a command may load for its work. Nobody needs Polars or Spark for a file.
 MAY_LOAD: dict[str, set[str]] = {
-    "run": LOOPS | {"jinja2"},
-    "check": TABLES,  # of criteria without compiled loops
-    "explore": LOOPS,
-    "disclose": LOOPS,
-    "attack": LOOPS,
-    "utility": LOOPS,
+    "run": TABLES | {"jinja2"},
+    "check": TABLES,
+    "explore": TABLES,
+    "disclose": TABLES,
+    "attack": TABLES,
+    "utility": TABLES,
     "report": TABLES | {"jinja2"},
-    "explain": LOOPS,  # it searches again
-    "plan": LOOPS,
+    "explain": TABLES,  # it searches again
+    "plan": TABLES,
     "init": TABLES,
     "schema": set(),
     "hierarchy build intervals": TABLES,

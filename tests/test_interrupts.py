@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from anon import interrupt
-from tests.conftest import House
 
 # Ctrl-C at the moment when a library is imported.
 INTERRUPTED_IMPORT = """
@@ -77,38 +76,3 @@ def test_nobody_listens_before_and_after() -> None:
     assert [signal.getsignal(number) for number in interrupt.SIGNALS] == before
     with interrupt.listening():
         assert not interrupt.requested(), "an earlier request is forgotten"
-
-
-# Whether a request waited while each module of compiled loops was loaded.
-LOADING = """
-import json, sys
-from anon import interrupt
-held = {}
-class Noting:
-    def find_spec(name, *rest):
-        if "kernels" in name:
-            held[name] = interrupt._held.is_set()
-sys.meta_path.insert(0, Noting)
-import anon
-anon.run(json.loads(sys.argv[1]))
-print(json.dumps(held))
-"""
-
-
-@pytest.mark.parametrize(
-    ("criterion", "loops", "method"),
-    [
-        ({"l_diversity": {"kind": "entropy", "l": 2}}, "kernels_l_diversity", "lattice"),
-        ({"t_closeness": {"t": 0.5, "distance": {"kind": "equal"}}}, "kernels_proximity", "partition"),
-    ],
-)
-def test_a_request_waits_while_compiled_loops_are_loaded(
-    criterion: dict[str, object], loops: str, method: str, house: House
-) -> None:
-    house.write({"age": [20, 20, 30, 30], "zip": ["00111"] * 4, "disease": list("abab")})
-    config = house.config(privacy=[criterion], method={"kind": method})
-    with python(LOADING, json.dumps(config)) as job:
-        told, said = job.communicate(timeout=240)
-    assert job.returncode == 0, said
-    held = json.loads(told)
-    assert all(held.values()) and f"anon.criteria.{loops}" in held

@@ -168,7 +168,7 @@ def large(folder: Path, rows: int) -> dict[str, Any]:
 def test_runs_that_spill_and_runs_in_memory_give_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With 480MB, some sets of a million rows are neither few enough for counters nor to be sorted in memory: here a
+    """With 400MB, some sets of a million rows are neither few enough for counters nor to be sorted in memory: here a
     tenth of both."""
     config, spilled = large(tmp_path, 100_000), []
     begin = FrequencySets.__init__
@@ -188,7 +188,7 @@ def test_runs_that_spill_and_runs_in_memory_give_the_same_bytes(
 
     monkeypatch.setattr(SpillDatabase, "counted", noting)
     released = []
-    for memory in ("4GB", "480MB"):
+    for memory in ("4GB", "400MB"):
         assert not spilled
         anon.run(config, memory=memory, overwrite=True, force=True)
         files = [*sorted((tmp_path / "out").iterdir()), tmp_path / "out-run" / "recoding.json"]

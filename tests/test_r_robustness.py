@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from math import ceil
+from math import ceil, nan
 
 import numpy as np
 import pytest
@@ -123,6 +123,20 @@ def test_the_bound_is_never_below_the_posterior(
     bounds = [adversary.worlds(one, g, e).bound() for g, e in zip(asked.group.tolist(), asked.entry.tolist())]
     assert max(bounds, default=1) >= truth(prior, group)
     assert 1 / adversary.bounds(one, asked) == pytest.approx([float(bound) for bound in bounds])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(members, min_size=1, max_size=40), seeds, st.booleans(), st.booleans())
+def test_the_compiled_loop_finds_the_posteriors_of_the_exact_sums(
+    group: list[Member], rng: random.Random, binary: bool, zeros: bool
+) -> None:
+    """Also in groups that are too large to go through all worlds one by one, and in those that have none."""
+    one = batch([group])
+    adversary = RRobustness("s", Fraction(2), [some_prior(rng, binary, zeros)])._adversaries[0]
+    asked = adversary.questions(one)
+    for g, e, found in zip(asked.group.tolist(), asked.entry.tolist(), adversary.posteriors(one, asked).tolist()):
+        posterior = adversary.worlds(one, g, e).posterior()
+        assert found == pytest.approx(float(1 / posterior) if posterior else nan, rel=1e-9, nan_ok=True)
 
 
 @settings(max_examples=80, deadline=None)

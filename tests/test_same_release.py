@@ -176,7 +176,7 @@ Vary = Callable[[House, pa.Table, Changes, pytest.MonkeyPatch], None]
 
 def with_little(house: House, table: pa.Table, changes: Changes, patch: pytest.MonkeyPatch) -> None:
     house.write(table)
-    house.run(**changes, limits={"memory": "480MB", "threads": 1, "temp": "spill"})
+    house.run(**changes, limits={"memory": "400MB", "threads": 1, "temp": "spill"})
 
 
 def by_three_threads(house: House, table: pa.Table, changes: Changes, patch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ app.command(epilog="Example: `anon init extract.csv --individual row --sensitive
 Memory = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="Memory of the whole process, e.g. 1GB; overrides limits.memory. At least 480MB."
+        metavar="SIZE", help="Memory of the whole process, e.g. 1GB; overrides limits.memory. At least 400MB."
     ),
 ]
 Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads; overrides limits.threads.")]

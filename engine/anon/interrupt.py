@@ -20,7 +20,6 @@ ENDED = b"error: ended at once; private folders .anon-* may be left in limits.te
 
 _requested = threading.Event()
 _listening = threading.Event()
-_held = threading.Event()
 
 
 @contextmanager
@@ -48,20 +47,7 @@ def listening() -> Iterator[None]:
 
 def _request(number: int, frame: FrameType | None) -> None:
     _requested.set()
-    if not _held.is_set():
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def held() -> Iterator[None]:
-    """A request waits while this lasts. For code of others that an exception in its midst would leave in disorder, such
-    as the loading of compiled loops."""
-    _held.set()
-    try:
-        yield
-    finally:
-        _held.clear()
-    check()
+    raise KeyboardInterrupt
 
 
 def _end_at_the_second(hear: int) -> None:

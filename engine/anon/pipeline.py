@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anon import cube as cubes
-from anon import loops, records, release, verify
+from anon import records, release, verify
 from anon.checkpoint import Checkpoint
 from anon.config import (
     Config,
@@ -66,7 +66,7 @@ from anon.trial import as_trial
 from anon.values import text
 from anon.workspace import scratch, workspace
 
-if TYPE_CHECKING:  # numba is imported only where it is used
+if TYPE_CHECKING:
     import duckdb
 
     from anon.search.outcome import Outcome
@@ -153,18 +153,17 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         return up_to_date(before, options, progress)
     check_places(config, overwrite or before.may_be_current(origin))
     with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
-        with loops.loading(loops.needed(config)):
-            with progress.stage("source"):
-                source = open_source(con, config, origin, work.spill)
-                progress.rows = source.rows
-                if before.is_current(origin):
-                    return up_to_date(before, options, progress)
-                check_places(config, overwrite)
-                checkpoint = work.begin(same_run(config, source, options.resume), options.resume)
-                tell_resumed(checkpoint, options, progress)
-            with progress.stage("cube"):
-                place = partial(records.make, Memory(limits.memory).records, work.spill)
-                cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
+        with progress.stage("source"):
+            source = open_source(con, config, origin, work.spill)
+            progress.rows = source.rows
+            if before.is_current(origin):
+                return up_to_date(before, options, progress)
+            check_places(config, overwrite)
+            checkpoint = work.begin(same_run(config, source, options.resume), options.resume)
+            tell_resumed(checkpoint, options, progress)
+        with progress.stage("cube"):
+            place = partial(records.make, Memory(limits.memory).records, work.spill)
+            cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             tell = partial(progress.update, "search")
@@ -297,7 +296,6 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
             grouped = Grouped.opened(con, opened, config.columns)
         with progress.stage("source"):
             source = open_source(con, config, None, spill)
-            loops.load({loops.QUERIES})
             original = Original.of(source, config.columns, threads_of(config))
         with progress.stage("utility"):
             told = measure(original, grouped)

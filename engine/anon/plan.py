@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import duckdb
 
-from anon import loops, pipeline, records, searching
+from anon import pipeline, records, searching
 from anon.config import Config, Lattice, Partition, load, redact, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Values, bind
@@ -85,14 +85,13 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     queries: list[str] = []
     with scratch(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         places = Places(Memory(limits.memory).records, spill)
-        with loops.loading(loops.needed(config)):
-            with progress.stage("source"):
-                traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
-                source = open_source(traced, config, origin_of(config, table), spill)
-                copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
-            with progress.stage("cube"):
-                room = Room(places.make, searching.threads_of(config), partial(progress.update, "cube"))
-                cube = pipeline.build_cube(config, source, room)
+        with progress.stage("source"):
+            traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
+            source = open_source(traced, config, origin_of(config, table), spill)
+            copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
+        with progress.stage("cube"):
+            room = Room(places.make, searching.threads_of(config), partial(progress.update, "cube"))
+            cube = pipeline.build_cube(config, source, room)
         told = _told(config, source, cube, options, places, copied)
         source.check_unchanged()
         cube.records.close()

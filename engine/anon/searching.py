@@ -23,7 +23,7 @@ from anon.search.adversaries import CrossTables
 from anon.search.means import Means
 from anon.verify import Findings
 
-if TYPE_CHECKING:  # numba is imported only where it is used
+if TYPE_CHECKING:
     from anon.search.lattice import Lattice as LatticeSearch
     from anon.search.outcome import Outcome
     from anon.search.partition import Partition

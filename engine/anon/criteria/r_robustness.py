@@ -45,6 +45,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from math import ceil, lcm, prod
 from typing import Any, NamedTuple
 
@@ -89,23 +90,16 @@ class Worlds:
 
     def posterior(self) -> Fraction | None:
         """The largest posterior; None with more than LIMIT states, or without any possible world."""
-        from anon.criteria.kernels_robustness import hand_out
-
         by_people = _states(self.copies) <= _states(self.people)
         kinds, most = (self.people, self.copies) if by_people else (self.copies, self.people)
-        size = _states(most)
-        if size > LIMIT:
+        if _states(most) > LIMIT:
             return None
         whole = lcm(*(p.denominator for row in self.p for p in row))
-        w = np.array([[int(p * whole) for p in row] for row in self.p], object)
-        w = w if by_people else w.T
-        weight = np.zeros(w.shape, object)
-        items = np.repeat(np.arange(len(kinds)), kinds)
-        states = np.zeros(size, object), np.zeros(size, object)
-        hand_out.py_func(items, np.array(most), w, *states, weight)  # type: ignore[no-untyped-call]
-        if not weight[0].sum():
+        w = [[int(p * whole) for p in row] for row in self.p]
+        weight = hand_out(kinds, most, w if by_people else list(zip(*w)))
+        if not sum(weight[0]):
             return None
-        chance = [[Fraction(cell, row.sum()) for cell in row] for row in weight]
+        chance = [[Fraction(cell, sum(row)) for cell in row] for row in weight]
         if by_people:
             return max(p for row in chance for p in row[: self.asked])
         return max(p * c / m for row, c in zip(chance[: self.asked], kinds) for p, m in zip(row, most))
@@ -113,6 +107,37 @@ class Worlds:
 
 def _states(most: Sequence[int]) -> int:
     return prod(count + 1 for count in most)
+
+
+def hand_out(kinds: Sequence[int], most: Sequence[int], w: Sequence[Sequence[int]]) -> list[list[int]]:
+    """[a][b]: the weights of all worlds in which an item of kind a goes to a place of kind b, added up; of whole
+    numbers exactly, as the compiled loop does it in floating point.
+
+    There are kinds[a] items and most[b] places of a kind, as many items as places; a world has the product of its
+    w[a][b] as weight. A state says how many places of each kind the first items have filled; forward[state] adds up the
+    ways to get there, backward[state] those to go on to the end.
+
+    >>> hand_out([1, 1], [1, 1], [[1, 2], [3, 4]])
+    [[4, 6], [6, 4]]
+    """
+    items = [a for a, count in enumerate(kinds) for _ in range(count)]
+    states = [used[::-1] for used in product(*(range(count + 1) for count in reversed(most)))]
+    stride = [_states(most[:b]) for b in range(len(most))]
+    forward, backward = [1] + [0] * (len(states) - 1), [0] * (len(states) - 1) + [1]
+    for at, used in enumerate(states[1:], 1):
+        row = w[items[sum(used) - 1]]
+        forward[at] = sum(forward[at - stride[b]] * row[b] for b, filled in enumerate(used) if filled)
+    weight = [[0] * len(most) for _ in kinds]
+    for at in range(len(states) - 2, -1, -1):
+        placed = sum(states[at])
+        a = items[placed]
+        last = placed + 1 == len(items) or items[placed + 1] != a
+        for b, filled in enumerate(states[at]):
+            if filled < most[b]:
+                way = w[a][b] * backward[at + stride[b]]
+                backward[at] += way
+                weight[a][b] += last * forward[at] * way
+    return weight
 
 
 class Known(NamedTuple):

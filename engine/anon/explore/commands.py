@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from anon import loops
 from anon.config import Config, load, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Groups, named_values, priors
@@ -70,7 +69,6 @@ def _opened(
     limits = config.limits
     with scratch(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         with progress.stage("read"):
-            loops.load({loops.SKYLINES, loops.CRITERIA["ck_safety"]})
             grouped = Grouped.opened(con, open_grouped(con, "checked_table", config, table, spill), config.columns)
             if not grouped.rows():
                 raise SourceError("the table has no rows")

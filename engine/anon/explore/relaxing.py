@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anon import loops, pipeline, searching
+from anon import pipeline, searching
 from anon.config import Config, Criterion, load
 from anon.config.support import exact_labels
 from anon.criteria import bind
@@ -35,7 +35,7 @@ from anon.standing import about, told_marks
 from anon.trial import as_trial
 from anon.workspace import scratch
 
-if TYPE_CHECKING:  # numba is imported only where it is used
+if TYPE_CHECKING:
     from anon.explore.refused_nodes import RefusedNodes
     from anon.search.lattice.frequency import Node
 
@@ -123,7 +123,6 @@ def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -
             source = open_source(con, config, origin_of(config, None), spill)
             if told_marks(source.marks, config) != manifest["source"]:
                 raise changed
-            loops.load(loops.needed(config))
             cube = pipeline.build_cube(config, source, Room(threads=searching.threads_of(config)))
             source.check_unchanged()
     except (SourceError, ConfigError):

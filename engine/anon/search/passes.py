@@ -16,6 +16,7 @@ from anon.records import WIDE, Codes, Records
 from anon.search import kernels
 
 CHUNK = 131_072  # records that a thread takes at a time
+BEYOND = 2**32 - 1  # an edge that no code reaches
 
 Tree = tuple[Ints, Ints, Ints, Ints]  # for kernels.walk
 Node = NDArray[np.uint32]  # of each record
@@ -38,7 +39,7 @@ class Way:
         single = (np.diff(cut_start)[split] == 1) & (column[below] < 0) & (child[below + 1] == child[below] + 1)
         if not single.all() or (column[below + 1] >= 0).any():
             return cls(tree, None)
-        by, edge, to = np.zeros(len(column), np.uint8), np.full(len(column), WIDE, np.uint32), child.astype(np.uint32)
+        by, edge, to = np.zeros(len(column), np.uint8), np.full(len(column), BEYOND, np.uint32), child.astype(np.uint32)
         by[split], edge[split], to[split] = column[split], cut[cut_start[split]], child[below]
         return cls(tree, (by, edge, to))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from anon import loops, pipeline
+from anon import pipeline
 from anon.backends.spark import release, spread, verify
 from anon.backends.spark.counting import SparkRoom
 from anon.backends.spark.session import session
@@ -75,7 +75,6 @@ class Job:
             checkpoint = self.work.begin(pipeline.same_run(config, source, options.resume), options.resume)
             pipeline.tell_resumed(checkpoint, options, progress)
         with progress.stage("cube"):
-            loops.load(loops.needed(config))
             cube = pipeline.build_cube(config, source, SparkRoom(tell=partial(progress.update, "cube")))
             if not source.keep:
                 source.close()  # the records tell everything that will be published

@@ -1,0 +1,81 @@
+/* l-diversity: what the recursive and the entropy kind need of every group. */
+#include "criteria/kernels_counts.h"
+
+/* For some groups the largest count outside the don't-care set, and all other counts but their depth - 1 largest. `top`
+   has room for depth counts.
+
+   The depth - 1 largest without the head are the depth largest, less the head if it is among them, else the last. */
+LOOP void diversity_head_and_tail(const Array *of_start, const Array *of_count, const Array *of_dont_care,
+                                  const Array *of_which, int64_t depth, const Array *of_head, const Array *of_tail,
+                                  const Array *of_top)
+{
+    IN(int64_t, start);
+    IN(int64_t, count);
+    IN(bool, dont_care);
+    IN(int64_t, which);
+    OUT(int64_t, head);
+    OUT(int64_t, tail);
+    OUT(int64_t, top);
+    for (int64_t i = 0; i < SIZE(which); i++) {
+        const int64_t low = start[which[i]], high = start[which[i] + 1];
+        largest_counts(count, low, high, top, depth);
+        int64_t most = 0, rest = 0;
+        for (int64_t e = low; e < high; e++) {
+            rest += count[e];
+            most = greater(most, count[e] * !dont_care[e]);
+        }
+        for (int64_t j = 0; j < depth; j++)
+            rest -= top[j];
+        head[i] = most;
+        tail[i] = rest + greater(most, top[depth - 1]) - most;
+    }
+}
+
+/* Fills `listed` with the counts of the don't-care values, smallest first; returns how many there are. */
+static int64_t ascending(const int64_t *count, const bool *dont_care, int64_t low, int64_t high, int64_t *listed)
+{
+    int64_t size = 0;
+    for (int64_t e = low; e < high; e++) {
+        if (!dont_care[e])
+            continue;
+        int64_t j = size++;
+        for (; j > 0 && listed[j - 1] > count[e]; j--)
+            listed[j] = listed[j - 1];
+        listed[j] = count[e];
+    }
+    return size;
+}
+
+/* exp(adjusted entropy) of every group, by Algorithm 1; inf where all values are don't-care values. `listed` has room
+   for the counts of any group. */
+LOOP void diversity_effective_values(const Array *of_start, const Array *of_count, const Array *of_dont_care,
+                                     const Array *of_effective, const Array *of_listed)
+{
+    IN(int64_t, start);
+    IN(int64_t, count);
+    IN(bool, dont_care);
+    OUT(double, effective);
+    OUT(int64_t, listed);
+    for (int64_t g = 0; g < SIZE(effective); g++) {
+        const int64_t low = start[g], high = start[g + 1];
+        int64_t total = 0;
+        double logs = 0.0;
+        for (int64_t e = low; e < high; e++)
+            if (!dont_care[e]) {
+                total += count[e];
+                logs += (double)count[e] * log((double)count[e]);
+            }
+        if (total == 0) {
+            effective[g] = INFINITY;
+            continue;
+        }
+        const int64_t size = ascending(count, dont_care, low, high, listed);
+        int64_t fixed = 0;
+        while (fixed < size && log((double)listed[fixed]) * (double)total < logs) {
+            total += listed[fixed];
+            logs += (double)listed[fixed] * log((double)listed[fixed]);
+            fixed++;
+        }
+        effective[g] = (double)(size - fixed) + (double)total * exp(-logs / (double)total);
+    }
+}

@@ -1,0 +1,58 @@
+/* Between the source's rows and records. */
+#include "loops.h"
+
+/* Adds every number to its counter, counts[number - low]; false if one has none. */
+LOOP int64_t cube_count_values(const Array *of_numbers, int64_t low, const Array *of_counts)
+{
+    IN(int64_t, numbers);
+    OUT(uint32_t, counts);
+    const uint64_t last = (uint64_t)SIZE(counts);
+    for (int64_t i = 0; i < SIZE(numbers); i++) {
+        const uint64_t at = (uint64_t)numbers[i] - (uint64_t)low;
+        if (at >= last)
+            return false;
+        counts[at]++;
+    }
+    return true;
+}
+
+/* The code table[number - low] of each number; false if there is none. Numbers beyond an open end have the last. */
+LOOP int64_t cube_look_up(const Array *of_numbers, int64_t low, const Array *of_table, int64_t open_ended,
+                          const Array *of_codes)
+{
+    IN(int64_t, numbers);
+    IN(int32_t, table);
+    OUT(uint16_t, codes);
+    const int64_t last = SIZE(table) - 1;
+    for (int64_t i = 0; i < SIZE(numbers); i++) {
+        int64_t at = numbers[i] - low;
+        if (at > last && open_ended)
+            at = last;
+        if (at < 0 || at > last || table[at] < 0)
+            return false;
+        codes[i] = (uint16_t)table[at];
+    }
+    return true;
+}
+
+/* Keys of the records whose hash falls in one of 64 parts; how many they are. `keys` has room for all records. */
+LOOP int64_t cube_sample(const Array *of_codes, const Array *of_keys)
+{
+    IN(uint16_t, codes);
+    OUT(uint64_t, keys);
+    const int64_t records = SIZE(keys);
+    for (int64_t r = 0; r < records; r++)
+        keys[r] = 0;
+    for (int64_t j = 0; j < SIZE(codes); j++) {
+        const uint16_t *const column = codes + j * COLUMNS(codes);
+        for (int64_t r = 0; r < records; r++) {
+            const uint64_t key = (keys[r] ^ column[r]) * 0x9E3779B97F4A7C15u;
+            keys[r] = key ^ (key >> 29);
+        }
+    }
+    int64_t found = 0;
+    for (int64_t r = 0; r < records; r++)
+        if (keys[r] >> 58 == 0)
+            keys[found++] = keys[r];
+    return found;
+}

@@ -1,0 +1,608 @@
+/* The partition search. Records are columns of 16-bit codes, codes[column, record]: the quasi-identifiers, then the
+   other columns, then (where equal rows were counted) the people that a record stands for, in two halves from column
+   `people` on; without them `people` is -1 and every record is one person. Where individuals have several values,
+   people are counted once, and what is counted by value are occurrences, from another column on. A node is a contiguous
+   range of records, except at the top of the tree, where each record's node is given. */
+#include "loops.h"
+
+#define WIDE 65536
+
+static inline const uint16_t *column_of(const uint16_t *codes, int64_t records, int64_t column)
+{
+    return codes + column * records;
+}
+
+static inline int64_t weight(const uint16_t *codes, int64_t records, int64_t people, int64_t r)
+{
+    if (people < 0)
+        return 1;
+    const uint16_t *const halves = column_of(codes, records, people);
+    return (int64_t)halves[r] | (int64_t)halves[records + r] << 16;
+}
+
+/* The number of cuts in cut[first:last] (ascending) that are at or below the code. */
+static inline int64_t part_at(const int64_t *cut, int64_t first, int64_t last, int64_t code)
+{
+    if (last - first == 1)
+        return cut[first] <= code;
+    int64_t low = first, high = last;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (cut[middle] <= code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - first;
+}
+
+/* The lowest and the highest code of the first columns in each node. */
+LOOP void search_bounds(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_low,
+                        const Array *of_high)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    OUT(uint16_t, low);
+    OUT(uint16_t, high);
+    const int64_t columns = COLUMNS(low);
+    for (int64_t node = 0; node < SIZE(start); node++)
+        for (int64_t j = 0; j < columns; j++) {
+            const uint16_t *const code = column_of(codes, COLUMNS(codes), j);
+            uint16_t lowest = 65535, highest = 0;
+            for (int64_t r = start[node]; r < stop[node]; r++) {
+                lowest = code[r] < lowest ? code[r] : lowest;
+                highest = code[r] > highest ? code[r] : highest;
+            }
+            low[node * columns + j] = lowest;
+            high[node * columns + j] = highest;
+        }
+}
+
+/* Per node the cut of one column nearest to the median, ties to the lower one, and the people below it; of low..high,
+   which occur, the highest code is above every cut. Codes are counted in up to 256 buckets, then those of the bucket
+   with the median. */
+LOOP void search_nearest(const Array *of_codes, int64_t people, const Array *of_start, const Array *of_stop,
+                         const Array *of_column, const Array *of_low, const Array *of_high, const Array *of_cut,
+                         const Array *of_left)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    IN(int64_t, column);
+    IN(int64_t, low);
+    IN(int64_t, high);
+    OUT(int64_t, cut);
+    OUT(int64_t, left);
+    const int64_t records = COLUMNS(codes);
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        int64_t coarse[256] = {0}, fine[256] = {0};
+        const uint16_t *const code = column_of(codes, records, column[node]);
+        const int64_t begin = start[node], end = stop[node], first = low[node];
+        int shift = 0;
+        while ((high[node] - first) >> shift > 255)
+            shift++;
+        for (int64_t r = begin; r < end; r++)
+            coarse[(code[r] - first) >> shift] += weight(codes, records, people, r);
+        int64_t total = 0;
+        for (int b = 0; b < 256; b++)
+            total += coarse[b];
+        int64_t bucket = 0, before = 0;
+        while (2 * (before + coarse[bucket]) < total)
+            before += coarse[bucket++];
+        /* the codes around the bucket, and those inside it */
+        const int32_t base = (int32_t)(first + (bucket << shift)), beyond = base + (1 << shift);
+        int32_t below = -1, above = 2 * WIDE;
+        for (int64_t r = begin; r < end; r++) {
+            const int32_t own = code[r], under = own < base ? own : -1, over = own >= beyond ? own : 2 * WIDE;
+            below = under > below ? under : below;
+            above = over < above ? over : above;
+        }
+        for (int64_t r = begin; r < end; r++) {
+            const uint32_t inside = (uint32_t)(code[r] - base);
+            if (inside < 1u << shift)
+                fine[inside] += weight(codes, records, people, r);
+        }
+        int32_t at = 0;
+        while (2 * (before + fine[at]) < total) {
+            if (fine[at] > 0)
+                below = base + at;
+            before += fine[at++];
+        }
+        const int64_t middle = base + at, after = before + fine[at];
+        do
+            at++;
+        while (at < 1 << shift && fine[at] == 0);
+        if (at < 1 << shift)
+            above = base + at;
+        const bool lower_is_nearer = total - 2 * before <= 2 * after - total;
+        if (below >= 0 && (lower_is_nearer || above >= WIDE)) {
+            cut[node] = (below + middle + 1) / 2;
+            left[node] = before;
+        } else {
+            cut[node] = (middle + above + 1) / 2;
+            left[node] = after;
+        }
+    }
+}
+
+/* People by code of a value column in the parts of each node between its cuts, counts[first part + part, code]. A node
+   with c cuts has c + 1 parts; the parts of all nodes lie one after the other. */
+LOOP void search_part_counts(const Array *of_codes, int64_t people, const Array *of_start, const Array *of_stop,
+                             const Array *of_column, const Array *of_cut_start, const Array *of_cut, int64_t value,
+                             const Array *of_counts)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    IN(int64_t, column);
+    IN(int64_t, cut_start);
+    IN(int64_t, cut);
+    OUT(int64_t, counts);
+    const int64_t records = COLUMNS(codes), values = COLUMNS(counts);
+    const uint16_t *const own = column_of(codes, records, value);
+    int64_t *of_node = counts;
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        const int64_t first = cut_start[node], last = cut_start[node + 1];
+        const uint16_t *const code = column_of(codes, records, column[node]);
+        if (last - first == 1 && people < 0) { /* as nearly always */
+            const int64_t under = cut[first] - 1; /* the sign of a difference, because a branch would be guessed wrong */
+            for (int64_t r = start[node]; r < stop[node]; r++)
+                of_node[((under - code[r]) >> 63 & values) + own[r]]++;
+        } else
+            for (int64_t r = start[node]; r < stop[node]; r++)
+                of_node[part_at(cut, first, last, code[r]) * values + own[r]] += weight(codes, records, people, r);
+        of_node += (last - first + 1) * values;
+    }
+}
+
+/* People in the parts of each node between its cuts. */
+LOOP void search_part_sizes(const Array *of_codes, int64_t people, const Array *of_start, const Array *of_stop,
+                            const Array *of_column, const Array *of_cut_start, const Array *of_cut,
+                            const Array *of_sizes)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    IN(int64_t, column);
+    IN(int64_t, cut_start);
+    IN(int64_t, cut);
+    OUT(int64_t, sizes);
+    const int64_t records = COLUMNS(codes);
+    int64_t *of_node = sizes;
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        const int64_t first = cut_start[node], last = cut_start[node + 1];
+        const uint16_t *const code = column_of(codes, records, column[node]);
+        for (int64_t r = start[node]; r < stop[node]; r++)
+            of_node[part_at(cut, first, last, code[r])] += weight(codes, records, people, r);
+        of_node += last - first + 1;
+    }
+}
+
+/* Shell sort of the first `length` numbers. */
+static void sort(int64_t *numbers, int64_t length)
+{
+    for (int64_t gap = length / 2; gap > 0; gap /= 2)
+        for (int64_t i = gap; i < length; i++) {
+            const int64_t held = numbers[i];
+            int64_t j = i;
+            for (; j >= gap && numbers[j - gap] > held; j -= gap)
+                numbers[j] = numbers[j - gap];
+            numbers[j] = held;
+        }
+}
+
+/* As part_counts for a column with many codes: the people n of each part, how many codes occur in it, and these with
+   how often they do, ascending, one part after the other. counter and seen are scratch, counter all zero. */
+LOOP void search_part_lists(const Array *of_codes, int64_t people, int64_t times, const Array *of_start,
+                            const Array *of_stop, const Array *of_column, const Array *of_cut_start,
+                            const Array *of_cut, int64_t value, const Array *of_counter, const Array *of_seen,
+                            const Array *of_n, const Array *of_length, const Array *of_code, const Array *of_count)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    IN(int64_t, column);
+    IN(int64_t, cut_start);
+    IN(int64_t, cut);
+    OUT(int64_t, counter);
+    OUT(int64_t, seen);
+    OUT(int64_t, n);
+    OUT(int64_t, length);
+    OUT(int64_t, code);
+    OUT(int64_t, count);
+    const int64_t records = COLUMNS(codes);
+    const uint16_t *const own = column_of(codes, records, value);
+    int64_t base = 0, at = 0;
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        const int64_t first = cut_start[node], last = cut_start[node + 1];
+        const uint16_t *const by = column_of(codes, records, column[node]);
+        for (int64_t part = 0; part <= last - first; part++, base++) {
+            int64_t found = 0;
+            for (int64_t r = start[node]; r < stop[node]; r++) {
+                if (part_at(cut, first, last, by[r]) != part)
+                    continue;
+                if (counter[own[r]] == 0)
+                    seen[found++] = own[r];
+                counter[own[r]] += weight(codes, records, times, r);
+                n[base] += weight(codes, records, people, r);
+            }
+            sort(seen, found);
+            for (int64_t e = 0; e < found; e++, at++) {
+                code[at] = seen[e];
+                count[at] = counter[seen[e]];
+                counter[seen[e]] = 0;
+            }
+            length[base] = found;
+        }
+    }
+}
+
+/* The records of each node in order of one column's codes: order[start:stop]. Two rounds of counting by byte; `other`
+   is scratch, a place for each record of the longest node. */
+LOOP void search_by_code(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_column,
+                         const Array *of_order, const Array *of_other)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    IN(int64_t, column);
+    OUT(int32_t, order);
+    OUT(int32_t, other);
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        const uint16_t *const code = column_of(codes, COLUMNS(codes), column[node]);
+        const int32_t begin = (int32_t)start[node], length = (int32_t)(stop[node] - start[node]);
+        int32_t low[257] = {0}, high[257] = {0};
+        for (int32_t r = begin; r < begin + length; r++) {
+            low[(code[r] & 255) + 1]++;
+            high[(code[r] >> 8) + 1]++;
+        }
+        for (int b = 0; b < 256; b++) {
+            low[b + 1] += low[b];
+            high[b + 1] += high[b];
+        }
+        for (int32_t r = begin; r < begin + length; r++)
+            other[low[code[r] & 255]++] = r;
+        for (int32_t i = 0; i < length; i++)
+            order[begin + high[code[other[i]] >> 8]++] = other[i];
+    }
+}
+
+/* Whether for some i the people outside the largest[i] most frequent values are fewer than fewest[i]. */
+static bool hopeless(const int64_t *counts, int64_t values, int64_t *top, int64_t n, const int64_t *fewest,
+                     const int64_t *largest, int64_t demands)
+{
+    for (int64_t i = 0; i < demands; i++) {
+        const int64_t size = largest[i];
+        for (int64_t t = 0; t < size; t++)
+            top[t] = 0;
+        for (int64_t v = 0; v < values; v++) {
+            if (size == 0 || counts[v] <= top[size - 1])
+                continue;
+            int64_t t = size - 1;
+            for (; t > 0 && top[t - 1] < counts[v]; t--)
+                top[t] = top[t - 1];
+            top[t] = counts[v];
+        }
+        int64_t left = n;
+        for (int64_t t = 0; t < size; t++)
+            left -= top[t];
+        if (left < fewest[i])
+            return true;
+    }
+    return false;
+}
+
+/* The cuts of one column per node that leave at least `least` people on both sides, and of which neither side is
+   hopeless, from room[node] on: the cut, and how far the people below it are from half. `order` is from by_code; with
+   values = 0 (they are 256 at most) the sides are judged by their people alone. `top` is scratch, a place for each of
+   the largest values of a demand. */
+LOOP void search_sweep(const Array *of_codes, int64_t people, const Array *of_start, const Array *of_stop,
+                       const Array *of_column, const Array *of_order, int64_t value, int64_t values, int64_t least,
+                       const Array *of_fewest, const Array *of_largest, const Array *of_room, const Array *of_cut,
+                       const Array *of_off, const Array *of_used, const Array *of_top)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    IN(int64_t, column);
+    IN(int32_t, order);
+    IN(int64_t, fewest);
+    IN(int64_t, largest);
+    IN(int64_t, room);
+    OUT(int64_t, cut);
+    OUT(int64_t, off);
+    OUT(int64_t, used);
+    OUT(int64_t, top);
+    const int64_t records = COLUMNS(codes), demands = SIZE(fewest);
+    const uint16_t *const own = column_of(codes, records, value);
+    int64_t low[256], high[256];
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        const uint16_t *const by = column_of(codes, records, column[node]);
+        int64_t total = 0, below = 0, found = room[node];
+        for (int64_t v = 0; v < values; v++)
+            low[v] = high[v] = 0;
+        for (int64_t r = start[node]; r < stop[node]; r++) {
+            const int64_t people_here = weight(codes, records, people, r);
+            total += people_here;
+            if (values)
+                high[own[r]] += people_here;
+        }
+        for (int64_t i = start[node]; i < stop[node] - 1; i++) {
+            const int64_t r = order[i], people_here = weight(codes, records, people, r);
+            below += people_here;
+            if (values) {
+                low[own[r]] += people_here;
+                high[own[r]] -= people_here;
+            }
+            const int64_t code = by[r], following = by[order[i + 1]];
+            if (following == code || below < least || total - below < least)
+                continue;
+            if (values && (hopeless(low, values, top, below, fewest, largest, demands) ||
+                           hopeless(high, values, top, total - below, fewest, largest, demands)))
+                continue;
+            cut[found] = (code + following + 1) / 2;
+            off[found++] = 2 * below > total ? 2 * below - total : total - 2 * below;
+        }
+        used[node] = found - room[node];
+    }
+}
+
+/* Moves the records of each node into its parts, in order; place[first part + part] is where each part begins. Runs of
+   records are moved at a time, so that their order and one column of them stay in the nearest cache: `order` and
+   `part_of` are scratch, a place for each record of a run, and `ends`, one more than a node has parts. */
+LOOP void search_route(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_column,
+                       const Array *of_cut_start, const Array *of_cut, const Array *of_place, const Array *of_moved,
+                       const Array *of_order, const Array *of_part_of, const Array *of_ends)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    IN(int64_t, column);
+    IN(int64_t, cut_start);
+    IN(int64_t, cut);
+    OUT(int64_t, place);
+    OUT(uint16_t, moved);
+    OUT(uint16_t, order);
+    OUT(uint16_t, part_of);
+    OUT(int64_t, ends);
+    const int64_t records = COLUMNS(codes), most = SIZE(order);
+    int64_t *of_node = place;
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        const int64_t first = cut_start[node], parts = cut_start[node + 1] - first + 1;
+        for (int64_t begin = start[node]; begin < stop[node]; begin += most) {
+            const int64_t length = lesser(stop[node] - begin, most);
+            const uint16_t *const code = column_of(codes, records, column[node]) + begin;
+            for (int64_t p = 0; p <= parts; p++)
+                ends[p] = 0;
+            if (parts == 2) {
+                const int64_t edge = cut[first];
+                uint32_t below = 0, above = 0;
+                for (int64_t i = 0; i < length; i++)
+                    above += code[i] < edge;
+                ends[1] = above;
+                for (int64_t i = 0; i < length; i++) {
+                    const uint32_t over = code[i] >= edge;
+                    order[below ^ ((below ^ above) & -over)] = (uint16_t)i; /* no branch: nobody could guess it */
+                    above += over;
+                    below += 1 - over;
+                }
+                ends[2] = length;
+            } else {
+                for (int64_t i = 0; i < length; i++) {
+                    part_of[i] = (uint16_t)part_at(cut, first, first + parts - 1, code[i]);
+                    ends[part_of[i] + 1]++;
+                }
+                for (int64_t p = 0; p < parts; p++)
+                    ends[p + 1] += ends[p];
+                for (int64_t i = 0; i < length; i++)
+                    order[ends[part_of[i]]++] = (uint16_t)i;
+                for (int64_t p = parts; p > 0; p--)
+                    ends[p] = ends[p - 1];
+                ends[0] = 0;
+            }
+            for (int64_t c = 0; c < SIZE(codes); c++) {
+                const uint16_t *const from = column_of(codes, records, c) + begin;
+                for (int64_t p = 0; p < parts; p++) {
+                    uint16_t *const to = moved + c * records + of_node[p] - ends[p];
+                    for (int64_t i = ends[p]; i < ends[p + 1]; i++)
+                        to[i] = from[order[i]];
+                }
+            }
+            for (int64_t p = 0; p < parts; p++)
+                of_node[p] += ends[p + 1] - ends[p];
+        }
+        of_node += parts;
+    }
+}
+
+/* People who are alone with the codes of the first columns in their node. keys and alone are scratch, one place per
+   record of the longest node; table too, all zero, four per record. */
+LOOP int64_t search_unique_people(const Array *of_codes, int64_t people, const Array *of_start, const Array *of_stop,
+                                  int64_t columns, const Array *of_keys, const Array *of_alone, const Array *of_table)
+{
+    IN(uint16_t, codes);
+    IN(int64_t, start);
+    IN(int64_t, stop);
+    OUT(uint64_t, keys);
+    OUT(uint8_t, alone);
+    OUT(int32_t, table);
+    const int64_t records = COLUMNS(codes);
+    int64_t total = 0;
+    for (int64_t node = 0; node < SIZE(start); node++) {
+        const int64_t begin = start[node], length = stop[node] - start[node];
+        if (length == 0)
+            continue;
+        for (int64_t i = 0; i < length; i++)
+            keys[i] = 0;
+        for (int64_t j = 0; j < columns; j++) {
+            const uint16_t *const code = column_of(codes, records, j) + begin;
+            for (int64_t i = 0; i < length; i++) {
+                const uint64_t key = (keys[i] ^ code[i]) * 0x9E3779B97F4A7C15u;
+                keys[i] = key ^ (key >> 29);
+            }
+        }
+        uint64_t size = 2;
+        while (size < 2 * (uint64_t)length)
+            size *= 2;
+        for (int64_t i = 0; i < length; i++) {
+            uint64_t at = keys[i] & (size - 1);
+            int64_t known = 0;
+            bool same = false;
+            while (table[at] > 0 && !same) { /* holds the first record with these codes, counted from 1 */
+                known = table[at] - 1;
+                same = keys[known] == keys[i];
+                for (int64_t j = 0; same && j < columns; j++) {
+                    const uint16_t *const code = column_of(codes, records, j) + begin;
+                    same = code[known] == code[i];
+                }
+                if (!same)
+                    at = (at + 1) & (size - 1);
+            }
+            if (!same) {
+                table[at] = (int32_t)(i + 1);
+                known = i;
+                alone[i] = 0;
+            }
+            const uint8_t before = alone[known];
+            /* how many, if not more than one */
+            alone[known] = (uint8_t)lesser(before + weight(codes, records, people, begin + i), 2);
+            total += (alone[known] == 1) - (before == 1);
+        }
+        for (uint64_t at = 0; at < size; at++)
+            table[at] = 0;
+    }
+    return total;
+}
+
+/* Walks every record down a tree of cuts, from the node it has come to. Node i with c cuts has c + 1 children from
+   child[i] on; a leaf has column -1, and its child is what the records that end there are given. */
+#define WALK(name, of_column_type, of_start_type, of_cut_type, of_child_type)                                          \
+    LOOP void name(const Array *of_codes, const Array *of_column, const Array *of_cut_start, const Array *of_cut,      \
+                   const Array *of_child, const Array *of_node)                                                        \
+    {                                                                                                                  \
+        IN(uint16_t, codes);                                                                                           \
+        IN(of_column_type, column);                                                                                    \
+        IN(of_start_type, cut_start);                                                                                  \
+        IN(of_cut_type, cut);                                                                                          \
+        IN(of_child_type, child);                                                                                      \
+        OUT(uint32_t, node);                                                                                           \
+        const int64_t records = COLUMNS(codes);                                                                        \
+        for (int64_t r = 0; r < records; r++) {                                                                        \
+            int64_t at = node[r];                                                                                      \
+            while (column[at] >= 0) {                                                                                  \
+                const int64_t code = column_of(codes, records, column[at])[r];                                         \
+                int64_t low = cut_start[at], high = cut_start[at + 1];                                                 \
+                const int64_t first = low;                                                                             \
+                if (high - low == 1)                                                                                   \
+                    low += cut[low] <= code;                                                                           \
+                else                                                                                                   \
+                    while (low < high) {                                                                               \
+                        const int64_t middle = (low + high) / 2;                                                       \
+                        if (cut[middle] <= code)                                                                       \
+                            low = middle + 1;                                                                          \
+                        else                                                                                           \
+                            high = middle;                                                                             \
+                    }                                                                                                  \
+                at = (int64_t)child[at] + low - first;                                                                 \
+            }                                                                                                          \
+            node[r] = (uint32_t)child[at];                                                                             \
+        }                                                                                                              \
+    }
+
+WALK(search_walk, int64_t, int64_t, int64_t, int64_t)
+WALK(search_walk_narrow, int8_t, uint32_t, uint16_t, uint32_t) /* the same for a tree in fewer bytes */
+
+/* As `walk` where no record goes further than over one cut: to child[i], or to the next if the code reaches the edge,
+   which is out of reach where a record stays. */
+LOOP void search_step(const Array *of_codes, const Array *of_column, const Array *of_edge, const Array *of_child,
+                      const Array *of_node)
+{
+    IN(uint16_t, codes);
+    IN(uint8_t, column);
+    IN(uint32_t, edge);
+    IN(uint32_t, child);
+    OUT(uint32_t, node);
+    const int64_t records = COLUMNS(codes);
+    for (int64_t r = 0; r < records; r++) {
+        const uint32_t at = node[r];
+        node[r] = child[at] + (column_of(codes, records, column[at])[r] >= edge[at]);
+    }
+}
+
+/* People by code of one column per node, at room[node] + code, where each record's node is given; column -1: none. */
+LOOP void search_top_codes(const Array *of_codes, int64_t people, const Array *of_node, const Array *of_column,
+                           const Array *of_room, const Array *of_counts)
+{
+    IN(uint16_t, codes);
+    IN(uint32_t, node);
+    IN(int64_t, column);
+    IN(int64_t, room);
+    OUT(int64_t, counts);
+    const int64_t records = COLUMNS(codes);
+    for (int64_t r = 0; r < records; r++) {
+        const int64_t j = column[node[r]];
+        if (j >= 0)
+            counts[room[node[r]] + column_of(codes, records, j)[r]] += weight(codes, records, people, r);
+    }
+}
+
+/* People by code of one column per node. */
+LOOP void search_top_values(const Array *of_codes, int64_t people, const Array *of_node, int64_t column,
+                            const Array *of_counts)
+{
+    IN(uint16_t, codes);
+    IN(uint32_t, node);
+    OUT(int64_t, counts);
+    const int64_t records = COLUMNS(codes), values = COLUMNS(counts);
+    const uint16_t *const code = column_of(codes, records, column);
+    for (int64_t r = 0; r < records; r++)
+        counts[node[r] * values + code[r]] += weight(codes, records, people, r);
+}
+
+/* Widens what each node reaches from and to in some columns. */
+LOOP void search_top_bounds(const Array *of_codes, const Array *of_node, const Array *of_columns, const Array *of_low,
+                            const Array *of_high)
+{
+    IN(uint16_t, codes);
+    IN(uint32_t, node);
+    IN(int64_t, columns);
+    OUT(uint16_t, low);
+    OUT(uint16_t, high);
+    const int64_t records = COLUMNS(codes), reach = COLUMNS(low);
+    for (int64_t k = 0; k < SIZE(columns); k++) {
+        const uint16_t *const code = column_of(codes, records, columns[k]);
+        for (int64_t r = 0; r < records; r++) {
+            const int64_t at = node[r] * reach + columns[k];
+            if (code[r] < low[at])
+                low[at] = code[r];
+            if (code[r] > high[at])
+                high[at] = code[r];
+        }
+    }
+}
+
+/* Brings records into the order of their nodes. `begin`, all zero and two longer than there are nodes, becomes the
+   place of the first record of each node, and past the last one. */
+LOOP void search_scatter(const Array *of_codes, const Array *of_node, const Array *of_begin, const Array *of_order,
+                         const Array *of_moved)
+{
+    IN(uint16_t, codes);
+    IN(uint32_t, node);
+    OUT(int64_t, begin);
+    OUT(int32_t, order);
+    OUT(uint16_t, moved);
+    const int64_t records = COLUMNS(codes);
+    for (int64_t r = 0; r < records; r++)
+        begin[node[r] + 2]++;
+    for (int64_t i = 2; i < SIZE(begin); i++)
+        begin[i] += begin[i - 1];
+    for (int64_t r = 0; r < records; r++)
+        order[begin[node[r] + 1]++] = (int32_t)r;
+    for (int64_t j = 0; j < SIZE(codes); j++) {
+        const uint16_t *const from = column_of(codes, records, j);
+        uint16_t *const to = moved + j * records;
+        for (int64_t i = 0; i < records; i++)
+            to[i] = from[order[i]];
+    }
+}

@@ -1,0 +1,140 @@
+/* The merge search: the bound of r-robustness on groups whose members have different priors, and the placing of people
+   in groups that are there already.
+
+   The priors stand in one table, a row for each class of people with equal priors: for each prior first[i]..first[i] +
+   values are the probabilities of the values, and if it is binary those of "not this value" follow. Members of group g
+   are kind[g, :size[g]] (their class) and value[g, :size[g]]; no value occurs twice. */
+#include "loops.h"
+
+typedef struct {
+    const double *table;
+    int64_t columns; /* of the table */
+    const int64_t *first, *binary;
+    const double *r;
+    int64_t count; /* of priors */
+} Priors;
+
+/* The largest over the smallest probability of a column among some members; infinite with a zero. */
+static inline double spread(const Priors *priors, const int64_t *kind, int64_t size, int64_t column)
+{
+    const double *const p = priors->table + column;
+    const int64_t columns = priors->columns;
+    double least = INFINITY, most = 0.0;
+    for (int64_t i = 0; i < size; i++) {
+        const double own = p[kind[i] * columns];
+        least = own < least ? own : least;
+        most = own > most ? own : most;
+    }
+    return least > 0.0 ? most / least : INFINITY;
+}
+
+/* The smallest over all priors of what the bound on the posteriors of a group allows for r, over r: from 1 on the group
+   is safe. One over the bound with one copy of each value is 1 + (size - 1) / (lam_x lam_o). */
+static inline double slack(const int64_t *kind, const int64_t *value, int64_t size, const Priors *priors)
+{
+    const int64_t *const first = priors->first, *const binary = priors->binary, last = priors->count - 1;
+    const int64_t values = (priors->columns - first[last]) / (1 + binary[last]);
+    double least = INFINITY;
+    for (int64_t prior = 0; prior < priors->count; prior++) {
+        double top = 1.0, second = 1.0, pair = 1.0;
+        for (int64_t i = 0; i < size; i++) {
+            const double wide = spread(priors, kind, size, first[prior] + value[i]);
+            if (binary[prior]) {
+                const double both = wide * spread(priors, kind, size, first[prior] + values + value[i]);
+                pair = both > pair ? both : pair;
+            } else if (wide > top) {
+                second = top;
+                top = wide;
+            } else {
+                second = wide > second ? wide : second;
+            }
+        }
+        const double wide = binary[prior] ? pair : top * second;
+        const double own = (1.0 + (double)(size - 1) / wide) / priors->r[prior];
+        least = own < least ? own : least;
+    }
+    return least;
+}
+
+/* Adds the members of a group to others; -1 if they share a value. */
+static inline int64_t join(int64_t *kind, int64_t *value, int64_t size, const int64_t *own_kind,
+                           const int64_t *own_value, int64_t own_size)
+{
+    for (int64_t i = 0; i < own_size; i++)
+        for (int64_t j = 0; j < size; j++)
+            if (value[j] == own_value[i])
+                return -1;
+    for (int64_t i = 0; i < own_size; i++) {
+        kind[size + i] = own_kind[i];
+        value[size + i] = own_value[i];
+    }
+    return size + own_size;
+}
+
+/* Finds groups that can take in somebody of class `own` with value x: looks through `reach` of them in the given order,
+   and merges each with others of the next `partners`, one after the other, for as long as that raises the slack, until
+   it is enough. Writes the groups to `taken` and returns how many there are, 0 if none will do; best[0] is the largest
+   slack that was seen. Groups with size 0 are no more.
+   Scratch: `some`, two rows with room for the members of two groups and one more. */
+LOOP int64_t merge_place(const Array *of_kind, const Array *of_value, const Array *of_size, const Array *of_order,
+                         int64_t own, int64_t x, const Array *of_table, const Array *of_first, const Array *of_binary,
+                         const Array *of_r, double enough, int64_t reach, int64_t partners, const Array *of_taken,
+                         const Array *of_best, const Array *of_some)
+{
+    OUT(int64_t, kind);
+    OUT(int64_t, value);
+    OUT(int64_t, size);
+    IN(int64_t, order);
+    IN(double, table);
+    IN(int64_t, first);
+    IN(int64_t, binary);
+    IN(double, r);
+    OUT(int64_t, taken);
+    OUT(double, best);
+    OUT(int64_t, some);
+    const Priors priors = {table, COLUMNS(table), first, binary, r, SIZE(first)};
+    const int64_t room = COLUMNS(kind), groups = SIZE(order);
+    int64_t *const some_kind = some, *const some_value = some + COLUMNS(some);
+    for (int64_t at = 0; at < lesser(reach, groups); at++) {
+        const int64_t g = order[at];
+        if (size[g] <= 0)
+            continue;
+        some_kind[0] = own;
+        some_value[0] = x;
+        int64_t n = join(some_kind, some_value, 1, kind + g * room, value + g * room, size[g]);
+        if (n < 0 || n > room)
+            continue;
+        double now = slack(some_kind, some_value, n, &priors);
+        best[0] = now > best[0] ? now : best[0];
+        int64_t count = 1;
+        taken[0] = g;
+        for (int64_t other = at + 1; other < lesser(at + 1 + partners, groups); other++) {
+            if (now >= enough || count == SIZE(taken))
+                break;
+            const int64_t h = order[other];
+            if (size[h] <= 0)
+                continue;
+            const int64_t more = join(some_kind, some_value, n, kind + h * room, value + h * room, size[h]);
+            if (more < 0 || more > room)
+                continue;
+            const double then = slack(some_kind, some_value, more, &priors);
+            if (then > now) {
+                now = then;
+                n = more;
+                taken[count++] = h;
+            }
+        }
+        best[0] = now > best[0] ? now : best[0];
+        if (now >= enough) {
+            for (int64_t i = 0; i < n; i++) {
+                kind[g * room + i] = some_kind[i];
+                value[g * room + i] = some_value[i];
+            }
+            size[g] = n;
+            for (int64_t i = 1; i < count; i++)
+                size[taken[i]] = 0;
+            return count;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,81 @@
+"""Makes the library of compiled loops when the package is installed or a wheel is built: every C file of the package,
+with the C compiler of the machine (`CC` or `cc`), or where there is none with one from the package index (ziglang)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).parent / "engine" / "anon"
+# No library is linked: what the loops call of the C library and its mathematics every Python has loaded. Sums of
+# products are rounded twice everywhere, so that figures are the same on all processors.
+FLAGS = (
+    "-std=c11", "-O3", "-fPIC", "-shared", "-nostdlib", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
+    "-Wall", "-Wextra", "-g0",
+)  # fmt: skip
+VARIANTS: dict[str, tuple[str, ...]] = {"loops.so": ()}
+if platform.machine() in ("x86_64", "AMD64"):
+    VARIANTS["loops-avx2.so"] = ("-mavx2", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
+if sys.platform == "darwin":
+    FLAGS += ("-undefined", "dynamic_lookup")
+
+
+def compiler() -> list[str]:
+    """The command of a C compiler."""
+    named = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    return named if shutil.which(named[0]) else [sys.executable, "-m", "ziglang", "cc"]
+
+
+def build(into: Path = PACKAGE, flags: tuple[str, ...] = (), sources: tuple[Path, ...] = ()) -> list[Path]:
+    """Compiles the loops of some files, or all of the package, once for each kind of processor, side by side; each
+    library appears in one step."""
+    files = [str(path) for path in sources or sorted(PACKAGE.rglob("*.c"))]
+    made = {into / name: (into / f"{name}.part", extra) for name, extra in VARIANTS.items()}
+    running = [
+        subprocess.Popen([*compiler(), *FLAGS, *extra, *flags, f"-I{PACKAGE}", *files, "-o", str(part)])
+        for part, extra in made.values()
+    ]
+    ended = [process.wait() for process in running]
+    if any(ended):
+        raise SystemExit("the loops of anon cannot be compiled, see the compiler's messages; CC names another one")
+    for path, (part, _) in made.items():
+        part.rename(path)
+    return list(made)
+
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # started by hand
+    pass
+else:
+
+    class Loops(BuildHookInterface):  # type: ignore[type-arg]
+        """What hatchling calls."""
+
+        PLUGIN_NAME = "custom"
+
+        def dependencies(self) -> list[str]:
+            return ["ziglang>=0.15,<1"] if "ziglang" in compiler() else []
+
+        def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            if self.target_name == "wheel":
+                libraries = build()
+                build_data["pure_python"] = False
+                build_data["tag"] = f"py3-none-{_platform()}"
+                build_data["artifacts"] += [str(path.relative_to(self.root)) for path in libraries]
+
+
+def _platform() -> str:
+    from packaging.tags import platform_tags
+
+    return next(iter(platform_tags()))
+
+
+if __name__ == "__main__":
+    build()
