@@ -242,6 +242,8 @@ class Skyline(Criterion):
         group = state.witness.reshape(-1, STATISTICS, self._width)[slots, lowest, -1].tolist()
         safe, breach = (ratio > self._least).tolist(), (1 / (1 + ratio)).tolist()
         for i in self._close(ratio - self._least):
+            if ratio[i] == 0:  # exactly: what is above zero stays above it, so the breach is certain
+                continue
             exactly = self._exactly(i, state.witness)
             safe[i], breach[i] = exactly < self.slots[i].point.c, float(exactly)
         findings = tuple(
