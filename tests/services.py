@@ -1,8 +1,10 @@
-"""Real servers on loopback for the tests of sources: PostgreSQL from Debian's packages, moto's S3 and Azurite. A test
-that needs one which is not installed is skipped, and says what to install. Outside the way of the data."""
+"""Servers on loopback for the tests of sources: PostgreSQL from Debian's packages, and for object stores moto's S3,
+gcp-storage-emulator and Azurite. A test that needs one which is not installed is skipped, and says what to install.
+Outside the way of the data."""
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -11,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +26,13 @@ PASSWORD = "pa55-of-the-test"
 # the key that everybody's Azurite has
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 SECRET_KEY = "5ecret-key-of-the-test"
+# gcp-storage-emulator answers one request after the other, but pyarrow begins a second read before it ends the first
+GCS = """
+from http import server
+server.HTTPServer = server.ThreadingHTTPServer
+from gcp_storage_emulator.__main__ import main
+main()
+"""
 
 
 def free_port() -> int:
@@ -121,36 +131,51 @@ def postgres_server() -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def azure_server() -> Iterator[dict[str, str]]:
-    """The environment in which the server is found."""
-    program = shutil.which("azurite-blob")
-    if program is None:
-        pytest.skip("needs Azurite: npm install -g azurite")
-    folder, port = tempfile.mkdtemp(prefix="anon-test-azure-", dir="/tmp"), free_port()
-    places = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", folder]
-    server = subprocess.Popen(
-        [program, "--silent", "--skipApiVersionCheck", "--disableTelemetry", *places],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    account = f"AccountName=devstoreaccount1;AccountKey={AZURE_KEY}"
-    endpoint = f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1"
+@dataclass(frozen=True)
+class StoreServer:
+    """An object store: the environment in which it is found, and what of that is secret."""
+
+    environment: dict[str, str]
+    secret: str
+
+
+@contextmanager
+def _running(command: list[str], port: int) -> Iterator[None]:
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(port, server)
-        yield {"AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol=http;{account};{endpoint}"}
+        yield
     finally:
         server.terminate()
         server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def s3_server() -> Iterator[dict[str, str]]:
-    """The environment in which the server is found; it has a bucket `house`."""
+@contextmanager
+def _temporary(prefix: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=prefix, dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def azure_connection(endpoint: str) -> str:
+    return f"AccountName=devstoreaccount1;AccountKey={AZURE_KEY};BlobEndpoint={endpoint}"
+
+
+def azure_server() -> Iterator[StoreServer]:
+    program = shutil.which("azurite-blob")
+    if program is None:
+        pytest.skip("needs Azurite: npm install -g azurite")
+    port = free_port()
+    with _temporary("anon-test-azure-") as folder:
+        places = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)]
+        with _running([program, "--silent", "--skipApiVersionCheck", "--disableTelemetry", *places], port):
+            connection = azure_connection(f"http://127.0.0.1:{port}/devstoreaccount1")
+            yield StoreServer({"AZURE_STORAGE_CONNECTION_STRING": connection}, AZURE_KEY)
+
+
+def s3_server() -> Iterator[StoreServer]:
     if find_spec("moto") is None or find_spec("flask") is None:
         pytest.skip("needs moto's S3 server: pip install 'moto[s3,server]'")
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     environment = {
         "AWS_ACCESS_KEY_ID": "test-key",
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
@@ -158,9 +183,44 @@ def s3_server() -> Iterator[dict[str, str]]:
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-    try:
-        wait_for(port, server)
-        yield environment
-    finally:
-        server.terminate()
-        server.wait()
+    with _running([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+        yield StoreServer(environment, SECRET_KEY)
+
+
+def gcs_server() -> Iterator[StoreServer]:
+    if find_spec("gcp_storage_emulator") is None or find_spec("cryptography") is None:
+        pytest.skip("needs an emulator of Google's store: pip install gcp-storage-emulator cryptography")
+    port = free_port()
+    command = [sys.executable, "-c", GCS, "start", "--host", "127.0.0.1", "--port", str(port), "--in-memory", "--quiet"]
+    with _temporary("anon-test-gcs-") as folder, _running(command, port):
+        account = _service_account()
+        (folder / "account.json").write_text(json.dumps(account))
+        environment = {
+            "CLOUD_STORAGE_EMULATOR_ENDPOINT": f"http://127.0.0.1:{port}",
+            "GOOGLE_APPLICATION_CREDENTIALS": str(folder / "account.json"),
+            "GOOGLE_CLOUD_PROJECT": account["project_id"],
+        }
+        yield StoreServer(environment, account["private_key"].splitlines()[1])
+
+
+def _service_account() -> dict[str, str]:
+    """A service account of nobody: its tokens are signed here, so nobody is asked for one."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return {
+        "type": "service_account",
+        "project_id": "house",
+        "private_key_id": "1",
+        "private_key": rsa.generate_private_key(65537, 2048).private_bytes(*form).decode(),
+        "client_email": "tester@house.iam.gserviceaccount.com",
+        "token_uri": "http://127.0.0.1:9/token",
+    }
+
+
+STORE_SERVERS: dict[str, Callable[[], Iterator[StoreServer]]] = {
+    "s3": s3_server,
+    "gs": gcs_server,
+    "az": azure_server,
+}

@@ -13,12 +13,13 @@ from anon.errors import SourceError, VerificationError
 from anon.source.stores import CHUNK, Store, reaching
 
 MARKER = "datapackage.json"
+PENDING = f"_{MARKER}"  # its first name where a store needs one; a killed run may leave it, and it says nothing
 
 
 def names_at(uri: str) -> set[str]:
-    """The names of the objects below a place, seen from there."""
+    """The names of the objects below a place, seen from there; without the marker's first name."""
     store = Store(uri)
-    return {info.path.removeprefix(f"{store.path}/") for info in store.list()}
+    return {info.path.removeprefix(f"{store.path}/") for info in store.list()} - {PENDING}
 
 
 def digests_at(uri: str) -> dict[str, str]:
@@ -40,11 +41,11 @@ def put_release(folder: Path, uri: str) -> None:
             _check_same(store, path)
         for name in stale - {MARKER}:
             store.delete(name)
-        store.put(folder / MARKER, MARKER)
+        store.put(folder / MARKER, MARKER, via=PENDING)
         _check_same(store, folder / MARKER)
     except BaseException:
-        for path in (folder / MARKER, *files):
-            _delete_if_possible(store, path.name)
+        for name in (MARKER, PENDING, *(path.name for path in files)):
+            _delete_if_possible(store, name)
         raise
 
 

@@ -5,13 +5,12 @@ the environment of the process, where the client library of each store looks for
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -21,25 +20,35 @@ from pyarrow import fs
 from anon import interrupt
 from anon.config import Columns
 from anon.errors import SourceError
+from anon.source.azure import azure_files
 from anon.source.origins import CHANGED, Mark, Origin, wanted
 from anon.source.tables import FORMATS, PARQUET_BEGINS, Take, register_files
 
 BATCH = 65_536  # rows
 CHUNK = 4_000_000  # bytes
-WORDS = {
-    "NO_SUCH_BUCKET": "there is no such bucket",
-    "NO_SUCH_KEY": "there is no such object",
-    "ACCESS_DENIED": "access was denied",
-    "INVALID_ACCESS_KEY_ID": "the access key is not known there",
-    "SIGNATURE_DOES_NOT_MATCH": "the secret of the access key is wrong",
-    "ContainerNotFound": "there is no such container",
-    "AuthenticationFailed": "the credentials were refused",
-    "AuthorizationFailure": "access was denied",
-    "Parquet magic bytes": "it is not a Parquet file, or it is cut off",
-    "Parquet file size": "it is not a Parquet file, or it is cut off",
-    "NETWORK_CONNECTION": "the store does not answer",
-    "Couldn't connect": "the store does not answer",
+PATIENCE = timedelta(minutes=1)  # for a store that fails; Google's library tries again for 15 minutes by itself
+WORDS = {  # the first that is in what a library says, in small letters
+    "no_such_bucket": "there is no such bucket",
+    "no_such_key": "there is no such object",
+    "containernotfound": "there is no such container",
+    "no such file": "there is no such bucket or object",
+    "access_denied": "access was denied",
+    "permission_denied": "access was denied",
+    "[authorization": "access was denied",
+    "[authenticationfailed": "the credentials were refused",
+    "unauthenticated": "the credentials were refused",
+    "oauth2 access token": "there are no credentials, or they were refused",
+    "authenticationexception": "there are no credentials, or they were refused",
+    "base64 encoded string": "the account key is not one",
+    "invalid_access_key_id": "the access key is not known there",
+    "signature_does_not_match": "the secret of the access key is wrong",
+    "parquet magic bytes": "it is not a Parquet file, or it is cut off",
+    "parquet file size": "it is not a Parquet file, or it is cut off",
+    "network_connection": "the store does not answer",
     "could not connect": "the store does not answer",
+    "couldn't connect": "the store does not answer",
+    "could not resolve host": "the store does not answer",
+    "timeout was reached": "the store does not answer",
 }
 
 
@@ -47,16 +56,17 @@ class Store:
     """A place in an object store, and the file system that reaches it."""
 
     def __init__(self, uri: str) -> None:
-        self.uri, (scheme, _, self.path) = uri, uri.partition("://")
+        self.uri, (self.scheme, _, self.path) = uri, uri.partition("://")
         with reaching(uri):
-            self.files = _azure() if scheme == "az" else fs.FileSystem.from_uri(f"{scheme}://{self.bucket}")[0]
+            self.files = _files(self.scheme, self.bucket)
 
     @property
     def bucket(self) -> str:
         return self.path.partition("/")[0]
 
     def list(self, folder: str | None = None) -> list[fs.FileInfo]:
-        """The objects below a folder, in the order of their names; none if it is not there."""
+        """The objects below a folder, in the order of their names; none if it is not there. This is the first thing to
+        ask: without credentials pyarrow fails here, but ends the process when it opens an object of Azure's."""
         below = fs.FileSelector(self.path if folder is None else folder, recursive=True, allow_not_found=True)
         with reaching(self.uri):
             found = [info for info in self.files.get_file_info(below) if info.type == fs.FileType.File]
@@ -69,9 +79,19 @@ class Store:
                 file.write(chunk)
                 interrupt.check()
 
-    def put(self, file: Path, name: str) -> None:
-        """Copies a file to an object of the place, which can be seen when it is whole."""
-        path = f"{self.path}/{name}"
+    def put(self, file: Path, name: str, via: str | None = None) -> None:
+        """Copies a file to an object of the place. Azure shows an object, empty, from the moment it is opened: one that
+        may be seen only when it is whole is put there via another name."""
+        if via is None or self.scheme != "az":
+            self._write(file, f"{self.path}/{name}")
+            return
+        self._write(file, f"{self.path}/{via}")
+        with reaching(f"{self.path}/{name}"):
+            self.files.copy_file(f"{self.path}/{via}", f"{self.path}/{name}")
+        with suppress(SourceError):  # the object is in place, whatever becomes of its other name
+            self.delete(via)
+
+    def _write(self, file: Path, path: str) -> None:
         with reaching(path), file.open("rb") as data, self.files.open_output_stream(path) as stream:
             while chunk := data.read(CHUNK):
                 stream.write(chunk)
@@ -84,21 +104,12 @@ class Store:
                 self.files.delete_file(path)
 
 
-def _azure() -> fs.FileSystem:
-    """The account that the environment names, as Azure's own tools find it."""
-    said = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
-    given = dict(part.split("=", 1) for part in said.split(";") if "=" in part)
-    account = given.get("AccountName") or os.environ.get("AZURE_STORAGE_ACCOUNT")
-    if not account:
-        raise SourceError("az://: no account; set AZURE_STORAGE_ACCOUNT or AZURE_STORAGE_CONNECTION_STRING")
-    key = given.get("AccountKey") or os.environ.get("AZURE_STORAGE_KEY")
-    token = given.get("SharedAccessSignature") or os.environ.get("AZURE_STORAGE_SAS_TOKEN")
-    options: dict[str, Any] = {"account_key": key} if key else {"sas_token": token} if token else {}
-    if endpoint := re.match(r"(https?)://([^/]+)", given.get("BlobEndpoint", "")):
-        scheme, authority = endpoint.groups()
-        options |= {"blob_storage_scheme": scheme, "blob_storage_authority": authority}
-        options |= {"dfs_storage_scheme": scheme, "dfs_storage_authority": authority}
-    return fs.AzureFileSystem(account, **options)
+def _files(scheme: str, bucket: str) -> fs.FileSystem:
+    if scheme == "az":
+        return azure_files()
+    if scheme == "gs":
+        return fs.GcsFileSystem(retry_time_limit=PATIENCE)
+    return fs.FileSystem.from_uri(f"{scheme}://{bucket}")[0]
 
 
 @contextmanager
@@ -108,8 +119,8 @@ def reaching(what: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         said = str(error)
-        code = re.search(r"AWS Error (\w+)|ErrorCode: (\w+)", said)
-        reason = next((words for mark, words in WORDS.items() if mark in said), "")
+        code = re.search(r"AWS Error (\w+)|Azure Error: \[(\w+)|google::cloud::Status\((\w+)", said)
+        reason = next((words for mark, words in WORDS.items() if mark in said.lower()), "")
         named = next(filter(None, code.groups()), "") if code else type(error).__name__
         raise SourceError(f"{what}: {reason or f'the store refused it ({named})'}") from None
 
