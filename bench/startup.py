@@ -43,10 +43,9 @@ print(json.dumps(time.perf_counter() - began))
 """
 HELP = """
 import contextlib, io, json, sys
-sys.argv = ["anon", "--help"]
-from anon.__main__ import main
+from anon.cli import app
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
-    main()
+    app(["--help"])
 print(json.dumps([n for n in NAMES if n in sys.modules]))
 """
 
