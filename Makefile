@@ -22,18 +22,18 @@ adult: .venv/ready           ## fetch the Adult table for tests and benches, if 
 	@$(BIN)/python demo/adult.py || echo "without the Adult table: the tests that need it are skipped"
 
 spark: .venv/ready           ## Spark for its tests, where there is Java
-	@if ! command -v java >/dev/null; then echo "without Java: the tests on a Spark cluster are skipped"; \
-	elif ! $(BIN)/python -c "import pandas, pyspark" 2>/dev/null; then \
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[spark]' \
-	|| echo "without Spark from the package index: the tests on a cluster are skipped"; fi
+	@if { command -v java || test -n "$$JAVA_HOME"; } >/dev/null \
+	&& ! $(BIN)/python -c "import pandas, pyspark" 2>/dev/null; then \
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[spark]' || true; fi
+	@$(BIN)/python -m tests.helpers_spark
 
 test: .venv/ready adult spark ## lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto --dist loadgroup --durations=15
+	$(BIN)/pytest -n auto --dist loadgroup --durations=15 -rs
 
 test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worker processes; needs Java
-	$(BIN)/pytest -m '' tests/test_spark.py tests/test_spark_check.py tests/test_spark_lattice.py tests/test_spark_failures.py
+	$(BIN)/pytest -m '' -rs --durations=15 tests/test_spark*.py
 
 SANITIZED := build/sanitized
 sanitize: .venv/ready        ## the tests of searches, criteria and releases with loops that stop at an access outside an array; needs gcc

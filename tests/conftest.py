@@ -113,6 +113,14 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
+@pytest.fixture
+def spark_here() -> None:
+    """For tests that start a Spark cluster of their own; without Java or Spark they are skipped."""
+    from tests import helpers_spark
+
+    helpers_spark.needed()
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
     """A Spark cluster of two worker processes, which all tests share; without Java or Spark they are skipped."""

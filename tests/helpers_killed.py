@@ -7,8 +7,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -32,12 +33,17 @@ class Ended:
 
 
 def anon_run(
-    config: Path, *more: str, steps: int = 0, stage: str = "", by: str = "SIGKILL", lifetime: float | None = None
+    config: Path,
+    *more: str,
+    steps: int = 0,
+    stage: str = "",
+    by: str | Callable[[], None] = "SIGKILL",
+    lifetime: float | None = None,
 ) -> Ended:
-    """`anon run`, which gets a signal after some steps of its search or before a stage, or is killed after some
-    seconds."""
+    """`anon run`, which gets a signal (or does what else is said) after some steps of its search or before a stage, or
+    is killed after some seconds."""
     with NamedTemporaryFile() as said:
-        arguments = (["anon", "run", str(config), *more], said.name, steps, stage, signal.Signals[by])
+        arguments = (["anon", "run", str(config), *more], said.name, steps, stage, by)
         process = _server.Process(target=_run, args=arguments)
         process.start()
         process.join(lifetime or 300)
@@ -48,20 +54,20 @@ def anon_run(
         return Ended(process.exitcode, Path(said.name).read_text(encoding="utf-8"))
 
 
-def _run(command: Sequence[str], said: str, steps: int, stage: str, by: signal.Signals) -> None:
+def _run(command: Sequence[str], said: str, steps: int, stage: str, by: str | Callable[[], None]) -> None:
     from anon.__main__ import main
     from anon.search import means, partition
 
     for number, place in ((1, os.devnull), (2, said)):
         os.dup2(os.open(place, os.O_WRONLY), number)
     means.BLOCK, partition.SMALLEST_BLOCK = BLOCK, 1
-    _end_at(steps, stage, by)
+    _end_at(steps, stage, by if callable(by) else partial(os.kill, os.getpid(), signal.Signals[by]))
     sys.argv = list(command)
     main()
 
 
-def _end_at(last: int, stage: str, by: signal.Signals) -> None:
-    """Has the process send itself a signal when a step of the search is saved, or before a stage."""
+def _end_at(last: int, stage: str, end: Callable[[], None]) -> None:
+    """Has the process end itself when a step of the search is saved, or before a stage."""
     from anon.checkpoint import Checkpoint
     from anon.progress import Progress
 
@@ -72,11 +78,11 @@ def _end_at(last: int, stage: str, by: signal.Signals) -> None:
         save(self, name, arrays)
         saved += 1
         if saved == last:
-            os.kill(os.getpid(), by)
+            end()
 
     def dying_stage(self, name):  # type: ignore[no-untyped-def]
         if name == stage:
-            os.kill(os.getpid(), by)
+            end()
         return enter(self, name)
 
     Checkpoint.save, Progress.stage = dying_save, dying_stage  # type: ignore[method-assign]

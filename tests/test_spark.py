@@ -215,7 +215,7 @@ def test_an_executor_that_is_killed_in_the_middle_changes_nothing(
 
     def count_and_kill(self: Any, *given: Any) -> Any:
         if self.facts.passes == 1 and not killed:
-            killed.extend(cluster_of.executors(cluster)[:1])
+            killed.extend(cluster_of.processes()[:1])
             os.kill(killed[0], signal.SIGKILL)
         return count(self, *given)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 import anon
 from anon.backends.spark import failures, parts, session
 from anon.backends.spark.release import Counted
-from anon.errors import AnonError, ConfigError, ResourceError, SourceError
+from anon.errors import AnonError, ConfigError, Lost, ResourceError, SourceError
 from tests.conftest import House
 
 BACKEND = {"kind": "spark", "master": "local[1]"}
@@ -28,7 +29,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import importlib, pkgutil, anon
 for found in pkgutil.walk_packages(anon.__path__, "anon."):
-    if found.name != "anon.__main__":
+    if found.name != "anon.__main__" and not found.name.startswith("anon.loops"):  # libraries of C
         importlib.import_module(found.name)
 anon.run(__import__("json").loads(sys.argv[1]))
 """
@@ -91,10 +92,13 @@ Py4JJavaError.__module__ = "py4j.protocol"
 @pytest.mark.parametrize(
     ("said", "kind", "words"),
     [
-        ("ExecutorLostFailure (executor 3 exited)", SourceError, "lost for good.*--resume"),
-        ("Master removed our application: FAILED", SourceError, "lost for good"),
+        ("ExecutorLostFailure (executor 3 exited)", Lost, "lost for good; see why in the logs"),
+        ("Master removed our application: FAILED", Lost, "lost for good"),
         ("ModuleNotFoundError: No module named 'anon'", SourceError, "install the same version of anon-engine"),
         ("java.io.IOException: No space left on device", ResourceError, "no space left"),
+        ("EOFException occurred while reading the port number from pyspark.daemon's stdout", SourceError, "not start"),
+        ("from pyspark.daemon's stdout and terminated with code: 137.", ResourceError, "memoryOverhead"),
+        ("OSError: [Errno 27] File too large", ResourceError, "spark.local.dir"),
         ("Python worker exited unexpectedly (crashed)", ResourceError, "spark.executor.memoryOverhead"),
         ("org.apache.hadoop.security.AccessControlException: denied", SourceError, "give that user the right"),
         ("ValueError: secret value 4711", SourceError, r"Spark failed \(ValueError\)"),
@@ -119,17 +123,25 @@ def test_other_exceptions_are_left_alone() -> None:
         raise ValueError("ours")
 
 
-@pytest.mark.parametrize("error", [PermissionError, FileNotFoundError])
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [
+        (errno.EROFS, ConfigError, r"release\.path: .*executors, which run as"),
+        (errno.ESTALE, ConfigError, r"release\.path: .*executors do not have"),
+        (errno.EDQUOT, ResourceError, r"no space left .* release\.path; make room there"),
+        (errno.EIO, OSError, "Errno 5"),
+    ],
+)
 def test_a_part_that_cannot_be_written_says_what_the_place_must_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception], words: str
 ) -> None:
     def refused(*given: Any) -> Any:
-        raise error
+        raise OSError(number, "")
 
     monkeypatch.setattr(parts, "write_tables", refused)
     form = Counted(pa.schema([]), [], None)  # type: ignore[arg-type]
     part = parts._Part(tmp_path / "part-000000.parquet", form, 0, np.zeros(1, np.int64))
-    with pytest.raises(ConfigError, match=r"release\.path: .*executors"):
+    with pytest.raises(kind, match=words):
         part.write(iter(()))
     assert not list(tmp_path.iterdir())
 

@@ -92,6 +92,10 @@ class SourceError(AnonError):
     exit_code = 5
 
 
+class Lost(SourceError):
+    """The cluster that a run worked on is gone; what its search came to is kept for `--resume`."""
+
+
 class ResourceError(AnonError):
     """Out of memory or disk (exit 6)."""
 

@@ -1,8 +1,8 @@
 """The private folders that a run works in, around the way of the data: beside the release and its run folder what will
 be renamed into their places, and one for what spills. They are known by the release, so that two runs never write the
 same one, and a start finds what an earlier one left. Folders have mode 0700 and are removed on success and on error; a
-run that is stopped leaves its checkpoint (checkpoint.py), one that is killed everything, and only a start for the same
-release deletes that or goes on from it."""
+run that is stopped or loses its cluster leaves its checkpoint (checkpoint.py), one that is killed everything, and only
+a start for the same release deletes that or goes on from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from typing import Any
 from anon import interrupt
 from anon.checkpoint import Checkpoint
 from anon.config import Config
-from anon.errors import ConfigError
+from anon.errors import ConfigError, Lost
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,11 @@ def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
             yield Workspace(spill, files, run, run_id, checkpoint)
         except KeyboardInterrupt:
             stopped = True
-            raise KeyboardInterrupt(_left(checkpoint)) from None
+            raise KeyboardInterrupt(f"{interrupt.STOPPED}{_left(checkpoint)}") from None
+        except Lost as error:
+            stopped = True
+            error.reword(lambda said: f"{said}; nothing was published{_left(checkpoint)}")
+            raise
         except ConfigError:
             stopped = not checkpoint.begun  # one that was refused is kept for the run that it belongs to
             raise
@@ -81,12 +85,12 @@ def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
 
 
 def _left(checkpoint: Checkpoint) -> str:
-    """What a run that is stopped says."""
+    """What a run that ends on the way says is left of it."""
     steps = checkpoint.steps()
     if not steps:
-        return f"{interrupt.STOPPED}, and nothing is left of it"
+        return ", and nothing is left of it"
     kept = f"{steps:,} steps of its search are kept in {checkpoint.folder}"
-    return f"{interrupt.STOPPED}. {kept}: the same command with --resume goes on from there, without it begins anew"
+    return f". {kept}: the same command with --resume goes on from there, without it begins anew"
 
 
 @contextmanager

@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any
 
-from anon.errors import AnonError, ConfigError, Problem, ResourceError, SourceError, UnsafeError
+from anon.database import FULL
+from anon.errors import AnonError, ConfigError, Lost, Problem, ResourceError, SourceError, UnsafeError
 
 MARK = "anon-failure:"
 OURS = {kind.__name__: kind for kind in (SourceError, ResourceError, UnsafeError)}
 LOGS = "the logs of the executors say more"
+GONE = (
+    "executors were lost for good; see why in the logs of the cluster before starting again (memory and time limits "
+    "are the usual causes)"
+)
 
 # what Spark or Java says, and what it means; the first that is found counts
 KNOWN: list[tuple[str, type[AnonError], str]] = [
@@ -34,9 +40,13 @@ KNOWN: list[tuple[str, type[AnonError], str]] = [
         SourceError,
         "the executors have another Python than the driver: set spark.pyspark.python to the same version",
     ),
-    (r"No space left on device", ResourceError, "no space left on a disk of the executors; add disks or executors"),
     (
-        r"OutOfMemoryError|Python worker exited unexpectedly|MemoryError|OOMKilled|exit code 137",
+        "|".join(FULL),
+        ResourceError,
+        "no space left on a disk of the executors; make room in their spark.local.dir, or add disks or executors",
+    ),
+    (
+        r"OutOfMemoryError|Python worker exited unexpectedly|MemoryError|OOMKilled|exit code 137|code: 137",
         ResourceError,
         "an executor ran out of memory; raise spark.executor.memory and spark.executor.memoryOverhead",
     ),
@@ -55,14 +65,19 @@ KNOWN: list[tuple[str, type[AnonError], str]] = [
         r"Master removed our application|All masters are unresponsive|SparkContext was shut down|"
         r"ExecutorLostFailure|MetadataFetchFailed|FetchFailed|Connection refused|Answer from Java side is empty|"
         r"stopped SparkContext|An error occurred while trying to connect",
-        SourceError,
-        "executors were lost for good; see why in the logs of the cluster (memory and time limits are the usual "
-        "causes), then start again with --resume, which goes on after the last finished step",
+        Lost,
+        GONE,
     ),
     (
         r"Could not parse Master URL|UnknownHostException|Invalid Spark URL|requested but not .* available",
         SourceError,
         "backend.master is not the URL of a cluster that can be reached, such as spark://host:7077, yarn or local[*]",
+    ),
+    (
+        r"reading the port number from pyspark\.daemon|Cannot run program",
+        SourceError,
+        "the Python of the executors does not start: PYSPARK_PYTHON or spark.pyspark.python must name one that has "
+        "anon-engine and enough memory",
     ),
     (r"UnsupportedClassVersionError", SourceError, "the cluster runs on a Java older than 17, which Spark 4 needs"),
     (r"JAVA_GATEWAY_EXITED|Java gateway process exited", SourceError, "Java ended before Spark had started"),
@@ -91,8 +106,20 @@ def _ours(what: str, error: Exception) -> BaseException:
     for pattern, kind, words in KNOWN:
         if found := re.search(pattern, said):
             return kind(f"{what}: {words.format(*found.groups())}")
+    if _stopped():  # which Spark may call a bug of its own
+        return Lost(f"{what}: {GONE}")
     python = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception))\b", said, re.MULTILINE)
     return SourceError(f"{what}: Spark failed ({(python or [type(error).__name__])[-1]}); {LOGS}")
+
+
+def _stopped() -> bool:
+    """Whether the cluster has ended what runs on it."""
+    spark = sys.modules.get("pyspark")
+    context = spark and spark.SparkContext._active_spark_context
+    stopped = True
+    with suppress(Exception):  # one that does not answer is gone as well
+        stopped = context is not None and bool(context._jsc.sc().isStopped())
+    return stopped
 
 
 def _unmarked(told: dict[str, Any]) -> AnonError:

@@ -5,10 +5,13 @@ twice at a time, leaves the same file."""
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.backends.spark import spread
-from anon.errors import ConfigError
+from anon.errors import ConfigError, ResourceError
 from anon.release.files import changed, repeated, row_groups, summed, write_tables
 
 if TYPE_CHECKING:
@@ -29,6 +32,10 @@ PART = 2**22  # rows; a constant of the format like the row group, so that the f
 DONE = pa.schema([("part", pa.int32()), ("people", pa.int64()), ("rows", pa.int64()), ("checksum", pa.string())])
 WRITING = "writing the release"
 Ints = NDArray[np.int64]
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a quota, a limit of the process
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 
 def part_name(number: int) -> str:
@@ -144,6 +151,32 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
                 yield int(part[first]), batch.slice(first, last - first).select(range(1, batch.num_columns))
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tells what is wrong with the place that an executor writes to."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            said = f"{WRITING}: no space left for it in the folder of release.path; make room there and run again"
+            raise ResourceError(said) from None
+        if error.errno in REFUSED:
+            found = f"a folder that the executors, which run as {_user()}, may not write"
+            expected = "executors that run as the driver's user, and a file system on which they may write"
+            raise ConfigError.at("release.path", found, expected) from None
+        if error.errno in ABSENT:
+            found, expected = "a folder that the executors do not have", "one that driver and executors share"
+            raise ConfigError.at("release.path", found, expected) from None
+        raise
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a number without a name, as in containers
+        return f"user {os.geteuid()}"
+
+
 @dataclass
 class _Part:
     """One part under way: its first group, and what has been written of its groups so far."""
@@ -159,20 +192,14 @@ class _Part:
         """Writes it in row groups of the fixed size."""
         under_way = self.path.with_name(f".{uuid.uuid4().hex}-{self.path.name}")
         sums: list[int] = []
-        try:
-            with spread.database() as con:
+        with spread.database() as con, _told():
+            try:
                 tables = summed(con, self._tables(batches), sums)
                 write_tables(under_way, self.form.schema, self.form.labelled, tables)
-            os.replace(under_way, self.path)  # noqa: PTH105
-        except PermissionError:
-            found = "a folder that the executors may not write"
-            expected = "one that the user whom the executors run as may write; let them run as the driver's user"
-            raise ConfigError.at("release.path", found, expected) from None
-        except FileNotFoundError:
-            found, expected = "a folder that the executors do not have", "one that driver and executors share"
-            raise ConfigError.at("release.path", found, expected) from None
-        finally:
-            under_way.unlink(missing_ok=True)
+                os.replace(under_way, self.path)  # noqa: PTH105
+            finally:
+                with suppress(OSError):  # where nothing may be written, nothing may be removed either
+                    under_way.unlink()
         self.checksum = sum(sums)
 
     def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -46,7 +46,8 @@ def session(backend: Spark, table: Any = None) -> Iterator[SparkSession]:
     try:
         _settle(spark, backend)
         spark.sparkContext.setJobGroup(group, "anon")
-        yield spark
+        with on_spark("working with Spark"):  # a cluster may be gone wherever it is asked for something
+            yield spark
     except BaseException:
         with suppress(Exception):  # what went wrong is more to the point than that the cluster is gone
             spark.sparkContext.cancelJobGroup(group)

@@ -3,6 +3,7 @@ meet. Work is a function of this package over Arrow batches; what it needs besid
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -144,8 +145,10 @@ def on_disk(frame: DataFrame) -> DataFrame:
 
 @contextmanager
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB in a task of an executor."""
-    with TemporaryDirectory(prefix="anon-") as folder, closing(connect(TASK_MEMORY, 1, Path(folder))) as con:
+    """DuckDB in a task of an executor. It spills to the disks that Spark has there, where the cluster removes what a
+    task left that was killed."""
+    disk = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+    with TemporaryDirectory(prefix="anon-", dir=disk) as folder, closing(connect(TASK_MEMORY, 1, Path(folder))) as con:
         yield con
 
 

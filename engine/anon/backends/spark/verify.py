@@ -22,7 +22,7 @@ from anon.backends.spark.parts import part_name
 from anon.config import Config, Variational
 from anon.criteria import Criterion, Ints, State, Values, bind
 from anon.database import translated
-from anon.errors import SourceError, VerificationError
+from anon.errors import Lost, SourceError, VerificationError
 from anon.grouped import Grouped, Known, code_values, codes_of
 from anon.grouped import numbered as numbered_values
 from anon.numbering import groups_out_of_order
@@ -77,6 +77,8 @@ def verify(spark: SparkSession, con: duckdb.DuckDBPyConnection, written: Written
         local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, written))
         known = _known(con, seen)
         found = _judge(spark, seen, known, written, config)
+    except Lost:  # which says nothing about the release
+        raise
     except (SourceError, ValueError) as error:
         told = f" ({error})" if isinstance(error, SourceError) else ""
         raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
