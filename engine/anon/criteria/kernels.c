@@ -7,7 +7,7 @@ enum { STATISTICS = 5 }; /* SS1 to SS5, of every slot */
 enum { L, K, M, DEPTH };
 
 /* What a row of the memo is about; figures follow. */
-enum { VALUE, COUNT, PEOPLE, FIGURES };
+enum { VALUE, COUNT, PEOPLE, TIE, FIGURES };
 
 /* The minima of slots, and the integers that each came from. */
 typedef struct {
@@ -150,20 +150,24 @@ static inline void lift(int64_t *figure, int64_t limit)
 /* Notes in the row of n and s, which were folded in, the most people with neither sigma nor the l values with whom
    another group of n and s may change a slot (`same`), and the same for groups of more people (`later`). T rises with
    those people and V with n, to the last bit, so that groups beyond have no lower figures; a tie matters if it comes
-   before the witness. */
+   before the witness. Where that has the same n and s, it is a later group of smaller other counts that does: `tie` is
+   the largest that its first may be. */
 static void remember(int64_t n, int64_t s, int64_t slot, const int64_t *known, const Minima *minima, int64_t *same,
-                     int64_t *later)
+                     int64_t *later, int64_t *tie)
 {
     const int64_t k = known[K], m = known[M];
     for (int64_t i = 0; i < STATISTICS; i++) {
         const double least = minima->values[slot * STATISTICS + i];
         const int64_t *const witness = minima->witness + (slot * STATISTICS + i) * minima->width;
-        const bool bigger = n < witness[0], wins = bigger || (n == witness[0] && s <= witness[1]);
+        const bool bigger = n < witness[0], wins = bigger || (n == witness[0] && s < witness[1]);
+        const bool alike = known[L] > 0 && n == witness[0] && s == witness[1];
         const int64_t aware = i == 1 ? 0 : k;
         const double v = i == 1 || i == 2 ? 1.0 : family(SINGLE, n, s, m, i == 0 ? k + 1 : i == 3 ? 0 : k);
         if (i > 2 || v == 0.0) {
             if (wins && v == least)
                 lift(same, n);
+            if (alike && v == least)
+                lift(tie, witness[2]);
         } else if (least > 0.0) {
             const double most = (double)aware + (double)s * least / v;
             const int64_t limit = (int64_t)(1e18 < most ? 1e18 : most) + 1;
@@ -172,6 +176,8 @@ static void remember(int64_t n, int64_t s, int64_t slot, const int64_t *known, c
         } else {
             if (wins)
                 lift(same, aware);
+            if (alike)
+                lift(tie, witness[2]);
             if (bigger)
                 lift(later, aware);
         }
@@ -191,14 +197,26 @@ static inline void bound_named(const int64_t *count, int64_t low, int64_t high, 
     }
 }
 
-/* Whether a group may change anything, by what the row says. */
-static inline bool reached(const int64_t *row, int64_t n, int64_t s, const Depths *depths)
+/* Whether all counts of a group but one are at most this. */
+static inline bool others_within(const int64_t *count, int64_t low, int64_t high, int64_t but, int64_t limit)
 {
-    const int64_t *const limit = row + FIGURES + (row[PEOPLE] == n ? 0 : depths->size);
+    int64_t above = 0;
+    for (int64_t e = low; e < high; e++)
+        above += count[e] > limit;
+    return above == (count[but] > limit);
+}
+
+/* Whether a group may change anything, by what the row says; `e` is where its value is among the counts. */
+static inline bool reached(const int64_t *row, int64_t n, const int64_t *count, int64_t low, int64_t high, int64_t e,
+                           const Depths *depths)
+{
+    const int64_t s = count[e];
+    const bool same = row[PEOPLE] == n;
+    const int64_t *const limit = row + FIGURES + (same ? 0 : depths->size);
     bool found = false;
     for (int64_t i = 0; i < depths->size; i++)
         found |= n - s - depths->named[i] + greater(s - depths->edge[i], 0) <= limit[i];
-    return found;
+    return found || (same && row[TIE] >= 0 && others_within(count, low, high, e, row[TIE]));
 }
 
 static void begin(int64_t *row, int64_t columns, int64_t v, int64_t s, int64_t n)
@@ -206,7 +224,7 @@ static void begin(int64_t *row, int64_t columns, int64_t v, int64_t s, int64_t n
     row[VALUE] = v;
     row[COUNT] = s;
     row[PEOPLE] = n;
-    for (int64_t i = FIGURES; i < columns; i++)
+    for (int64_t i = TIE; i < columns; i++)
         row[i] = -1;
 }
 
@@ -302,7 +320,7 @@ LOOP void skyline_fold(int64_t kind, const Array *of_n, const Array *of_start, c
             if (rows > 0) {
                 row = notes.rows + ((v * stride + s) & (rows - 1)) * notes.columns;
                 const bool known = row[VALUE] == v && row[COUNT] == s && row[PEOPLE] <= size;
-                if (known && !reached(row, size, s, &depths))
+                if (known && !reached(row, size, count, low, high, e, &depths))
                     continue;
                 if (!exact) {
                     exact = true;
@@ -312,7 +330,7 @@ LOOP void skyline_fold(int64_t kind, const Array *of_n, const Array *of_start, c
                         share[j] = (double)depths.edge[j] / (double)size;
                     }
                     bound_named(count, low, high, &depths);
-                    if (known && !reached(row, size, s, &depths))
+                    if (known && !reached(row, size, count, low, high, e, &depths))
                         continue;
                 }
                 if (seen(&notes, v, size, s, top, tops))
@@ -332,7 +350,7 @@ LOOP void skyline_fold(int64_t kind, const Array *of_n, const Array *of_start, c
                 lower_slot(figures, slot, integers, &minima);
                 if (notes.size > 0) {
                     int64_t *const same = row + FIGURES + own[DEPTH];
-                    remember(row[PEOPLE], s, slot, own, &minima, same, same + depths.size);
+                    remember(row[PEOPLE], s, slot, own, &minima, same, same + depths.size, row + TIE);
                 }
             }
         }

@@ -221,9 +221,9 @@ class Skyline(Criterion):
 
     def _memo(self, groups: Groups) -> Ints:
         """Room for what `fold_skyline` remembers of groups: a power of two of rows, none where it is not worth it."""
-        width = max(self._width, 2 * len(self._depth)) + 3
+        width = max(self._width, 2 * len(self._depth)) + 4
         worth = len(groups) > FEW and self.multiplicity == "single"
-        rows = min(len(groups), MEMO // width) if worth else 0
+        rows = min(len(groups), MEMO // width, 2 * len(self._start) * int(groups.n.max())) if worth else 0
         return np.zeros((1 << rows.bit_length() >> 1, width), np.int64)
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:
@@ -312,10 +312,9 @@ def _told(finding: Finding, name: Callable[[int], str]) -> dict[str, Any]:
 def _ratios(minima: Floats) -> Floats:
     """The three negated ratios of Theorem 2 per row and slot; inf where no group has the value (never inf * 0)."""
     ss = minima.reshape(len(minima), -1, STATISTICS)
-    ratios = np.stack([ss[:, :, 0], ss[:, :, 1], ss[:, :, 2]], axis=2)
-    present = np.isfinite(ratios)
-    ratios[:, :, 1] *= np.where(present[:, :, 1], ss[:, :, 4], 1.0)
-    ratios[:, :, 2] *= np.where(present[:, :, 2], ss[:, :, 3], 1.0)
+    ratios = ss[:, :, :3].copy()
+    apart = ratios[:, :, 1:]
+    np.multiply(apart, ss[:, :, :2:-1], out=apart, where=np.isfinite(apart))
     return ratios
 
 
