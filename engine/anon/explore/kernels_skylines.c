@@ -3,6 +3,8 @@
 #include "criteria/kernels_counts.h"
 #include "loops.h"
 
+enum { DIVIDED = 8 }; /* factors that are divided at once: fewer divisions, and far from what a double can hold */
+
 /* Marks the groups that no earlier one outdoes by a rank and a `left` as low as theirs. `tree` holds, all infinite at
    first, the least `left` of ranks below powers of two (a Fenwick tree). */
 LOOP void explored_keep_undominated(const Array *of_rank, const Array *of_left, const Array *of_tree,
@@ -47,14 +49,23 @@ static inline double family(int64_t kind, int64_t n, int64_t s, int64_t m, int64
         return n - k - m > 0 ? above(exp((double)s * log1p((double)-m / (double)(n - k)))) : 0.0;
     if (n - s - k - m + 1 <= 0)
         return 0.0;
-    const int64_t fewer = lesser(s, m), more = greater(s, m);
-    double product = 1.0;
-    for (int64_t i = 0; i < fewer; i++) {
-        product *= (double)(n - k - more - i) / (double)(n - k - i);
+    int64_t factors = lesser(s, m);
+    double product = 1.0, top = (double)(n - k - greater(s, m)), bottom = (double)(n - k);
+    for (; factors >= DIVIDED; factors -= DIVIDED) {
+        double numerator = 1.0, denominator = 1.0;
+        for (int j = 0; j < DIVIDED; j++) {
+            numerator *= top - j;
+            denominator *= bottom - j;
+        }
+        top -= DIVIDED;
+        bottom -= DIVIDED;
+        product *= numerator / denominator;
         if (product < TINY)
             return TINY;
     }
-    return product;
+    for (; factors > 0; factors--)
+        product *= top-- / bottom--;
+    return above(product);
 }
 
 /* Makes a number the least so far, and tells where it is. */
