@@ -35,7 +35,7 @@ class InC:
 def without_macros(source: str) -> str:
     """The source with the loops that it makes several times from one text written out."""
     source = source.replace("\\\n", "\n")
-    for name, names, body in re.findall(r"#define (WALK)\(([^)]*)\)(.*?\n\s*\}\n)(?=\n\w)", source, re.DOTALL):
+    for name, names, body in re.findall(r"#define ([A-Z_]+)\(([^)]*)\)(.*?\n\s*\}\n)(?=\n\w)", source, re.DOTALL):
         for given in re.findall(rf"^{name}\(([^)]*)\)", source, re.MULTILINE):
             text = body
             for one, other in zip(names.split(", "), given.split(", ")):
@@ -88,15 +88,15 @@ def test_the_files_of_loops_are_found() -> None:
     assert len(names) == len(set(names))
 
 
-GOOD = {"numbers": np.arange(4), "low": 0, "counts": np.zeros(4, np.uint32)}
+GOOD = {"numbers": np.arange(4, dtype=np.int32), "low": 0, "counts": np.zeros(4, np.uint32)}
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"numbers": np.arange(4, dtype=np.int32)},
-        {"numbers": np.arange(8)[::2]},
-        {"numbers": np.arange(4).reshape(2, 2)},
+        {"numbers": np.arange(4, dtype=np.int64)},
+        {"numbers": np.arange(8, dtype=np.int32)[::2]},
+        {"numbers": np.arange(4, dtype=np.int32).reshape(2, 2)},
         {"counts": np.frombuffer(bytes(16), np.uint32)},
     ],
     ids=["other type", "not contiguous", "two dimensions", "read only"],

@@ -17,10 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon.config import Free
+from anon.config import Free, Nulls
 from anon.cube import Domain, building, counted
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source
+from anon.source.rows import create_views
+from anon.source.types import canonical, narrow
 
 
 def free(kind: str, values: list[Any], null: bool = False) -> Domain:
@@ -151,12 +153,18 @@ def test_a_new_value_means_that_the_source_changed() -> None:
         AGES.encode(pa.array([18, 19], pa.int64()))
 
 
-def source_of(values: pa.Array) -> tuple[Source, Column]:
+def opened(table: pa.Table, *columns: list[Column]) -> Source:
+    """The source with these quasi-identifiers and sensitive columns."""
     con = duckdb.connect()
-    con.register("given", pa.table({"q0": values}))
-    con.execute(f"CREATE TABLE {Source.VIEW} AS SELECT * FROM given").fetchall()
+    con.register("given", table)
+    con.execute("CREATE TABLE raw_rows AS SELECT * FROM given").fetchall()
+    create_views(con, Nulls(), [*columns, []], None)
+    return Source(con, *columns, [], rows=table.num_rows)
+
+
+def source_of(values: pa.Array) -> tuple[Source, Column]:
     column = Column("c", "q0", "integer", "q0")
-    return Source(con, [column], [], [], rows=len(values)), column
+    return opened(pa.table({"q0": values}), [column], []), column
 
 
 def quasi_identifier(source: Source, column: Column) -> Domain:
@@ -201,17 +209,40 @@ def test_too_many_sensitive_values_are_refused(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("copies", [1, 3])
 def test_equal_rows_are_counted_where_it_pays(copies: int) -> None:
     values = np.repeat(np.arange(500), copies)
-    con = duckdb.connect()
-    con.register("given", pa.table({"q0": values, "s0": values % 7}))
-    con.execute(f"CREATE TABLE {Source.VIEW} AS SELECT * FROM given").fetchall()
     columns = [Column("c", "q0", "integer", "q0")], [Column("d", "s0", "integer", "s0")]
-    built = building.build(Source(con, *columns, [], rows=len(values)), [Free()])
+    built = building.build(opened(pa.table({"q0": values, "s0": values % 7}), *columns), [Free()])
     assert built.counted == (copies == 3)
     assert built.individuals == len(values)
     rows = built.records.read(0, built.records.count).T
     people = rows[:, 2] if built.counted else np.ones(len(rows))
     assert sorted(map(tuple, rows[:, :2].tolist())) == [(i, i % 7) for i in range(500)]
     assert (people == copies).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.none() | st.integers(-128, 127), min_size=1, max_size=40),
+    st.sampled_from([pa.int8(), pa.int16(), pa.int32()]),
+    st.sampled_from([0, 2**40, -(2**62)]),
+    st.sampled_from([1, 3]),
+)
+def test_whole_numbers_are_the_same_in_any_width(
+    values: list[int | None], width: pa.DataType, far: int, copies: int
+) -> None:
+    def built(kind: pa.DataType, more: int) -> tuple[list[Any], list[Any]]:
+        own = pa.array([None if value is None else value + more for value in values] * copies, kind)
+        cube = building.build(opened(pa.table({"q": own, "s": own}), [whole("q", kind)], [whole("s", kind)]), [Free()])
+        objects = [None if value is None else value - more for value in cube.domains[0].objects]
+        return objects, sorted(map(tuple, cube.records.read(0, cube.records.count).T.tolist()))
+
+    assert built(width, 0) == built(pa.int64(), far)
+
+
+def whole(name: str, kind: pa.DataType) -> Column:
+    """A column of whole numbers as the source stage sees it."""
+    type_name = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}[kind.bit_width]
+    told, sql = canonical(duckdb.connect(), "", name, type_name, "q")
+    return Column(name, f"{name}0", told, sql, narrow(name, type_name, sql))
 
 
 def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:

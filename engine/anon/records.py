@@ -45,6 +45,11 @@ class Records(ABC):
         self.fill(start, codes, range(self.width))
         return codes
 
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the records take."""
+        return 0
+
     @abstractmethod
     def fill(self, start: int, codes: NDArray[Any], columns: Iterable[int]) -> None:
         """Copies some columns of the records from `start` on to the same columns of an array."""
@@ -76,6 +81,10 @@ class InMemory(Records):
         width, count = codes.shape
         super().__init__(count, [np.iinfo(codes.dtype).max + 1] * width)
         self.codes = codes
+
+    @property
+    def held(self) -> int:
+        return self.codes.nbytes
 
     def fill(self, start: int, codes: NDArray[Any], columns: Iterable[int]) -> None:
         for column in columns:

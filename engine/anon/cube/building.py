@@ -347,7 +347,7 @@ def _records(
     at, rows = 0, 0
     under_way: deque[Future[None]] = deque()
     with ThreadPoolExecutor(room.threads) as pool:
-        for batch in source.batches(encoder.columns, counted):
+        for batch in source.batches(encoder.columns, counted, source.NARROW):
             rows += int(batch.column(batch.num_columns - 1).to_numpy().sum()) if counted else batch.num_rows
             if rows > source.rows:
                 raise SourceError("rows appeared while the source was being read")

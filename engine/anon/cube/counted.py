@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.cube.domain import CODES, LOOKUP, as_numbers
+from anon.cube.domain import CODES, LOOKUP, as_numbers, near
 from anon.errors import SourceError
 from anon.progress import Tell
 from anon.source import Column, Source
@@ -114,7 +114,7 @@ def _in_tables(source: Source, columns: list[Column], threads: int, tell: Tell) 
     with ExitStack() as pools:
         beside = [pools.enter_context(ThreadPoolExecutor(1)) for _ in shares]
         under_way: deque[Future[None]] = deque()
-        for batch in source.batches(chosen) if chosen else ():
+        for batch in source.batches(chosen, view=source.NARROW) if chosen else ():
             under_way.extend(pool.submit(add, share, batch) for pool, share in zip(beside, shares))
             while len(under_way) > 2 * len(shares):
                 under_way.popleft().result()
@@ -132,8 +132,8 @@ def _add(
     from anon.cube import kernels
 
     nulls[column.alias] += values.null_count
-    numbers = as_numbers(values.drop_null() if values.null_count else values).astype(np.int64, copy=False)
-    if not kernels.count_values(numbers, lows[column.alias], tables[column.alias]):
+    numbers = as_numbers(values.drop_null() if values.null_count else values)
+    if not kernels.count_values(*near(numbers, lows[column.alias]), tables[column.alias]):
         raise SourceError(f"column {column.name!r}: new values appeared while the source was being read")
 
 

@@ -67,17 +67,19 @@ class Domain:
         """Codes of values, in the array given for them. A value outside the domain means that the source changed under
         way."""
         codes = np.empty(len(values), np.uint16) if codes is None else codes
-        if self._lookup is not None:
+        if values.null_count == len(values):
+            codes[:] = 0
+        elif self._lookup is not None:
             self._look_up(values, *self._lookup, codes)
         elif self.single:
             entries = values.dictionary_encode()
-            known = pc.index_in(entries.dictionary, value_set=self.values)
+            known = pc.index_in(entries.dictionary.cast(self.values.type), value_set=self.values)
             table = np.append(np.asarray(known.fill_null(-1)).astype(np.int64) + self.null, 0)
             if (table[:-1] < self.null).any():
                 raise self._changed()
             codes[:] = table[np.asarray(entries.indices.fill_null(len(table) - 1))]
         else:
-            filled = as_numbers(values.fill_null(self.values[0]))
+            filled = as_numbers(_without_nulls(values))
             codes[:] = np.searchsorted(as_numbers(self.values), filled, side="right") - 1 + self.null
         if values.null_count:
             codes[np.asarray(values.is_null())] = 0
@@ -102,8 +104,7 @@ class Domain:
     def _look_up(self, values: pa.Array, low: int, table: NDArray[np.int32], codes: NDArray[np.uint16]) -> None:
         from anon.cube import kernels
 
-        numbers = as_numbers(values.fill_null(self.values[0]) if values.null_count else values)
-        if not kernels.look_up(numbers.astype(np.int64, copy=False), low, table, not self.single, codes):
+        if not kernels.look_up(*near(as_numbers(_without_nulls(values)), low), table, not self.single, codes):
             raise self._changed()
 
     def label(self, low: int, high: int) -> str | None:
@@ -237,6 +238,22 @@ def as_numbers(values: pa.Array) -> NDArray[Any]:
         values = values.cast(pa.int64())
     found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     return found
+
+
+def _without_nulls(values: pa.Array) -> pa.Array:
+    """Some of the values in the place of those that are missing."""
+    return values.fill_null(pc.min(values)) if values.null_count else values
+
+
+def near(numbers: NDArray[Any], low: int) -> tuple[NDArray[np.int32], int]:
+    """Whole numbers in 32 bits, and what a lowest number becomes thereby: all that lie far beyond stay beyond.
+
+    >>> near(np.array([2**40, 2**40 + 3, 2**50, 0]), 2**40)
+    (array([         0,          3, 2147483647,         -1], dtype=int32), 0)
+    """
+    if numbers.dtype == np.int32:
+        return numbers, low
+    return np.clip(numbers.astype(np.int64) - low, -1, np.iinfo(np.int32).max).astype(np.int32), 0
 
 
 def parsed(texts: list[str], type_name: str) -> pa.Array:

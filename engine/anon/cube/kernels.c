@@ -4,11 +4,11 @@
 /* Adds every number to its counter, counts[number - low]; false if one has none. */
 LOOP int64_t cube_count_values(const Array *of_numbers, int64_t low, const Array *of_counts)
 {
-    IN(int64_t, numbers);
+    IN(int32_t, numbers);
     OUT(uint32_t, counts);
     const uint64_t last = (uint64_t)SIZE(counts);
     for (int64_t i = 0; i < SIZE(numbers); i++) {
-        const uint64_t at = (uint64_t)numbers[i] - (uint64_t)low;
+        const uint64_t at = (uint64_t)(numbers[i] - low);
         if (at >= last)
             return false;
         counts[at]++;
@@ -20,7 +20,7 @@ LOOP int64_t cube_count_values(const Array *of_numbers, int64_t low, const Array
 LOOP int64_t cube_look_up(const Array *of_numbers, int64_t low, const Array *of_table, int64_t open_ended,
                           const Array *of_codes)
 {
-    IN(int64_t, numbers);
+    IN(int32_t, numbers);
     IN(int32_t, table);
     OUT(uint16_t, codes);
     const int64_t last = SIZE(table) - 1;

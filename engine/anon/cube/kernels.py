@@ -6,7 +6,7 @@ import numpy as np
 
 from anon.compiled import loop, read, written
 
-_NUMBERS = read(np.int64)
+_NUMBERS = read(np.int32)
 
 count_values = loop("cube_count_values", _NUMBERS, int, written(np.uint32), returns=int)
 look_up = loop("cube_look_up", _NUMBERS, int, read(np.int32), int, written(np.uint16), returns=int)

@@ -531,21 +531,25 @@ LOOP void search_step(const Array *of_codes, const Array *of_column, const Array
 }
 
 /* People by code of one column per node, at room[node] + code, where each record's node is given; column -1: none. */
-LOOP void search_top_codes(const Array *of_codes, int64_t people, const Array *of_node, const Array *of_column,
-                           const Array *of_room, const Array *of_counts)
-{
-    IN(uint16_t, codes);
-    IN(uint32_t, node);
-    IN(int64_t, column);
-    IN(int64_t, room);
-    OUT(int64_t, counts);
-    const int64_t records = COLUMNS(codes);
-    for (int64_t r = 0; r < records; r++) {
-        const int64_t j = column[node[r]];
-        if (j >= 0)
-            counts[room[node[r]] + column_of(codes, records, j)[r]] += weight(codes, records, people, r);
+#define TOP_CODES(name, counter)                                                                                      \
+    LOOP void name(const Array *of_codes, int64_t people, const Array *of_node, const Array *of_column,               \
+                   const Array *of_room, const Array *of_counts)                                                      \
+    {                                                                                                                 \
+        IN(uint16_t, codes);                                                                                          \
+        IN(uint32_t, node);                                                                                           \
+        IN(int64_t, column);                                                                                          \
+        IN(int64_t, room);                                                                                            \
+        OUT(counter, counts);                                                                                         \
+        const int64_t records = COLUMNS(codes);                                                                       \
+        for (int64_t r = 0; r < records; r++) {                                                                       \
+            const int64_t j = column[node[r]];                                                                        \
+            if (j >= 0)                                                                                               \
+                counts[room[node[r]] + column_of(codes, records, j)[r]] += (counter)weight(codes, records, people, r); \
+        }                                                                                                             \
     }
-}
+
+TOP_CODES(search_top_codes, int64_t)
+TOP_CODES(search_top_codes_narrow, uint32_t) /* the same where nobody can be so many, in half the memory */
 
 /* People by code of one column per node. */
 LOOP void search_top_values(const Array *of_codes, int64_t people, const Array *of_node, int64_t column,

@@ -28,7 +28,6 @@ unique_people = loop(
     "search_unique_people", _CODES, int, _IN, _IN, int, written(np.uint64), written(np.uint8), _ORDER_OUT, returns=int
 )
 step = loop("search_step", _CODES, read(np.uint8), _NODES, _NODES, _NODES_OUT)
-top_codes = loop("search_top_codes", _CODES, int, _NODES, _IN, _IN, _OUT)
 top_values = loop("search_top_values", _CODES, int, _NODES, int, written(np.int64, 2))
 top_bounds = loop("search_top_bounds", _CODES, _NODES, _IN, _CODES_OUT, _CODES_OUT)
 scatter = loop("search_scatter", _CODES, _NODES, _OUT, _ORDER_OUT, _CODES_OUT)
@@ -40,6 +39,8 @@ _sweep = loop(
 _route = loop(
     "search_route", _CODES, *_CUTS, _OUT, _CODES_OUT, written(np.uint16), written(np.uint16), _OUT
 )  # fmt: skip
+_top_codes = loop("search_top_codes", _CODES, int, _NODES, _IN, _IN, _OUT)
+_top_codes_narrow = loop("search_top_codes_narrow", _CODES, int, _NODES, _IN, _IN, _NODES_OUT)
 _walk = loop("search_walk", _CODES, _IN, _IN, _IN, _IN, _NODES_OUT)
 _walk_narrow = loop(
     "search_walk_narrow", _CODES, read(np.int8), _NODES, read(np.uint16), _NODES, _NODES_OUT
@@ -65,6 +66,13 @@ def route(
     ends = np.empty(int(np.diff(cut_start).max(initial=1)) + 2, np.int64)
     order, part_of = np.empty((2, RUN), np.uint16)
     _route(codes, start, stop, column, cut_start, cut, place, moved, order, part_of, ends)
+
+
+def top_codes(
+    codes: Codes, people: int, node: NDArray[np.uint32], column: Ints, room: Ints, counts: NDArray[Any]
+) -> None:
+    """In counters of eight bytes, or of four."""
+    (_top_codes_narrow if counts.dtype == np.uint32 else _top_codes)(codes, people, node, column, room, counts)
 
 
 def walk(codes: Codes, column: NDArray[Any], *tree: NDArray[Any]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from anon.checkpoint import Checkpoint
 from anon.memory import Memory
 
-BLOCK = 24 * 2**20  # bytes of records
+BLOCK = 40 * 2**20  # bytes of records
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,8 @@ class Partition:
             root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
             return [], cube.records, root, 0, state
         room = partial(make, means.memory.records, means.spill, cube.records.count)
-        passes = Passes(cube.records, room, means.threads)
+        marks = partial(make, means.memory.search // 2, means.spill, cube.records.count)
+        passes = Passes(cube.records, marks, means.threads)
         upper = top.Top(cube, rules, passes, self.limit, means)
         ended = top.search(upper, rules, state, self.pace.tell, self.steps)
         records = room(cube.records.sizes, "sorted-records")
@@ -143,7 +144,7 @@ class Partition:
         """Searches the blocks, some ahead, and gives what they found in order."""
         runs = list(runs_of(nodes.people, self.limit))
         largest = max((int(nodes.stop[b - 1] - nodes.start[a]) for a, b in runs), default=1)
-        fit = self.means.memory.search // (IN_MEMORY * 2 * records.width * largest)
+        fit = (self.means.memory.free - records.held) // (IN_MEMORY * 2 * records.width * largest)
         workers = max(min(self.means.threads, fit), 1)
         ahead: deque[Future[Found]] = deque()
         todo = iter(runs)

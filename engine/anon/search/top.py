@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,13 +73,13 @@ class Pass:
     records: Ints
     low: NDArray[np.uint16]
     high: NDArray[np.uint16]
-    ahead: Ints
+    ahead: NDArray[Any]
 
     @classmethod
-    def fresh(cls, sizes: dict[int, int], parts: int, columns: int, codes: int) -> Pass:
-        """Counters of so many parts, of which no record was seen yet."""
+    def fresh(cls, counter: type, sizes: dict[int, int], parts: int, columns: int, codes: int) -> Pass:
+        """Counters of so many parts, of which no record was seen yet; those of codes of a type that counts them all."""
         values = {value: np.zeros((parts, size), np.int64) for value, size in sizes.items()}
-        return cls(values, np.zeros(parts, np.int64), *unreached(parts, columns), np.zeros(codes, np.int64))
+        return cls(values, np.zeros(parts, np.int64), *unreached(parts, columns), np.zeros(codes, counter))
 
     def add(self, other: Pass) -> None:
         for column, counts in other.values.items():
@@ -99,6 +100,7 @@ class Top(Evaluator):
         self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)
         self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
         self.widest = rules.prefer == "widest"
+        self.fresh = partial(Pass.fresh, np.uint32 if cube.individuals < 2**32 else np.int64)
         self.fragment, self.nodes = Fragment(), 1  # nodes so far
         self.known: dict[tuple[int, int, bytes], Parts] = {}
         self.ahead: dict[int, CodeCounts] = {}
@@ -155,7 +157,7 @@ class Top(Evaluator):
         def work(chunk: Chunk, node: Node, own: Pass) -> None:
             kernels.top_codes(chunk.columns(wanted), people, node, columns, rooms, own.ahead)
 
-        return self.passes.count(partial(Pass.fresh, {}, 0, 0, size), work, self.tree()).ahead
+        return self.passes.count(partial(self.fresh, {}, 0, 0, size), work, self.tree()).ahead.astype(np.int64)
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         least, found = self.demands.least, []
@@ -234,12 +236,12 @@ class Top(Evaluator):
 
         # one more part for records that are in none
         sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
-        fresh = partial(Pass.fresh, sizes, parts + 1, columns, size)
-        done = self.passes.count(fresh, work, self.tree())
+        done = self.passes.count(partial(self.fresh, sizes, parts + 1, columns, size), work, self.tree())
+        counted = done.ahead.astype(np.int64)
         if self.people_at < 0:
             done.records = next(iter(done.values.values())).sum(axis=1)
         ahead = [
-            CodeCounts(j, begin, done.ahead[at : at + length]) if j >= 0 else None
+            CodeCounts(j, begin, counted[at : at + length]) if j >= 0 else None
             for j, begin, at, length in zip(guess.tolist(), lowest.tolist(), room.tolist(), np.diff(room).tolist())
         ]
         edges = [*base.tolist(), parts]

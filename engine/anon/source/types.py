@@ -17,6 +17,7 @@ from anon.errors import Problem
 from anon.source.tables import one, why_text
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+SMALL_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"}  # that 32 bits with a sign hold
 WIDE_INTEGERS = {"UBIGINT", "HUGEINT", "UHUGEINT"}
 EXACT_DIGITS = 15  # decimals of at most this many digits keep their text through a double
 PLACES = 18  # decimal places that rounding is exact for
@@ -58,6 +59,16 @@ def canonical(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: 
     if type_name in ("VARCHAR", "UUID") or (type_name.startswith("ENUM") and type_name.endswith(")")):
         return "text", f"CAST({column} AS VARCHAR)"
     raise Unusable(f"type {_plain_type(type_name)}", USABLE)
+
+
+def narrow(name: str, type_name: str, sql: str) -> str:
+    """The SQL for the values of a column, which is usually the canonical one, in 32 bits if the table has them so.
+
+    >>> narrow("age", "SMALLINT", 'CAST("age" AS BIGINT)'), narrow("age", "DOUBLE", '"age"')
+    ('CAST("age" AS INTEGER)', '"age"')
+    """
+    as_it_is = type_name in SMALL_INTEGERS and sql == f"CAST({quote(name)} AS BIGINT)"
+    return f"CAST({quote(name)} AS INTEGER)" if as_it_is else sql
 
 
 def _require_none(con: duckdb.DuckDBPyConnection, table: str, type_name: str, condition: str, expected: str) -> None:
