@@ -367,8 +367,8 @@ def report(bench: Bench, wanted: Wanted, facts: dict[str, Any], sections: Sectio
     head = (
         f"{measure.described(facts)}\n\nMemory {wanted.memory}, {wanted.threads} threads, c = 1; whole processes, the "
         f"best of {bench.runs} rounds or more and the highest peak of all; ratios are the median of the rounds, in "
-        f"which the processes took turns. The sort is by {SORTED_BY}, under the same limits, which DuckDB takes for its buffers only. Levels per row: how deep the "
-        "groups lie, weighted by people."
+        f"which the processes took turns. The sort is by {SORTED_BY}, under the same limits, which DuckDB takes for "
+        "its buffers only. Levels per row: how deep the groups lie, weighted by people."
     )
     body = [f"## {title}\n\n{write(bench, wanted)}" for title, write in sections.items()]
     return "\n\n".join([head, *body, "## Targets\n\n" + measure.targets_table(targets(bench, wanted))]) + "\n"

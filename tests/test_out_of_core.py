@@ -60,6 +60,7 @@ def test_records_that_do_not_fit_are_written_as_read_and_in_the_order_of_the_blo
 
     monkeypatch.setattr(OnDisk, "write", write_and_count)
     monkeypatch.setattr(Memory, "records", 0)
+    monkeypatch.setattr(Memory, "marks", 0)
     published(tmp_path, settings(tmp_path, privacy))
     assert sum(on_disk) == 2 * ROWS
 
@@ -118,6 +119,7 @@ def test_a_full_disk_is_a_matter_of_resources_and_leaves_nothing(
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Memory, "records", 0)
+    monkeypatch.setattr(Memory, "marks", 0)
     monkeypatch.setattr(OnDisk, "write", full)
     with pytest.raises(ResourceError, match="no space left"):
         pipeline.run(settings(tmp_path, ALONE))

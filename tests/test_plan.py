@@ -67,7 +67,8 @@ def test_equal_rows_are_counted_as_in_the_run(house: House) -> None:
 
 def test_records_that_do_not_fit_are_planned_for_the_disk(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     house.write(table())
-    monkeypatch.setattr(memory.Memory, "records", property(lambda self: 100))
+    for name in ("records", "marks"):
+        monkeypatch.setattr(memory.Memory, name, property(lambda self: 100))
     made: dict[str, int] = {}
     make = records.make
 

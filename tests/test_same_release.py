@@ -191,6 +191,7 @@ def kept_on_disk(house: House, table: pa.Table, changes: Changes, patch: pytest.
     for kind, name in ((OnDisk, "write"), (SpillDatabase, "counted")):
         patch.setattr(kind, name, _noted(getattr(kind, name), written))
     patch.setattr(Memory, "records", 0)
+    patch.setattr(Memory, "marks", 0)
     for name, value in (("FEW", 0), ("DENSE", 0), ("sorting_takes", lambda *of: 2**60)):
         patch.setattr(frequency, name, value)
     house.write(table)
@@ -211,6 +212,7 @@ def in_small_chunks(house: House, table: pa.Table, changes: Changes, patch: pyte
         (source_rows, "BATCH", 700), (building, "BATCH", 333), (records, "SEGMENT", 1_000), (passes, "CHUNK", 177),
         (passes, "WIDE", 3), (top, "COUNTERS", 10), (decide, "CELLS", 50), (adversaries, "BATCH", 111),
         (assigning, "BATCH", 111), (reuse_counting, "BATCH", 211), (frequency, "CHUNK", 311), (Memory, "records", 0),
+        (Memory, "marks", 0), (top, "NARROW", 0),
     ]  # fmt: skip
     for module, name, size in sizes:
         patch.setattr(module, name, size)

@@ -42,6 +42,11 @@ class Memory:
         return self.free - 2 * self.records
 
     @property
+    def marks(self) -> int:
+        """For marks on records, which are gone before there are blocks; the other half is for what passes count."""
+        return self.search // 2
+
+    @property
     def tight(self) -> bool:
         """Whether queries have to be made one after the other."""
         return self.total < TIGHT

@@ -66,8 +66,8 @@ class Places:
         self.note(count, sizes, name)
         return records.make(self.memory, self.spill, count, sizes, name)
 
-    def note(self, count: int, sizes: list[int], name: str) -> None:
-        if records.bytes_in_memory(count, sizes) > self.memory:
+    def note(self, count: int, sizes: list[int], name: str, memory: int | None = None) -> None:
+        if records.bytes_in_memory(count, sizes) > (self.memory if memory is None else memory):
             self.on_disk[name] = records.bytes_on_disk(count, sizes)
 
 
@@ -165,7 +165,7 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
     block = int(searching.partition_search(config, cube, values, means, lambda **facts: None).limit)
     if cube.individuals > block:
         places.note(cube.records.count, cube.records.sizes, "sorted-records")
-        places.note(cube.records.count, [records.WIDE], "marks")
+        places.note(cube.records.count, [records.WIDE], "marks", memory.marks)
     return {"partition": {"block": block, "levels_from_the_top": cube.individuals > block}}
 
 

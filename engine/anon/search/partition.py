@@ -126,7 +126,7 @@ class Partition:
             root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
             return [], cube.records, root, 0, state
         room = partial(make, means.memory.records, means.spill, cube.records.count)
-        marks = partial(make, means.memory.search // 2, means.spill, cube.records.count)
+        marks = partial(make, means.memory.marks, means.spill, cube.records.count)
         passes = Passes(cube.records, marks, means.threads)
         upper = top.Top(cube, rules, passes, self.limit, means)
         ended = top.search(upper, rules, state, self.pace.tell, self.steps)

@@ -41,6 +41,7 @@ from anon.search.tree import Fragment
 
 SORTED = 8 * CHUNK  # records that a thread sorts at a time, if the memory allows: the more, the longer the runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
+NARROW = 2**32  # people; fewer are counted by code in four bytes
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
 CELLS = 2_000_000  # the same of values
 KEPT = 256  # parts of a node of which everything is kept until it is decided
@@ -100,7 +101,7 @@ class Top(Evaluator):
         self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)
         self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
         self.widest = rules.prefer == "widest"
-        self.fresh = partial(Pass.fresh, np.uint32 if cube.individuals < 2**32 else np.int64)
+        self.fresh = partial(Pass.fresh, np.uint32 if cube.individuals < NARROW else np.int64)
         self.fragment, self.nodes = Fragment(), 1  # nodes so far
         self.known: dict[tuple[int, int, bytes], Parts] = {}
         self.ahead: dict[int, CodeCounts] = {}
