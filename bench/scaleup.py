@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -130,6 +131,7 @@ class Bench:
             command = measure.sort_command(data, SORTED_BY, job.memory, job.threads, folder)
             if job.point is not None:
                 command = anon_command(job, data, folder)
+            os.sync()  # what an earlier process left to be written is not this one's
             try:
                 process = measure.finished(command)
             except Failed as failed:

@@ -42,6 +42,7 @@ from anon.search.tree import Fragment, assemble
 
 IN_MEMORY = 4  # times its records: what a block takes while it is searched
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy
+LARGEST_BLOCK = 128 * 2**20  # bytes; larger ones are not searched faster
 
 SORT, LEVELS = 5, 12  # levels of the top that take about as long as sorting it, and as searching a block
 
@@ -105,11 +106,14 @@ class Partition:
 
     def _limit(self) -> Limit:
         """The individuals of a block: what its bytes hold if every one of them has a record of full width, whether the
-        records have it or not."""
-        limit, at_once = max(self.means.block // record_bytes(self.cube), 1), self._blocks_at_once()
+        records have it or not. Where the order does not matter, what the memory has room for in every thread, or less
+        to keep threads busy."""
+        width, at_once = record_bytes(self.cube), self._blocks_at_once()
+        limit = max(self.means.block // width, 1)
         if self.rules.whole or at_once == 1:
             return Limit(limit)
-        return Limit(max(min(limit, self.cube.individuals // (4 * at_once)), min(limit, SMALLEST_BLOCK)))
+        most = max(limit, min(self.means.memory.search // (IN_MEMORY * at_once), LARGEST_BLOCK) // width)
+        return Limit(max(min(most, self.cube.individuals // (4 * at_once)), min(limit, SMALLEST_BLOCK)))
 
     def _blocks_at_once(self) -> int:
         """How many blocks can be searched at the same time."""
