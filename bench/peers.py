@@ -37,6 +37,7 @@ from shared import CATEGORIES, NAMES, NUMBERS, SENSITIVE, SUPPRESSED  # type: ig
 
 HOME = ROOT / ".cache" / "peers"
 K = 5
+ENOUGH = 15  # seconds that anon is measured for; short runs are repeated
 
 # What pip installs for each, and what it does. Some do not name what they need.
 PEERS: dict[str, tuple[list[str], str]] = {
@@ -124,7 +125,7 @@ def by_anon(table: Path, rows: int, k: int, runs: int, domain: Domain, folder: P
     (folder / "config.yaml").write_text(json.dumps(config))
     command = [ANON, "run", str(folder / "config.yaml"), "--overwrite", "--force"]
     try:
-        process = measure.best(runs, partial(measure.finished, command))
+        process = measure.best(runs, partial(measure.finished, command), ENOUGH)
     except Failed as failed:
         return Found("anon", rows, k, f"failed: {str(failed).splitlines()[-1]}")
     import duckdb
@@ -206,7 +207,7 @@ def report(results: list[Found], facts: dict[str, Any], runs: int) -> str:
     head = ("rows", "k", "tool", "what it does", "seconds", "CPU (s)", "peak MB", "groups", "smallest")
     return "\n\n".join([
         measure.described(facts),
-        f"Adult, {', '.join(NAMES)}. anon: the best of {runs} runs; peers: one run each. anon labels cells of "
+        f"Adult, {', '.join(NAMES)}. anon: the best of {runs} runs or more; peers: one run each. anon labels cells of "
         "the domain where the Mondrian peers publish the extremes of each group's members, which have a lower NCP.",
         markdown((*head, "suppressed", "discernibility (millions)", "NCP"), map(row, results)),
         measure.targets_table(targets(results)),
