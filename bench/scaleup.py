@@ -103,7 +103,6 @@ class Bench:
         while rounds < self.runs or time.monotonic() - began < ENOUGH * len(jobs):
             self.rounds.append({})
             for job in jobs:
-                print(f"... {named(job)}", file=sys.stderr, flush=True)
                 self.rounds[-1][job] = found = self._measured(job)
                 self.done[job] = better(found, self.done.get(job))
                 self.after(self)
@@ -125,6 +124,7 @@ class Bench:
         return self.done[job]
 
     def _measured(self, job: Job) -> Done:
+        print(f"... {named(job)}", file=sys.stderr, flush=True)
         data = table(job.rows)
         with tempfile.TemporaryDirectory(dir=DATA) as temp:
             folder = Path(temp)
@@ -257,7 +257,7 @@ def against_sort(bench: Bench, wanted: Wanted) -> str:
         points = wanted.points + ([MANY_GROUPS] if size == wanted.first else [])
         sort, *runs = bench(*(wanted.job(size, point) for point in (None, *points)))
         for point, run in zip(points, runs):
-            each = ratio(run.stages.get("search"), size * run.levels / 1e9 if run.levels else None)
+            each = ratio(searching(run), size * run.levels / 1e9 if run.levels else None)
             rows.append((
                 size_text(size), point, f"{run.groups:,}", run.depth, f"{run.levels:.1f}", shown(run.seconds),
                 shown(sort.seconds), shown(times_sort(bench, wanted, size, point), "{:.2f}x"), shown(each),

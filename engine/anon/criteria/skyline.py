@@ -81,6 +81,7 @@ KINDS = ("single", "set", "multiset")
 MANY = 1_000  # relatives; hints and least sizes are not worth exact products of more factors than this
 FEW = 64  # groups; more than these are worth a memo
 MEMO = 1 << 19  # numbers in it, at most
+HEAD = 4  # of each of its rows, before figures: FIGURES of kernels.c
 SMALLEST = 1e-140  # below this the kernels tell only zero from above zero: decide exactly
 
 
@@ -221,7 +222,7 @@ class Skyline(Criterion):
 
     def _memo(self, groups: Groups) -> Ints:
         """Room for what `fold_skyline` remembers of groups: a power of two of rows, none where it is not worth it."""
-        width = max(self._width, 2 * len(self._depth)) + 4
+        width = HEAD + max(self._width, 2 * len(self._depth))
         worth = len(groups) > FEW and self.multiplicity == "single"
         rows = min(len(groups), MEMO // width, 2 * len(self._start) * int(groups.n.max())) if worth else 0
         return np.zeros((1 << rows.bit_length() >> 1, width), np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.cube.domain import CODES, LOOKUP, as_numbers, near
+from anon.cube.domain import CODES, LOOKUP, as_numbers
 from anon.errors import SourceError
 from anon.progress import Tell
 from anon.source import Column, Source
@@ -133,7 +133,7 @@ def _add(
 
     nulls[column.alias] += values.null_count
     numbers = as_numbers(values.drop_null() if values.null_count else values)
-    if not kernels.count_values(*near(numbers, lows[column.alias]), tables[column.alias]):
+    if not kernels.count_values(numbers, lows[column.alias], tables[column.alias]):
         raise SourceError(f"column {column.name!r}: new values appeared while the source was being read")
 
 

@@ -104,7 +104,7 @@ class Domain:
     def _look_up(self, values: pa.Array, low: int, table: NDArray[np.int32], codes: NDArray[np.uint16]) -> None:
         from anon.cube import kernels
 
-        if not kernels.look_up(*near(as_numbers(_without_nulls(values)), low), table, not self.single, codes):
+        if not kernels.look_up(as_numbers(_without_nulls(values)), low, table, not self.single, codes):
             raise self._changed()
 
     def label(self, low: int, high: int) -> str | None:
@@ -243,17 +243,6 @@ def as_numbers(values: pa.Array) -> NDArray[Any]:
 def _without_nulls(values: pa.Array) -> pa.Array:
     """Some of the values in the place of those that are missing."""
     return values.fill_null(pc.min(values)) if values.null_count else values
-
-
-def near(numbers: NDArray[Any], low: int) -> tuple[NDArray[np.int32], int]:
-    """Whole numbers in 32 bits, and what a lowest number becomes thereby: all that lie far beyond stay beyond.
-
-    >>> near(np.array([2**40, 2**40 + 3, 2**50, 0]), 2**40)
-    (array([         0,          3, 2147483647,         -1], dtype=int32), 0)
-    """
-    if numbers.dtype == np.int32:
-        return numbers, low
-    return np.clip(numbers.astype(np.int64) - low, -1, np.iinfo(np.int32).max).astype(np.int32), 0
 
 
 def parsed(texts: list[str], type_name: str) -> pa.Array:

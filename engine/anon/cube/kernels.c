@@ -2,38 +2,48 @@
 #include "loops.h"
 
 /* Adds every number to its counter, counts[number - low]; false if one has none. */
-LOOP int64_t cube_count_values(const Array *of_numbers, int64_t low, const Array *of_counts)
-{
-    IN(int32_t, numbers);
-    OUT(uint32_t, counts);
-    const uint64_t last = (uint64_t)SIZE(counts);
-    for (int64_t i = 0; i < SIZE(numbers); i++) {
-        const uint64_t at = (uint64_t)(numbers[i] - low);
-        if (at >= last)
-            return false;
-        counts[at]++;
+#define COUNT_VALUES(name, number)                                                                                    \
+    LOOP int64_t name(const Array *of_numbers, int64_t low, const Array *of_counts)                                   \
+    {                                                                                                                 \
+        IN(number, numbers);                                                                                          \
+        OUT(uint32_t, counts);                                                                                        \
+        const uint64_t last = (uint64_t)SIZE(counts);                                                                 \
+        for (int64_t i = 0; i < SIZE(numbers); i++) {                                                                 \
+            const uint64_t at = (uint64_t)numbers[i] - (uint64_t)low;                                                 \
+            if (at >= last)                                                                                           \
+                return false;                                                                                         \
+            counts[at]++;                                                                                             \
+        }                                                                                                             \
+        return true;                                                                                                  \
     }
-    return true;
-}
+
+COUNT_VALUES(cube_count_values, int64_t)
+COUNT_VALUES(cube_count_values_narrow, int32_t)
 
 /* The code table[number - low] of each number; false if there is none. Numbers beyond an open end have the last. */
-LOOP int64_t cube_look_up(const Array *of_numbers, int64_t low, const Array *of_table, int64_t open_ended,
-                          const Array *of_codes)
-{
-    IN(int32_t, numbers);
-    IN(int32_t, table);
-    OUT(uint16_t, codes);
-    const int64_t last = SIZE(table) - 1;
-    for (int64_t i = 0; i < SIZE(numbers); i++) {
-        int64_t at = numbers[i] - low;
-        if (at > last && open_ended)
-            at = last;
-        if (at < 0 || at > last || table[at] < 0)
-            return false;
-        codes[i] = (uint16_t)table[at];
+#define LOOK_UP(name, number)                                                                                         \
+    LOOP int64_t name(const Array *of_numbers, int64_t low, const Array *of_table, int64_t open_ended,                \
+                      const Array *of_codes)                                                                          \
+    {                                                                                                                 \
+        IN(number, numbers);                                                                                          \
+        IN(int32_t, table);                                                                                           \
+        OUT(uint16_t, codes);                                                                                         \
+        const uint64_t last = (uint64_t)SIZE(table) - 1;                                                              \
+        for (int64_t i = 0; i < SIZE(numbers); i++) {                                                                 \
+            if (numbers[i] < low)                                                                                     \
+                return false;                                                                                         \
+            uint64_t at = (uint64_t)numbers[i] - (uint64_t)low;                                                       \
+            if (at > last && open_ended)                                                                              \
+                at = last;                                                                                            \
+            if (at > last || table[at] < 0)                                                                           \
+                return false;                                                                                         \
+            codes[i] = (uint16_t)table[at];                                                                           \
+        }                                                                                                             \
+        return true;                                                                                                  \
     }
-    return true;
-}
+
+LOOK_UP(cube_look_up, int64_t)
+LOOK_UP(cube_look_up_narrow, int32_t)
 
 /* Keys of the records whose hash falls in one of 64 parts; how many they are. `keys` has room for all records. */
 LOOP int64_t cube_sample(const Array *of_codes, const Array *of_keys)

@@ -8,7 +8,7 @@ from pathlib import Path
 from anon.checkpoint import Checkpoint
 from anon.memory import Memory
 
-BLOCK = 40 * 2**20  # bytes of records
+BLOCK = 40 * 2**20  # bytes of records; one size for every memory, and for the least, because groups may depend on it
 
 
 @dataclass(frozen=True)

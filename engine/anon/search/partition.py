@@ -112,8 +112,12 @@ class Partition:
         limit = max(self.means.block // width, 1)
         if self.rules.whole or at_once == 1:
             return Limit(limit)
-        most = max(limit, min(self.means.memory.search // (IN_MEMORY * at_once), LARGEST_BLOCK) // width)
+        most = max(limit, self._largest_block() // width)
         return Limit(max(min(most, self.cube.individuals // (4 * at_once)), min(limit, SMALLEST_BLOCK)))
+
+    def _largest_block(self) -> int:
+        """Bytes of a block that there is room for in every thread."""
+        return min(self.means.memory.search // (IN_MEMORY * self.means.threads), LARGEST_BLOCK)
 
     def _blocks_at_once(self) -> int:
         """How many blocks can be searched at the same time."""

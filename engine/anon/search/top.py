@@ -4,8 +4,8 @@ far; only when all nodes are small enough (or groups) are the records brought in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from threading import Lock
@@ -101,7 +101,7 @@ class Top(Evaluator):
         self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)
         self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
         self.widest = rules.prefer == "widest"
-        self.fresh = partial(Pass.fresh, np.uint32 if cube.individuals < NARROW else np.int64)
+        self.counter = np.uint32 if cube.individuals < NARROW else np.int64
         self.fragment, self.nodes = Fragment(), 1  # nodes so far
         self.known: dict[tuple[int, int, bytes], Parts] = {}
         self.ahead: dict[int, CodeCounts] = {}
@@ -110,6 +110,11 @@ class Top(Evaluator):
     def over_records(self, work: Work, size: int | None = None) -> None:
         """Calls work(chunk of records, the node of each) for all records, from several threads."""
         self.passes.over(work, self.tree(), size)
+
+    def _counted(self, work: Callable[[Chunk, Node, Pass], None], *counters: Any) -> Pass:
+        """What the work counts in a pass over all records, in such fresh counters."""
+        done = self.passes.count(partial(Pass.fresh, self.counter, *counters), work, self.tree())
+        return replace(done, ahead=done.ahead.astype(np.int64, copy=False))
 
     def tree(self) -> Tree:
         """The tree so far for a walk that ends in the numbers of its nodes."""
@@ -158,7 +163,7 @@ class Top(Evaluator):
         def work(chunk: Chunk, node: Node, own: Pass) -> None:
             kernels.top_codes(chunk.columns(wanted), people, node, columns, rooms, own.ahead)
 
-        return self.passes.count(partial(self.fresh, {}, 0, 0, size), work, self.tree()).ahead.astype(np.int64)
+        return self._counted(work, {}, 0, 0, size).ahead
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         least, found = self.demands.least, []
@@ -237,12 +242,11 @@ class Top(Evaluator):
 
         # one more part for records that are in none
         sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
-        done = self.passes.count(partial(self.fresh, sizes, parts + 1, columns, size), work, self.tree())
-        counted = done.ahead.astype(np.int64)
+        done = self._counted(work, sizes, parts + 1, columns, size)
         if self.people_at < 0:
             done.records = next(iter(done.values.values())).sum(axis=1)
         ahead = [
-            CodeCounts(j, begin, counted[at : at + length]) if j >= 0 else None
+            CodeCounts(j, begin, done.ahead[at : at + length]) if j >= 0 else None
             for j, begin, at, length in zip(guess.tolist(), lowest.tolist(), room.tolist(), np.diff(room).tolist())
         ]
         edges = [*base.tolist(), parts]

@@ -45,6 +45,10 @@ class SparkPartition(Partition):
         assert isinstance(self.cube.records, SparkRecords)
         return int(self.cube.records.frame.sparkSession.sparkContext.defaultParallelism)
 
+    def _largest_block(self) -> int:
+        """The memory that is known of is the driver's, and blocks are searched by executors."""
+        return self.means.block
+
     def _top(
         self, state: list[State], counts: GroupCounts
     ) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
