@@ -9,6 +9,9 @@ enum { L, K, M, DEPTH };
 /* What a row of the memo is about; figures follow. */
 enum { VALUE, COUNT, PEOPLE, TIE, FIGURES };
 
+/* What floats alone can say: as in protocol.py. */
+enum { CLOSE = -1, UNSAFE, SAFE };
+
 /* The minima of slots, and the integers that each came from. */
 typedef struct {
     double *values;
@@ -353,6 +356,48 @@ LOOP void skyline_fold(int64_t kind, const Array *of_n, const Array *of_start, c
                     remember(row[PEOPLE], s, slot, own, &minima, same, same + depths.size, row + TIE);
                 }
             }
+        }
+    }
+}
+
+/* The negated ratios of Theorem 2 from the five minima of a slot; infinite where no group has the value (never
+   infinity times 0). */
+static inline double negated_ratio(const double *minima, int which)
+{
+    const double target = minima[which];
+    return which == 0 || isinf(target) ? target : target * minima[STATISTICS - which];
+}
+
+/* ratios[row, slot, 0..2] of rows of minima. */
+LOOP void skyline_ratios(const Array *of_minima, const Array *of_ratios)
+{
+    IN(double, minima);
+    OUT(double, ratios);
+    const int64_t slots = COLUMNS(ratios);
+    for (int64_t i = 0; i < SIZE(minima) * slots; i++)
+        for (int which = 0; which < 3; which++)
+            ratios[3 * i + which] = negated_ratio(minima + STATISTICS * i, which);
+}
+
+/* What floats alone can say of rows of minima whose ratios must be above the least of each slot. */
+LOOP void skyline_judge(const Array *of_minima, const Array *of_least, const Array *of_tolerance,
+                        const Array *of_verdict)
+{
+    IN(double, minima);
+    IN(double, least);
+    IN(double, tolerance);
+    OUT(int8_t, verdict);
+    const int64_t slots = SIZE(least);
+    for (int64_t row = 0; row < SIZE(minima); row++) {
+        verdict[row] = SAFE;
+        for (int64_t slot = 0; slot < slots && verdict[row] != UNSAFE; slot++) {
+            const double *const own = minima + (row * slots + slot) * STATISTICS;
+            const double ratio = fmin(negated_ratio(own, 0), fmin(negated_ratio(own, 1), negated_ratio(own, 2)));
+            const double distance = ratio - least[slot];
+            if (distance < -tolerance[slot] || ratio == 0)
+                verdict[row] = UNSAFE;
+            else if (fabs(distance) <= tolerance[slot])
+                verdict[row] = CLOSE;
         }
     }
 }

@@ -17,6 +17,8 @@ _fold_skyline = loop(
     "skyline_fold", int, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _MATRIX, _INTS, written(np.int64, 2),
     _VALUES, written(np.int64, 3), int, _OUT, _OUT, _OUT, _OUT, _OUT, written(np.float64),
 )  # fmt: skip
+ratios = loop("skyline_ratios", read(np.float64, 2), written(np.float64, 3))
+judge = loop("skyline_judge", read(np.float64, 2), read(np.float64), read(np.float64), written(np.int8))
 
 
 def lower_minima(

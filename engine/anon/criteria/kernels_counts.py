@@ -9,3 +9,5 @@ from anon.compiled import loop, read, written
 _INTS = read(np.int64)
 
 fill_largest = loop("counts_fill_largest", _INTS, _INTS, written(np.int64, 2))
+sizes = loop("counts_sizes", read(np.int64, 2), written(np.int64), written(np.int64))
+occurring = loop("counts_occurring", read(np.int64, 2), written(np.int64), written(np.int64))

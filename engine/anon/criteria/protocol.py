@@ -51,12 +51,14 @@ class Groups:
         >>> Groups.dense(np.array([[2, 0, 1]])).value
         array([0, 2])
         """
-        row, value = np.nonzero(counts)
-        start = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(np.bincount(row, minlength=len(counts)), out=start[1:])
-        return cls(
-            counts.sum(axis=1).astype(np.int64), start, value.astype(np.int64), counts[row, value].astype(np.int64)
-        )
+        from anon.criteria import kernels_counts
+
+        table = np.ascontiguousarray(counts, np.int64)
+        n, start = np.empty(len(table), np.int64), np.zeros(len(table) + 1, np.int64)
+        kernels_counts.sizes(table, n, start[1:])
+        value, count = np.empty((2, start[-1] + 1), np.int64)
+        kernels_counts.occurring(table, value, count)
+        return cls(n, start, value[:-1], count[:-1])
 
     def apart(self, context: Ints, value: Ints) -> Groups:
         """Groups of codes that stand for combinations of a context and a value, in ascending order of both: every

@@ -66,7 +66,6 @@ from anon.criteria.protocol import (
     CLOSE,
     NEAR,
     SAFE,
-    UNSAFE,
     Criterion,
     Finding,
     Floats,
@@ -228,11 +227,11 @@ class Skyline(Criterion):
         return np.zeros((1 << rows.bit_length() >> 1, width), np.int64)
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:
-        ratio = _ratios(minima).min(axis=2)
-        distance = ratio - self._least
-        unsafe = ((distance < -self._tolerance) | (ratio == 0)).any(axis=1)
-        close = (np.abs(distance) <= self._tolerance).any(axis=1)
-        return np.where(unsafe, UNSAFE, np.where(close, CLOSE, SAFE)).astype(np.int8)
+        from anon.criteria import kernels
+
+        verdict = np.empty(len(minima), np.int8)
+        kernels.judge(minima, self._least, self._tolerance, verdict)
+        return verdict
 
     def verdict(self, state: State) -> Verdict:
         if not self.slots:
@@ -312,10 +311,10 @@ def _told(finding: Finding, name: Callable[[int], str]) -> dict[str, Any]:
 
 def _ratios(minima: Floats) -> Floats:
     """The three negated ratios of Theorem 2 per row and slot; inf where no group has the value (never inf * 0)."""
-    ss = minima.reshape(len(minima), -1, STATISTICS)
-    ratios = ss[:, :, :3].copy()
-    apart = ratios[:, :, 1:]
-    np.multiply(apart, ss[:, :, :2:-1], out=apart, where=np.isfinite(apart))
+    from anon.criteria import kernels
+
+    ratios = np.empty((len(minima), minima.shape[1] // STATISTICS, 3))
+    kernels.ratios(minima, ratios)
     return ratios
 
 
