@@ -26,7 +26,6 @@ from anon.search.candidates import (
     Nodes,
     Splits,
     children_cells,
-    in_order,
     ranges,
     unreached,
 )
@@ -65,11 +64,18 @@ class Block(Evaluator):
     """Evaluates nodes that are ranges of records in memory, several of them at a time where it may."""
 
     def __init__(
-        self, cube: Cube, value_columns: list[int], demands: Demands, records: Codes, threads: int = 1
+        self,
+        cube: Cube,
+        value_columns: list[int],
+        demands: Demands,
+        records: Codes,
+        threads: int = 1,
+        spare: Codes | None = None,
     ) -> None:
         super().__init__(cube, value_columns, demands)
         self.records, self.threads = records, threads
-        self.spare = np.empty_like(records)  # takes memory when records are moved into it
+        # takes memory when records are moved into it
+        self.spare = np.empty_like(records) if spare is None else spare
 
     def _share(self, nodes: Nodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
         """Does some work on runs of these nodes with about as many records each, one run per thread."""
@@ -98,8 +104,7 @@ class Block(Evaluator):
         start, stop = nodes.start[which], nodes.stop[which]
         order = np.empty(self.records.shape[1], np.int32)
         room = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
-        cut, off = np.empty(room[-1], np.int64), np.empty(room[-1], np.int64)
-        used = np.empty(len(which), np.int64)
+        cut, used = np.empty(room[-1], np.int64), np.empty(len(which), np.int64)
         demands = self.demands
         values = self.cube.others[demands.value].size if len(demands.fewest) else 0
 
@@ -107,13 +112,11 @@ class Block(Evaluator):
             kernels.by_code(self.records, start[s], stop[s], column[s], order)
             kernels.sweep(
                 self.records, self.people_at, start[s], stop[s], column[s], order, self.columns + demands.value,
-                values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room[s], cut, off,
-                used[s],
+                values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room[s], cut, used[s],
             )  # fmt: skip
 
         self._share(nodes, which, work)
-        at = ranges(room[:-1], used)
-        return in_order(np.repeat(which, used), cut[at], off[at])
+        return Boundaries(np.repeat(which, used), cut[ranges(room[:-1], used)])
 
     def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         start, stop = nodes.start[which], nodes.stop[which]
@@ -213,9 +216,18 @@ class Block(Evaluator):
         return sum(self._share(nodes, leaves, work))
 
 
-def search(cube: Cube, rules: Rules, records: Codes, roots: Nodes, state: list[State], threads: int = 1) -> Found:
-    """Splits the roots, whose records lie in order, for as long as every criterion keeps holding."""
-    evaluator = Block(cube, rules.value_columns, rules.demands, records, threads)
+def search(
+    cube: Cube,
+    rules: Rules,
+    records: Codes,
+    roots: Nodes,
+    state: list[State],
+    threads: int = 1,
+    spare: Codes | None = None,
+) -> Found:
+    """Splits the roots, whose records lie in order, for as long as every criterion keeps holding. `spare`: room for as
+    many records, where there is some."""
+    evaluator = Block(cube, rules.value_columns, rules.demands, records, threads, spare)
     decisions = Decisions(cube, rules, evaluator, state)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[Ints, Codes, Ints]] = []

@@ -5,6 +5,10 @@
    range of records, except at the top of the tree, where each record's node is given. */
 #include "loops.h"
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #define WIDE 65536
 
 static inline const uint16_t *column_of(const uint16_t *codes, int64_t records, int64_t column)
@@ -268,15 +272,23 @@ LOOP void search_by_code(const Array *of_codes, const Array *of_start, const Arr
     }
 }
 
-/* Whether for some i the people outside the largest[i] most frequent values are fewer than fewest[i]. */
-static bool hopeless(const int64_t *counts, int64_t values, int64_t *top, int64_t n, const int64_t *fewest,
-                     const int64_t *largest, int64_t demands)
+/* What no safe group can do without: a number of people, and for each i fewest[i] people outside its largest[i] most
+   frequent values. `top` is scratch, a place for each of the largest values of a demand. */
+typedef struct {
+    int64_t least, demands, values;
+    const int64_t *fewest, *largest;
+    int64_t *top;
+} Demands;
+
+/* How many people more a group needs at least before it may be safe. */
+static int64_t lacking(const Demands *demanded, const int64_t *counts, int64_t people)
 {
-    for (int64_t i = 0; i < demands; i++) {
-        const int64_t size = largest[i];
+    int64_t most = demanded->least - people, *const top = demanded->top;
+    for (int64_t i = 0; i < demanded->demands; i++) {
+        const int64_t size = demanded->largest[i];
         for (int64_t t = 0; t < size; t++)
             top[t] = 0;
-        for (int64_t v = 0; v < values; v++) {
+        for (int64_t v = 0; v < demanded->values; v++) {
             if (size == 0 || counts[v] <= top[size - 1])
                 continue;
             int64_t t = size - 1;
@@ -284,23 +296,88 @@ static bool hopeless(const int64_t *counts, int64_t values, int64_t *top, int64_
                 top[t] = top[t - 1];
             top[t] = counts[v];
         }
-        int64_t left = n;
+        int64_t left = people;
         for (int64_t t = 0; t < size; t++)
             left -= top[t];
-        if (left < fewest[i])
-            return true;
+        most = greater(most, demanded->fewest[i] - left);
     }
-    return false;
+    return most;
 }
 
-/* The cuts of one column per node that leave at least `least` people on both sides, and of which neither side is
-   hopeless, from room[node] on: the cut, and how far the people below it are from half. `order` is from by_code; with
-   values = 0 (they are 256 at most) the sides are judged by their people alone. `top` is scratch, a place for each of
-   the largest values of a demand. */
+/* Records of a node in order of the column that is cut. */
+typedef struct {
+    const uint16_t *codes, *by, *own; /* all columns; the one that is cut; the values */
+    const int32_t *order;
+    int64_t records, people;
+} Ordered;
+
+static inline int64_t people_at(const Ordered *node, int64_t i)
+{
+    return weight(node->codes, node->records, node->people, node->order[i]);
+}
+
+/* Whether there is a boundary between codes after record i of the order. */
+static inline bool bounded(const Ordered *node, int64_t i)
+{
+    return node->by[node->order[i]] != node->by[node->order[i + 1]];
+}
+
+/* The record with which a side of a cut that grows from one end of the order has all it needs, or `past`. What it has it
+   keeps when records are added, and a person more makes good for one that it lacks at most. */
+static int64_t enough(const Ordered *node, const Demands *demanded, int64_t at, int64_t past, int64_t step)
+{
+    int64_t counts[256] = {0}, people = 0, lacks = 0;
+    for (; at != past; at += step) {
+        const int64_t people_here = people_at(node, at);
+        people += people_here;
+        lacks -= people_here;
+        if (demanded->demands)
+            counts[node->own[node->order[at]]] += people_here;
+        if (lacks <= 0)
+            lacks = lacking(demanded, counts, people);
+        if (lacks <= 0)
+            return at;
+    }
+    return past;
+}
+
+/* The cuts at the boundaries after records first..last of an order that begins at `start`, nearest to half of the people
+   first, ties to the lower; how many. */
+static int64_t outward(const Ordered *node, int64_t start, int64_t first, int64_t last, int64_t total, int64_t *cut)
+{
+    int64_t found = 0, below = 0, high = start, low;
+    for (; high < first; high++)
+        below += people_at(node, high);
+    below += people_at(node, high);
+    while (high < last && 2 * below < total)
+        below += people_at(node, ++high);
+    int64_t above = below; /* people below the cut at `high`, as `below` becomes those below the cut at `low` */
+    below -= people_at(node, high);
+    low = high - 1;
+    for (;;) {
+        for (; low >= first && !bounded(node, low); low--)
+            below -= people_at(node, low);
+        while (high <= last && !bounded(node, high))
+            above += people_at(node, ++high);
+        if (low < first && high > last)
+            return found;
+        const bool lower = high > last || (low >= first && total - 2 * below <= 2 * above - total);
+        const int64_t at = lower ? low : high;
+        cut[found++] = (node->by[node->order[at]] + node->by[node->order[at + 1]] + 1) / 2;
+        if (lower)
+            below -= people_at(node, low--);
+        else
+            above += people_at(node, ++high);
+    }
+}
+
+/* The cuts of one column per node that leave on both sides what a safe group cannot do without, from room[node] on,
+   nearest to the median first, ties to the lower. `order` is from by_code; with values = 0 (they are 256 at most) the
+   sides are judged by their people alone. */
 LOOP void search_sweep(const Array *of_codes, int64_t people, const Array *of_start, const Array *of_stop,
                        const Array *of_column, const Array *of_order, int64_t value, int64_t values, int64_t least,
                        const Array *of_fewest, const Array *of_largest, const Array *of_room, const Array *of_cut,
-                       const Array *of_off, const Array *of_used, const Array *of_top)
+                       const Array *of_used, const Array *of_top)
 {
     IN(uint16_t, codes);
     IN(int64_t, start);
@@ -311,49 +388,157 @@ LOOP void search_sweep(const Array *of_codes, int64_t people, const Array *of_st
     IN(int64_t, largest);
     IN(int64_t, room);
     OUT(int64_t, cut);
-    OUT(int64_t, off);
     OUT(int64_t, used);
     OUT(int64_t, top);
-    const int64_t records = COLUMNS(codes), demands = SIZE(fewest);
-    const uint16_t *const own = column_of(codes, records, value);
-    int64_t low[256], high[256];
-    for (int64_t node = 0; node < SIZE(start); node++) {
-        const uint16_t *const by = column_of(codes, records, column[node]);
-        int64_t total = 0, below = 0, found = room[node];
-        for (int64_t v = 0; v < values; v++)
-            low[v] = high[v] = 0;
-        for (int64_t r = start[node]; r < stop[node]; r++) {
-            const int64_t people_here = weight(codes, records, people, r);
-            total += people_here;
-            if (values)
-                high[own[r]] += people_here;
-        }
-        for (int64_t i = start[node]; i < stop[node] - 1; i++) {
-            const int64_t r = order[i], people_here = weight(codes, records, people, r);
-            below += people_here;
-            if (values) {
-                low[own[r]] += people_here;
-                high[own[r]] -= people_here;
-            }
-            const int64_t code = by[r], following = by[order[i + 1]];
-            if (following == code || below < least || total - below < least)
-                continue;
-            if (values && (hopeless(low, values, top, below, fewest, largest, demands) ||
-                           hopeless(high, values, top, total - below, fewest, largest, demands)))
-                continue;
-            cut[found] = (code + following + 1) / 2;
-            off[found++] = 2 * below > total ? 2 * below - total : total - 2 * below;
-        }
-        used[node] = found - room[node];
+    const int64_t records = COLUMNS(codes);
+    const Demands demanded = {least, values ? SIZE(fewest) : 0, values, fewest, largest, top};
+    Ordered node = {codes, codes, column_of(codes, records, value), order, records, people};
+    for (int64_t at = 0; at < SIZE(start); at++) {
+        node.by = column_of(codes, records, column[at]);
+        int64_t total = 0;
+        for (int64_t r = start[at]; r < stop[at]; r++)
+            total += weight(codes, records, people, r);
+        const int64_t first = enough(&node, &demanded, start[at], stop[at], 1);
+        const int64_t last = enough(&node, &demanded, stop[at] - 1, start[at] - 1, -1) - 1;
+        used[at] = first > last ? 0 : outward(&node, start[at], first, last, total, cut + room[at]);
     }
 }
 
+/* A run of records of one node, of which all columns are moved into the parts of the node; place[part] is where the next
+   record of a part goes. */
+typedef struct {
+    const uint16_t *codes, *code; /* of all columns; and the column with the cuts */
+    int64_t records, columns, length;
+    uint16_t *moved;
+    int64_t *place;
+} Run;
+
+/* The records of a run in order of the parts between cuts; and where each part ends among them. */
+static void order_run(const Run *run, const int64_t *cut, int64_t parts, uint16_t *order, uint16_t *part_of,
+                      int64_t *ends)
+{
+    const uint16_t *const code = run->code;
+    for (int64_t p = 0; p <= parts; p++)
+        ends[p] = 0;
+    if (parts == 2) {
+        uint32_t below = 0, above = 0;
+        for (int64_t i = 0; i < run->length; i++)
+            above += code[i] < *cut;
+        ends[1] = above;
+        for (int64_t i = 0; i < run->length; i++) {
+            const uint32_t over = code[i] >= *cut;
+            order[below ^ ((below ^ above) & -over)] = (uint16_t)i; /* no branch: nobody could guess it */
+            above += over;
+            below += 1 - over;
+        }
+        ends[2] = run->length;
+        return;
+    }
+    for (int64_t i = 0; i < run->length; i++) {
+        part_of[i] = (uint16_t)part_at(cut, 0, parts - 1, code[i]);
+        ends[part_of[i] + 1]++;
+    }
+    for (int64_t p = 0; p < parts; p++)
+        ends[p + 1] += ends[p];
+    for (int64_t i = 0; i < run->length; i++)
+        order[ends[part_of[i]]++] = (uint16_t)i;
+    for (int64_t p = parts; p > 0; p--)
+        ends[p] = ends[p - 1];
+    ends[0] = 0;
+}
+
+static void move_run(const Run *run, int64_t parts, const uint16_t *order, const int64_t *ends)
+{
+    for (int64_t c = 0; c < run->columns; c++) {
+        const uint16_t *const from = column_of(run->codes, run->records, c);
+        for (int64_t p = 0; p < parts; p++) {
+            uint16_t *const to = run->moved + c * run->records + run->place[p] - ends[p];
+            for (int64_t i = ends[p]; i < ends[p + 1]; i++)
+                to[i] = from[order[i]];
+        }
+    }
+    for (int64_t p = 0; p < parts; p++)
+        run->place[p] += ends[p + 1] - ends[p];
+}
+
+#ifdef __AVX2__
+/* For every set of eight codes, a bit for each, the shuffle that brings those in it to the front. */
+static void fill_shuffles(__m128i *shuffles)
+{
+    for (uint64_t set = 0; set < 256; set++) {
+        const uint64_t lanes = _pext_u64(0x0706050403020100u, _pdep_u64(set, 0x0101010101010101u) * 255);
+        const __m128i lane = _mm_cvtepu8_epi16(_mm_cvtsi64_si128((int64_t)lanes));
+        shuffles[set] = _mm_add_epi16(_mm_mullo_epi16(lane, _mm_set1_epi16(0x0202)), _mm_set1_epi16(0x0100));
+    }
+}
+
+/* Where the codes of one part of a run go, eight at a time, of which only some belong there and stay. So that nothing
+   beyond the end of the part is written over, the last ones wait in `tail`. */
+typedef struct {
+    uint16_t *next, *end, *tail;
+    uint16_t *left; /* where those in the tail belong, once there are some */
+} Part;
+
+static inline void put(Part *part, __m128i codes, uint64_t count)
+{
+    if (part->left == NULL && part->end - part->next < 8) {
+        part->left = part->next;
+        part->next = part->tail;
+    }
+    _mm_storeu_si128((__m128i *)part->next, codes);
+    part->next += count;
+}
+
+static inline void put_tail(Part *part)
+{
+    for (int64_t i = 0; part->left && i < part->end - part->left; i++)
+        part->left[i] = part->tail[i];
+}
+
+/* Moves a run into two parts, in a third of the time that its order takes. */
+static void split_run(const Run *run, uint16_t edge, const __m128i *shuffles, uint8_t *over)
+{
+    const __m128i least = _mm_set1_epi16((int16_t)edge);
+    const int64_t eights = run->length / 8;
+    int64_t above = 0;
+    for (int64_t i = 0; i < eights; i++) {
+        const __m128i code = _mm_loadu_si128((const __m128i *)run->code + i);
+        const __m128i reached = _mm_cmpeq_epi16(_mm_max_epu16(code, least), code);
+        over[i] = (uint8_t)_mm_movemask_epi8(_mm_packs_epi16(reached, _mm_setzero_si128()));
+        above += _mm_popcnt_u32(over[i]);
+    }
+    for (int64_t i = 8 * eights; i < run->length; i++)
+        above += run->code[i] >= edge;
+    const int64_t below = run->length - above;
+    for (int64_t c = 0; c < run->columns; c++) {
+        const uint16_t *const from = column_of(run->codes, run->records, c);
+        uint16_t *const to = run->moved + c * run->records;
+        uint16_t tails[2][16];
+        Part low = {to + run->place[0], to + run->place[0] + below, tails[0], NULL};
+        Part high = {to + run->place[1], to + run->place[1] + above, tails[1], NULL};
+        for (int64_t i = 0; i < eights; i++) {
+            const __m128i code = _mm_loadu_si128((const __m128i *)from + i);
+            const uint64_t set = over[i], reached = (uint64_t)__builtin_popcountll(set);
+            put(&low, _mm_shuffle_epi8(code, shuffles[set ^ 255]), 8 - reached);
+            put(&high, _mm_shuffle_epi8(code, shuffles[set]), reached);
+        }
+        for (int64_t i = 8 * eights; i < run->length; i++)
+            *(run->code[i] >= edge ? high.next++ : low.next++) = from[i];
+        put_tail(&low);
+        put_tail(&high);
+    }
+    run->place[0] += below;
+    run->place[1] += above;
+}
+#endif
+
 /* Moves the records of each node into its parts, in order; place[first part + part] is where each part begins. Runs of
-   records are moved at a time, so that their order and one column of them stay in the nearest cache: `order` and
-   `part_of` are scratch, a place for each record of a run, and `ends`, one more than a node has parts. */
+   records are moved at a time, so that their order and one column of them stay in the nearest cache. The rest is
+   scratch: `over` has a place for each eight records of a run, `order` and `part_of` one for each record, `ends` one
+   more than a node has parts. */
 LOOP void search_route(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_column,
                        const Array *of_cut_start, const Array *of_cut, const Array *of_place, const Array *of_moved,
-                       const Array *of_order, const Array *of_part_of, const Array *of_ends)
+                       const Array *of_over, const Array *of_order, const Array *of_part_of, const Array *of_ends)
 {
     IN(uint16_t, codes);
     IN(int64_t, start);
@@ -363,54 +548,32 @@ LOOP void search_route(const Array *of_codes, const Array *of_start, const Array
     IN(int64_t, cut);
     OUT(int64_t, place);
     OUT(uint16_t, moved);
+    OUT(uint8_t, over);
     OUT(uint16_t, order);
     OUT(uint16_t, part_of);
     OUT(int64_t, ends);
-    const int64_t records = COLUMNS(codes), most = SIZE(order);
+    const int64_t records = COLUMNS(codes), most = 8 * SIZE(over);
+#ifdef __AVX2__
+    __m128i shuffles[256];
+    fill_shuffles(shuffles);
+#else
+    (void)over;
+#endif
     int64_t *of_node = place;
     for (int64_t node = 0; node < SIZE(start); node++) {
-        const int64_t first = cut_start[node], parts = cut_start[node + 1] - first + 1;
+        const int64_t *const cuts = cut + cut_start[node], parts = cut_start[node + 1] - cut_start[node] + 1;
         for (int64_t begin = start[node]; begin < stop[node]; begin += most) {
-            const int64_t length = lesser(stop[node] - begin, most);
             const uint16_t *const code = column_of(codes, records, column[node]) + begin;
-            for (int64_t p = 0; p <= parts; p++)
-                ends[p] = 0;
-            if (parts == 2) {
-                const int64_t edge = cut[first];
-                uint32_t below = 0, above = 0;
-                for (int64_t i = 0; i < length; i++)
-                    above += code[i] < edge;
-                ends[1] = above;
-                for (int64_t i = 0; i < length; i++) {
-                    const uint32_t over = code[i] >= edge;
-                    order[below ^ ((below ^ above) & -over)] = (uint16_t)i; /* no branch: nobody could guess it */
-                    above += over;
-                    below += 1 - over;
-                }
-                ends[2] = length;
-            } else {
-                for (int64_t i = 0; i < length; i++) {
-                    part_of[i] = (uint16_t)part_at(cut, first, first + parts - 1, code[i]);
-                    ends[part_of[i] + 1]++;
-                }
-                for (int64_t p = 0; p < parts; p++)
-                    ends[p + 1] += ends[p];
-                for (int64_t i = 0; i < length; i++)
-                    order[ends[part_of[i]]++] = (uint16_t)i;
-                for (int64_t p = parts; p > 0; p--)
-                    ends[p] = ends[p - 1];
-                ends[0] = 0;
+            const int64_t length = lesser(stop[node] - begin, most);
+            const Run run = {codes + begin, code, records, SIZE(codes), length, moved, of_node};
+#ifdef __AVX2__
+            if (parts == 2) { /* as nearly always */
+                split_run(&run, (uint16_t)*cuts, shuffles, over);
+                continue;
             }
-            for (int64_t c = 0; c < SIZE(codes); c++) {
-                const uint16_t *const from = column_of(codes, records, c) + begin;
-                for (int64_t p = 0; p < parts; p++) {
-                    uint16_t *const to = moved + c * records + of_node[p] - ends[p];
-                    for (int64_t i = ends[p]; i < ends[p + 1]; i++)
-                        to[i] = from[order[i]];
-                }
-            }
-            for (int64_t p = 0; p < parts; p++)
-                of_node[p] += ends[p + 1] - ends[p];
+#endif
+            order_run(&run, cuts, parts, order, part_of, ends);
+            move_run(&run, parts, order, ends);
         }
         of_node += parts;
     }

@@ -34,10 +34,10 @@ scatter = loop("search_scatter", _CODES, _NODES, _OUT, _ORDER_OUT, _CODES_OUT)
 
 _by_code = loop("search_by_code", _CODES, *_RANGES, _ORDER_OUT, _ORDER_OUT)
 _sweep = loop(
-    "search_sweep", _CODES, int, *_RANGES, _ORDER, int, int, int, _IN, _IN, _IN, _OUT, _OUT, _OUT, _OUT
+    "search_sweep", _CODES, int, *_RANGES, _ORDER, int, int, int, _IN, _IN, _IN, _OUT, _OUT, _OUT
 )  # fmt: skip
 _route = loop(
-    "search_route", _CODES, *_CUTS, _OUT, _CODES_OUT, written(np.uint16), written(np.uint16), _OUT
+    "search_route", _CODES, *_CUTS, _OUT, _CODES_OUT, written(np.uint8), written(np.uint16), written(np.uint16), _OUT
 )  # fmt: skip
 _top_codes = loop("search_top_codes", _CODES, int, _NODES, _IN, _IN, _OUT)
 _top_codes_narrow = loop("search_top_codes_narrow", _CODES, int, _NODES, _IN, _IN, _NODES_OUT)
@@ -64,8 +64,8 @@ def route(
     codes: Codes, start: Ints, stop: Ints, column: Ints, cut_start: Ints, cut: Ints, place: Ints, moved: Codes
 ) -> None:
     ends = np.empty(int(np.diff(cut_start).max(initial=1)) + 2, np.int64)
-    order, part_of = np.empty((2, RUN), np.uint16)
-    _route(codes, start, stop, column, cut_start, cut, place, moved, order, part_of, ends)
+    over, (order, part_of) = np.empty(RUN // 8, np.uint8), np.empty((2, RUN), np.uint16)
+    _route(codes, start, stop, column, cut_start, cut, place, moved, over, order, part_of, ends)
 
 
 def top_codes(

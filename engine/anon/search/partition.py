@@ -23,6 +23,7 @@ from functools import partial
 from math import ceil, log2
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anon.checkpoint import Arrays
 from anon.criteria import Criterion, State
@@ -36,9 +37,11 @@ from anon.search.candidates import Ints, Nodes
 from anon.search.decide import Rules
 from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
-from anon.search.passes import Passes
+from anon.search.passes import Passes, Spares, shaped
 from anon.search.steps import Steps
 from anon.search.tree import Fragment, assemble
+
+Room = NDArray[np.uint16]  # for the records of a block, twice
 
 IN_MEMORY = 4  # times its records: what a block takes while it is searched
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy
@@ -113,7 +116,9 @@ class Partition:
         if self.rules.whole or at_once == 1:
             return Limit(limit)
         most = max(limit, self._largest_block() // width)
-        return Limit(max(min(most, self.cube.individuals // (4 * at_once)), min(limit, SMALLEST_BLOCK)))
+        # halves of halves, and a little more, so that those which are not quite even are not cut once more
+        shared = self.cube.individuals * 5 // (16 * at_once)
+        return Limit(max(min(most, shared), min(limit, SMALLEST_BLOCK)))
 
     def _largest_block(self) -> int:
         """Bytes of a block that there is room for in every thread."""
@@ -158,13 +163,15 @@ class Partition:
         todo = iter(runs)
         # after a block was searched ahead in vain: one at a time, until one leaves the state as it was
         alone = len(runs) == 1
-        search = partial(self._block, records, nodes)
+        rooms = Spares(lambda: np.empty((2, records.width * largest), np.uint16))
+        search = partial(self._block, records, nodes, rooms)
         with ThreadPoolExecutor(workers) as pool:
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())
                 self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
                 while len(ahead) < (1 if alone else 2 * workers) and (following := next(todo, None)):
-                    ahead.append(pool.submit(search, following, state, self.means.threads if alone else 1))
+                    last = following is runs[-1]  # when others have ended, all threads are there for it
+                    ahead.append(pool.submit(search, following, state, self.means.threads if alone or last else 1))
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]
                 if not self.rules.hold(merged):
@@ -181,6 +188,7 @@ class Partition:
         self,
         records: Records,
         nodes: Nodes,
+        rooms: Spares[Room],
         run: tuple[int, int],
         state: list[State],
         threads: int,
@@ -193,7 +201,10 @@ class Partition:
         roots = nodes.take(slice(*run))
         first, last = int(roots.start[0]), int(roots.stop[-1])
         roots.start, roots.stop = roots.start - first, roots.stop - first
-        return block.search(self.cube, self.rules, records.read(first, last), roots, state, threads)
+        with rooms.one() as room:
+            codes, spare = (shaped(half, records.width, last - first) for half in room)
+            records.fill(first, codes, range(records.width))
+            return block.search(self.cube, self.rules, codes, roots, state, threads, spare)
 
 
 class Pace:

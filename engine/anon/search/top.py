@@ -35,7 +35,7 @@ from anon.search.candidates import (
 )
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.means import Means
-from anon.search.passes import CHUNK, Chunk, Node, Passes, Tree, Way, Work
+from anon.search.passes import CHUNK, Chunk, Node, Passes, Spares, Tree, Way, Work, shaped
 from anon.search.steps import Steps
 from anon.search.tree import Fragment
 
@@ -418,19 +418,22 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
         place[nodes.start] = nodes.stop - counts
         nodes.start = nodes.stop - counts
         begin += int(counts.sum())
-    lock = Lock()
+    held = top.memory.search // (2 * top.passes.threads * (4 * into.width + 12))
+    size, lock = max(min(held, SORTED), CHUNK), Lock()
+    rooms = Spares(lambda: (np.empty(size, np.int32), np.empty(into.width * size, np.uint16)))
 
     def work(chunk: Chunk, node: Node) -> None:
         codes = chunk.columns(range(into.width))
         chunk.records.drop(chunk.start, chunk.start + len(node))
-        begin, moved = np.zeros(top.nodes + 2, np.int64), np.empty_like(codes)
-        kernels.scatter(codes, node, begin, np.empty(len(node), np.int32), moved)
-        mine = np.diff(begin[:-1])
-        with lock:
-            to = place.copy()
-            place[mine > 0] += mine[mine > 0]
-        for at in np.flatnonzero(mine).tolist():
-            into.write(int(to[at]), moved[:, begin[at] : begin[at + 1]])
+        begin = np.zeros(top.nodes + 2, np.int64)
+        with rooms.one() as (order, room):
+            moved = shaped(room, *codes.shape)
+            kernels.scatter(codes, node, begin, order[: len(node)], moved)
+            mine = np.diff(begin[:-1])
+            with lock:
+                to = place.copy()
+                place[mine > 0] += mine[mine > 0]
+            for at in np.flatnonzero(mine).tolist():
+                into.write(int(to[at]), moved[:, begin[at] : begin[at + 1]])
 
-    held = top.memory.search // (2 * top.passes.threads * (4 * into.width + 12))
-    top.over_records(work, max(min(held, SORTED), CHUNK))
+    top.over_records(work, size)
