@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anon.criteria import Criterion, KAnonymity, Point, Skyline
 from anon.memory import Memory
-from anon.search import candidates, decide, top
+from anon.search import candidates, decide, passes, top
 from anon.search import partition as engine
 from anon.search.means import Means
 from tests.cubes import Table
@@ -141,7 +141,7 @@ def test_batches_threads_and_collapsing_change_nothing(table: Table, k: int, wan
         patch.setattr(decide, "CELLS", 1)
         patch.setattr(candidates, "DENSE", 0)
         patch.setattr(top, "COUNTERS", 1)
-        patch.setattr(top, "CHUNK", 3)
+        patch.setattr(passes, "CHUNK", 3)
         small = engine.Partition(table.cube(collapsed=True), criteria(table, k, wanted), means=means(table, threads=3))
         second = small.run().recoding
     for name in ("column", "cut_start", "cut", "child", "people"):

@@ -73,7 +73,7 @@ class Block(Evaluator):
         spare: Codes | None = None,
     ) -> None:
         super().__init__(cube, value_columns, demands)
-        self.records, self.threads = records, threads
+        self.records, self.threads, self.pool = records, threads, ThreadPoolExecutor(threads)
         # takes memory when records are moved into it
         self.spare = np.empty_like(records) if spare is None else spare
 
@@ -84,8 +84,7 @@ class Block(Evaluator):
             return [work(slice(0, len(which)))]
         share = ends[-1] * np.arange(1, self.threads) // self.threads
         edges = [0, *np.searchsorted(ends, share, side="right").tolist(), len(which)]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(work, [slice(a, b) for a, b in pairwise(edges) if b > a]))
+        return list(self.pool.map(work, [slice(a, b) for a, b in pairwise(edges) if b > a]))
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
@@ -232,14 +231,15 @@ def search(
     fragment, nodes = Fragment(), roots
     entries: list[tuple[Ints, Codes, Ints]] = []
     unique = 0
-    while len(nodes):
-        chosen = decisions.decide(nodes)
-        leaf = fragment.add_level(nodes, chosen, cube.domains)
-        leaves = np.flatnonzero(leaf)
-        node, codes, people = evaluator.groups_of(nodes, leaves, cube.sensitive)
-        entries.append((fragment.groups - len(leaves) + np.searchsorted(leaves, node), codes, people))
-        unique += evaluator.unique(nodes, leaves)
-        nodes = evaluator.route(nodes, chosen)
+    with evaluator.pool:
+        while len(nodes):
+            chosen = decisions.decide(nodes)
+            leaf = fragment.add_level(nodes, chosen, cube.domains)
+            leaves = np.flatnonzero(leaf)
+            node, codes, people = evaluator.groups_of(nodes, leaves, cube.sensitive)
+            entries.append((fragment.groups - len(leaves) + np.searchsorted(leaves, node), codes, people))
+            unique += evaluator.unique(nodes, leaves)
+            nodes = evaluator.route(nodes, chosen)
     group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
     return Found(fragment, group, codes, people, unique, decisions.state)
 

@@ -16,7 +16,8 @@ from anon.criteria import Ints
 from anon.records import WIDE, Codes, Records
 from anon.search import kernels
 
-CHUNK = 131_072  # records that a thread takes at a time
+CHUNK = 2**18  # records that a thread takes at a time, or fewer where they are wide
+CHUNK_BYTES = 5 * 2**20  # of these; much larger ones leave the caches
 BEYOND = 2**32 - 1  # an edge that no code reaches
 
 Tree = tuple[Ints, Ints, Ints, Ints]  # for kernels.walk
@@ -107,12 +108,13 @@ class Passes:
     def __init__(self, records: Records, room: Callable[[list[int], str], Records], threads: int) -> None:
         """`room`: a place for as many records with so many codes of each column, by name."""
         self.records, self.room, self.threads = records, room, threads
+        self.chunk = max(min(CHUNK, CHUNK_BYTES // (2 * records.width)), 1)
         self.marks = room([WIDE], "marks")
         self.marked = 1  # nodes there were when the marks were made
 
     def over(self, work: Work, tree: Tree, size: int | None = None) -> None:
         """Calls work(chunk, the node of each record) for all records, in chunks of a size."""
-        column, child, count, size = tree[0], tree[3], self.records.count, size or CHUNK
+        column, child, count, size = tree[0], tree[3], self.records.count, size or self.chunk
         marks = self._marks(len(column))
         way = Way.down(tree, self.marked)
         entered = np.unique(column[(column >= 0) & (child >= self.marked)]).tolist()

@@ -35,11 +35,11 @@ from anon.search.candidates import (
 )
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.means import Means
-from anon.search.passes import CHUNK, Chunk, Node, Passes, Spares, Tree, Way, Work, shaped
+from anon.search.passes import Chunk, Node, Passes, Spares, Tree, Way, Work, shaped
 from anon.search.steps import Steps
 from anon.search.tree import Fragment
 
-SORTED = 8 * CHUNK  # records that a thread sorts at a time, if the memory allows: the more, the longer the runs
+SORTED = 2**20  # records that a thread sorts at a time, if the memory allows: the more, the longer the runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
 NARROW = 2**32  # people; fewer are counted by code in four bytes
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
@@ -419,7 +419,7 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
         nodes.start = nodes.stop - counts
         begin += int(counts.sum())
     held = top.memory.search // (2 * top.passes.threads * (4 * into.width + 12))
-    size, lock = max(min(held, SORTED), CHUNK), Lock()
+    size, lock = max(min(held, SORTED), top.passes.chunk), Lock()
     rooms = Spares(lambda: (np.empty(size, np.int32), np.empty(into.width * size, np.uint16)))
 
     def work(chunk: Chunk, node: Node) -> None:
