@@ -170,8 +170,7 @@ class Partition:
                 people = int(nodes.people[slice(*run)].sum())
                 self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
                 while len(ahead) < (1 if alone else 2 * workers) and (following := next(todo, None)):
-                    last = following is runs[-1]  # when others have ended, all threads are there for it
-                    ahead.append(pool.submit(search, following, state, self.means.threads if alone or last else 1))
+                    ahead.append(pool.submit(search, following, state, self.means.threads if alone else 1))
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]
                 if not self.rules.hold(merged):
