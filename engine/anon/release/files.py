@@ -97,13 +97,15 @@ def write_tables(path: Path, schema: pa.Schema, labels: Iterable[str], tables: I
 
 def _writer(path: Path, schema: pa.Schema, labels: set[str]) -> Any:
     """A writer of whole row groups for the path's format. Smallest and largest labels, as texts, would tell readers
-    little, and take as long to find as everything else."""
+    little, and take as long to find as everything else; and a page of labels, which come in long runs, takes little
+    more for a whole row group than for some rows of it."""
     if path.suffix == ".csv":
         return pyarrow.csv.CSVWriter(path, schema)
     values = [name for name in schema.names if name not in labels]
     return pq.ParquetWriter(
-        path, schema, compression=COMPRESSION, version="2.6", store_schema=False, write_statistics=values
-    )
+        path, schema, compression=COMPRESSION, version="2.6", store_schema=False, write_statistics=values,
+        max_rows_per_page=ROW_GROUP,
+    )  # fmt: skip
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
