@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -22,9 +23,26 @@ def with_secret() -> dict[str, Any]:
 
 def test_variables_are_put_in_and_kept_as_secrets() -> None:
     config = load(with_secret(), {"PW": SECRET, "HOST": "db.example", "OTHER": "x"}, available_only=False)
-    assert config.source.postgres.dsn == f"postgresql://u:{SECRET}@db.example/db"
+    assert config.source.postgres.dsn == f"postgresql://u:{quote(SECRET)}@db.example/db"
     assert config.source.postgres.query == "select ${x}"
     assert config.secrets == (("PW", SECRET), ("HOST", "db.example"))
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("postgresql://u:${PW}@h/db", "postgresql://u:a%40b%2Fc%23d%25@h/db"),
+        ("postgresql://${PW}:${PW}@${HOST}/x", "postgresql://a%40b%2Fc%23d%25:a%40b%2Fc%23d%25@[::1]:5/x"),
+        ("postgresql://${HOST}/db?options=a@b", "postgresql://[::1]:5/db?options=a@b"),
+        ("${URL}", "postgresql://u:a%40b@h/db"),
+        ("host=h password=${PW}", "host=h password=a@b/c#d%"),
+    ],
+)
+def test_a_password_in_a_connection_url_may_have_any_character(written: str, read: str) -> None:
+    data = changed("source", {"postgres": {"dsn": written, "query": "select 1 as ${PW}"}})
+    known = {"PW": "a@b/c#d%", "HOST": "[::1]:5", "URL": "postgresql://u:a%40b@h/db"}
+    source = load(data, known, available_only=False).source.postgres
+    assert (source.dsn, source.query) == (read, "select 1 as a@b/c#d%")
 
 
 def test_variables_come_from_the_environment_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,6 +263,18 @@ def test_a_password_in_the_config_itself_is_refused(house: House, dsn: str) -> N
     assert "written" not in str(caught.value)
 
 
+def test_a_password_may_have_any_character(
+    house: House, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = "p@ss/w#r d%41?:"
+    postgres.fill("odd", ROWS)
+    postgres.execute(f"CREATE ROLE odd LOGIN SUPERUSER PASSWORD '{odd}'")
+    monkeypatch.setenv("ANON_TEST_PASSWORD", odd)
+    dsn = postgres.written().replace("tester:", "odd:")
+    anon.run(with_source(house, {"postgres": {"dsn": dsn, "query": "SELECT * FROM odd"}}))
+    assert house.released().num_rows == ROWS.num_rows
+
+
 def test_a_connection_string_in_a_wrong_place_is_shown_without_its_password(house: House) -> None:
     for place in ({"postgres": "postgresql://me:written@host/db"}, "postgresql://me:written@host/db"):
         with pytest.raises(ConfigError) as caught:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
 
 import yaml
 from pydantic import ValidationError
@@ -24,6 +25,7 @@ from anon.config.yaml12 import parse_yaml
 from anon.errors import AnonError, ConfigError, Problem
 
 VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
+DSN = "source.postgres.dsn"
 LARGEST = 18  # decimal digits of a whole number, so that counts fit 64 bits
 LARGEST_EXPONENT = 300  # powers of ten, so that exact arithmetic stays small
 P = ParamSpec("P")
@@ -146,8 +148,15 @@ class _Draft:
             self.problems.append(Problem(path, written, f"an environment variable {name} that is set"))
         else:
             self.secrets[name] = self.environ[name]
-            return self.environ[name]
+            return quote(self.environ[name], safe="") if _is_login(match, path) else self.environ[name]
         return written
+
+
+def _is_login(match: re.Match[str], path: str) -> bool:
+    """Whether a variable stands for a user or a password in a connection URL, where @, / and # mean something else: a
+    part of the password would be taken for the host, and looked up."""
+    address = re.match(r"\w+://[^/?]*@", VARIABLE.sub(lambda found: "x" * len(found[0]), match.string))
+    return path == DSN and address is not None and match.end() < address.end()
 
 
 def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], environ: Mapping[str, str], base: Path) -> Config:
@@ -210,11 +219,11 @@ def _text_of(path: Path) -> str:
 
 def _written_passwords(written: dict[str, Any]) -> list[Problem]:
     """A password that stands in the config itself would stand in the manifest too, and in every copy of both."""
-    path, dsn = "source.postgres.dsn", _child(_child(_child(written, "source"), "postgres"), "dsn")
+    dsn = _child(_child(_child(written, "source"), "postgres"), "dsn")
     if not isinstance(dsn, str) or not any(VARIABLE.sub("", found) for found in _passwords(dsn)):
         return []
     hint = "or leave it out: PGPASSWORD and ~/.pgpass are read"
-    return [Problem(path, "a password", "the password as ${NAME}, from the environment", hint)]
+    return [Problem(DSN, "a password", "the password as ${NAME}, from the environment", hint)]
 
 
 def _passwords(dsn: str) -> list[str]:
