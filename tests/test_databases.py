@@ -156,7 +156,7 @@ def test_a_run_sees_one_snapshot_whatever_is_written_meanwhile(
 
 def test_a_query_cannot_write(house: House, visits: Postgres) -> None:
     visits.execute("CREATE OR REPLACE FUNCTION spoil() RETURNS int LANGUAGE sql AS 'DELETE FROM visits RETURNING 1'")
-    with pytest.raises(SourceError, match="the server refused the query"):
+    with pytest.raises(SourceError, match=r"the server refused the query.*psql"):
         anon.run(with_source(house, in_postgres(visits, f"SELECT *, spoil() FROM ({QUERY}) AS v")))
     duck = in_duckdb(house)
     duck["duckdb"]["query"] = "DELETE FROM visits RETURNING *"

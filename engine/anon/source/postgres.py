@@ -31,6 +31,7 @@ AS_THEY_ARE = {
     *("date", "timestamp", "timestamptz"),
 }
 DIGITS = 38  # of a decimal of DuckDB
+ASK = "psql, asked the same, says why"  # its messages may quote values, so they are not repeated here
 CONNECTING = {  # what libpq says, without the values in it
     "password authentication failed": "the user or the password was refused",
     "no password supplied": "the server asks for a password; take it from ${NAME}, PGPASSWORD or ~/.pgpass",
@@ -78,7 +79,7 @@ class PostgresQuery(Query):
             return self.driver.connect(self.dsn)
         except self.driver.Error as error:
             said = str(error)
-            reason = next((words for mark, words in CONNECTING.items() if mark in said), "it failed")
+            reason = next((words for mark, words in CONNECTING.items() if mark in said), f"it failed; {ASK}")
             raise SourceError(f"connecting to PostgreSQL: {reason}") from None
 
     @contextmanager
@@ -93,7 +94,7 @@ class PostgresQuery(Query):
                 raise SourceError(f"PostgreSQL: the query: {self.told(said[1])}") from None
             if state or isinstance(error, self.driver.Error) or "libpq" in str(error):
                 known = f" (SQLSTATE {state[1]})" if state else "" if said else ", or the connection broke"
-                raise SourceError(f"reading PostgreSQL: the server refused the query{known}") from None
+                raise SourceError(f"reading PostgreSQL: the server refused the query{known}; {ASK}") from None
             with translated("reading PostgreSQL"):
                 raise error from None
 
