@@ -88,6 +88,10 @@ def trial(house: House) -> None:
     assert house.cli("run", "--sample", "90%", privacy=DIVERSE).code == 0
 
 
+def linked(house: House) -> None:
+    (house.folder / "table-latest.parquet").symlink_to("table.parquet")
+
+
 def earlier(house: House) -> None:
     """An earlier run beside the release."""
     assert run(house, Side(changes=release("earlier"))).code == 0
@@ -155,6 +159,11 @@ TRAPS: dict[str, Trap] = {
         "missing_counts_as_value", Side(table(**MISSING), VALUE_OK), Side(changes=VALUE_OK)
     ),
     "missing sensitive values": Trap((2, "1 rows without a value"), Side(table(**MISSING))),
+    "a file under two names": Trap(
+        (5, "are one file, whose rows would count twice"),
+        Side(changes={"source": {"path": "table*.parquet"}}, before=linked),
+        Side(changes={"source": {"path": "table*.parquet"}}),
+    ),
     "rows dropped because something is missing": Trap(
         "rows_dropped",
         Side(table(**MISSING), {"nulls": {"sensitive": "drop"}}),

@@ -42,20 +42,31 @@ def resolve(path: str) -> list[Path]:
     if Path(path).is_dir():
         if not (found := _data_files(Path(path))):
             raise SourceError(f"{path}: the folder holds no .parquet and no .csv file")
-        return found
+        return _once(found)
     if Path(path).exists():
         return _plain([Path(path)])
     matches = {Path(match) for match in glob.glob(path, recursive=True)}  # noqa: PTH207
     found = sorted({file for match in matches for file in (_data_files(match) if match.is_dir() else [match])})
     if not found:
         raise SourceError(f"{path}: no such file, and no file matches it as a pattern")
-    return _plain(found)
+    return _once(_plain(found))
 
 
 def _plain(files: list[Path]) -> list[Path]:
     """The files, unless one is a pipe or a device, which a second pass would wait for forever."""
     if other := [file for file in files if file.exists() and not file.is_file()]:
         raise SourceError(f"{other[0]}: it is not a file but a pipe, a socket or a device; copy it to a file first")
+    return files
+
+
+def _once(files: list[Path]) -> list[Path]:
+    """The files, unless one is there under two names: people whose rows are read twice hide behind themselves."""
+    seen: dict[tuple[int, int], Path] = {}
+    for file in filter(Path.exists, files):
+        about = file.stat()
+        first = seen.setdefault((about.st_dev, about.st_ino), file)
+        if first is not file:
+            raise SourceError(f"{first} and {file} are one file, whose rows would count twice; choose one by a pattern")
     return files
 
 
