@@ -328,6 +328,14 @@ def test_questions_have_the_proposal_as_default(here: Path, monkeypatch: pytest.
     assert "there is no column 'persons'" in done.stderr
 
 
+def test_whoever_ends_the_questions_with_ctrl_d_has_interrupted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_init.Asked, "interactive", property(lambda asked: True))
+    pq.write_table(people(), here / "table.parquet")
+    done = anon("init", "table.parquet", "--out", "c.yaml", input="person_id\n")
+    assert done.exit_code == 130 and "error: interrupted" in done.stderr
+    assert not (here / "c.yaml").exists()
+
+
 def test_a_terminal_is_asked(here: Path) -> None:
     pq.write_table(people().select(["sex", "disease", "age"]), here / "table.parquet")
     command = [sys.executable, "-m", "anon", "init", "table.parquet", "--out", "c.yaml"]

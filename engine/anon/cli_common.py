@@ -93,7 +93,7 @@ def _in_our_words(error: BaseException) -> AnonError:
     """A failure as one that has an exit code. What libraries say is not repeated: it may quote data."""
     if isinstance(error, AnonError):
         return error
-    if isinstance(error, KeyboardInterrupt) or _is_interrupt(error):
+    if isinstance(error, (KeyboardInterrupt, typer.Abort)) or _is_interrupt(error):
         return Interrupted(str(error) if isinstance(error, KeyboardInterrupt) and error.args else interrupt.STOPPED)
     if isinstance(error, MemoryError):
         return ResourceError(f"out of memory: raise limits.memory ({error})")
