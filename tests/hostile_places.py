@@ -149,6 +149,14 @@ CASES: dict[str, Case] = {
     "a release below a file": Case(
         2, ("release.path", "table.parquet", "cannot be written"), release(path="table.parquet/out", run="out-run")
     ),
+    "a release on a store that nobody knows": Case(
+        2,
+        ("release.path", "a local path", "s3://"),
+        config=GOOD.replace("HOUSE/out", "s3a://bucket/out, run: HOUSE/out-run"),
+    ),
+    "a run folder on a store": Case(
+        2, ("release.run", "a local path"), config=GOOD.replace("HOUSE/out", "HOUSE/out, run: s3://bucket/out-run")
+    ),
     "a release where nobody may write": Case(
         2, ("release.path", "/sys", "cannot be written"), release(path="/sys/out")
     ),

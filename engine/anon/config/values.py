@@ -47,6 +47,8 @@ def base_folder(info: ValidationInfo) -> Path:
 def absolute_path(value: Any, info: ValidationInfo) -> Path:
     if isinstance(value, Path):
         return value
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", nonempty(value)):
+        raise mistake("a local path", "a release may also be on s3://, gs:// and az://, in small letters")
     try:
         return Path(base_folder(info), nonempty(value)).resolve()
     except (OSError, RuntimeError) as error:
