@@ -100,6 +100,12 @@ CASES: dict[str, Case] = {
         2, ("privacy[0].k_anonymity.k", "at most 18 digits"), config=GOOD.replace("k: 2", f"k: {'9' * 900}")
     ),
     "a k of nothing": Case(2, ("privacy[0].k_anonymity.k", "at least 1"), privacy(k_anonymity={"k": 0})),
+    "more values ruled out than anybody has": Case(
+        2,
+        ("skyline.points[0].l", "at most 1000"),
+        privacy(skyline={"points": [{"l": 10**17, "k": 0, "m": 0, "c": 0.9}]}),
+    ),
+    "a million threads": Case(2, ("limits.threads", "at most 1024"), {"limits__threads": 1_000_000}),
     "a k that is no whole number": Case(
         2, ("privacy[0].k_anonymity.k", "a whole number", "write 2"), config=GOOD.replace("k: 2", "k: 2.0")
     ),
@@ -222,6 +228,11 @@ CASES: dict[str, Case] = {
             holding({"group": [0], "disease": ["MARK"], "count": [-2]}, "b/sensitive.parquet"),
         ),
         command=("check", "CONFIG", "--on", "HOUSE/b"),
+    ),
+    "more knowledge than anybody has": Case(
+        2,
+        ("--max-k", "at most 1,000"),
+        command=("disclose", "CONFIG", "--on", "HOUSE/table.parquet", "--max-k", "1000000000"),
     ),
     "a confidence that is none": Case(
         2,

@@ -55,7 +55,7 @@ Memory = Annotated[
         metavar="SIZE", help="Memory of the whole process, e.g. 1GB; overrides limits.memory. At least 400MB."
     ),
 ]
-Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads; overrides limits.threads.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1_024, metavar="N", help="Threads; overrides limits.threads.")]
 Grouped = Annotated[
     str, typer.Option("--on", metavar="TABLE", help="The table: Parquet, CSV, a folder of either, or a glob.")
 ]
@@ -274,7 +274,7 @@ def explore(
 def disclose(
     config: ConfigFile,
     on: Grouped,
-    max_k: Annotated[int, typer.Option("--max-k", min=0, metavar="K", help="The most pieces of knowledge.")],
+    max_k: Annotated[int, typer.Option("--max-k", min=0, metavar="K", help="Most pieces of knowledge, up to 1,000.")],
     sensitive: Sensitive = None,
     memory: Memory = None,
     threads: Threads = None,

@@ -218,7 +218,9 @@ class Limits(Model):
     memory: Annotated[int, BeforeValidator(_bytes, json_schema_input_type=Positive | Name)] = Field(
         2_000_000_000, description="memory of the whole process, such as 2GB (10^9 bytes), 512MiB (2^20), or in bytes"
     )
-    threads: Positive | None = Field(None, description="number of threads; all cores when absent")
+    threads: Annotated[int, Field(ge=1, le=1_024)] | None = Field(
+        None, description="number of threads; all cores when absent"
+    )
     temp: File | None = Field(None, description="folder for the spill, relative to the config")
 
 

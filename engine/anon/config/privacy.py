@@ -170,7 +170,7 @@ class LDiversity(Criterion):
 class Point(Model):
     """Knowledge that must not be enough: at most l, k and m pieces, confidence below c."""
 
-    l: Count = Field(description="values that the target is known not to have")
+    l: Count = Field(le=1_000, description="values that the target is known not to have, at most 1,000")
     k: Count = Field(description="other individuals whose values are known")
     m: Count = Field(description="individuals of whom it is known that the target has the value if one of them has it")
     c: Exact = Field(gt=0, le=1, description="the confidence that must stay below this share, of 1")

@@ -33,6 +33,7 @@ from anon.source import open_grouped
 from anon.values import text
 from anon.workspace import scratch
 
+MOST_PIECES = 1_000  # as in the config of ck_safety
 SINGLE = "`multiplicity: single`; `explore` looks at sets and multisets too"
 
 
@@ -139,8 +140,8 @@ def disclose(
 ) -> Result:
     """The maximum disclosure for 0..max_k pieces of knowledge."""
     progress = progress or Progress()
-    if not isinstance(max_k, int) or max_k < 0:
-        raise ConfigError.at("--max-k", str(max_k), "a whole number of at least 0")
+    if not isinstance(max_k, int) or not 0 <= max_k <= MOST_PIECES:
+        raise ConfigError.at("--max-k", str(max_k), f"a whole number of at least 0 and at most {MOST_PIECES:,}")
     with _opened(config, table, options, progress, sensitive) as looked, progress.stage("disclose"):
         _refuse_several(looked, "maximum disclosure")
         found = curves(looked.histograms(), max_k, len(looked.texts))
