@@ -8,10 +8,13 @@ import os
 import sys
 from typing import NoReturn
 
+from anon import streams
+
 
 def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nothing here uses
     gc.set_threshold(100_000)  # what is imported stays, and was searched for garbage again and again while it grew
+    streams.be_patient()
     _leave(_command())
 
 
@@ -37,12 +40,7 @@ def _command() -> int:
 def _leave(code: int) -> NoReturn:
     """Ends the process as it is: Python would first take hundreds of modules apart, which takes longer than a small
     check. All files and folders of ours are closed by then."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            code = code or 120  # as Python says it
-    os._exit(code)
+    os._exit(streams.leave(code))
 
 
 def _say_stopped() -> None:
