@@ -153,7 +153,6 @@ def test_a_part_that_cannot_be_written_says_what_the_place_must_be(
         ({"release": {"path": "out", "form": "bucketized", "labels": "exact"}}, "release.labels: found exact with"),
         ({"columns__multiplicity": "set", "release__form": "bucketized"}, "multiplicity: found set with"),
         ({"release__format": "csv"}, "release.format: found csv with backend spark"),
-        ({"release": {"path": "s3a://bucket/out"}}, "release.path: found the address of a store"),
     ],
 )
 def test_what_a_cluster_cannot_do_is_refused_when_the_config_is_read(
@@ -161,6 +160,14 @@ def test_what_a_cluster_cannot_do_is_refused_when_the_config_is_read(
 ) -> None:
     config = spark_config(house, **changes)
     with pytest.raises(ConfigError, match=words):
+        anon.run(config)
+
+
+@pytest.mark.parametrize(("path", "words"), [("s3://b/out", "the address of a store"), ("s3a://b/out", "a local path")])
+def test_a_release_of_a_cluster_is_on_no_store(house: House, path: str, words: str) -> None:
+    config = spark_config(house)
+    config["release"] |= {"path": path, "run": str(house.folder / "run")}
+    with pytest.raises(ConfigError, match=f"release.path: .*{words}"):
         anon.run(config)
 
 

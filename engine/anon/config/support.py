@@ -4,15 +4,14 @@ holds) or the reason why it is refused."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from anon.config.grammar import Config, Lattice
+from anon.config.values import is_store
 from anon.errors import ConfigError, Problem
 
 ENFORCED, CHECKED = "enforced", "checked"
-STORE = re.compile(r"(^|/)[a-z0-9]{2,}:/")  # such as s3a://, of which a path keeps one slash
 METHODS = ("partition", "lattice", "merge", "colour")
 
 ASSIGNING = ("merge", "colour")  # those that put equal quasi-identifiers into different groups
@@ -93,10 +92,9 @@ def _of_spark(config: Config, source: str, method: str) -> Iterator[Problem]:
     if method not in ("partition", "lattice"):
         expected = "partition or lattice"
         yield Problem("method.kind", f"{method} with backend spark", expected, "backend local has the others")
-    for name in ("path", "run"):
-        if STORE.search(str(getattr(release, name))):
-            expected = "a folder of a file system that driver and executors share; copy the release from there"
-            yield Problem(f"release.{name}", "the address of a store", expected)
+    if is_store(release.path):
+        expected = "a folder of a file system that driver and executors share; copy the release from there"
+        yield Problem("release.path", "the address of a store", expected)
     if release.format != "parquet":
         yield Problem("release.format", f"{release.format} with backend spark", "parquet", "backend local writes CSV")
 
