@@ -105,6 +105,10 @@ def reuse(run: str) -> dict[str, Any]:
     return {"method": {"kind": "reuse", "run": run}}
 
 
+def caring(dont_care: list[str]) -> dict[str, Any]:
+    return {"privacy": [{"l_diversity": {"kind": "entropy", "l": 2, "dont_care": dont_care}}, *DIVERSE]}
+
+
 def hierarchy(house: House) -> None:
     (house.folder / "zip.csv").write_text("02130;low\n")
 
@@ -155,6 +159,11 @@ TRAPS: dict[str, Trap] = {
         "look_alike_values", Side(table(disease=[each if i % 8 != 1 else "hiv " for i, each in enumerate(DISEASE)]))
     ),
     "one sensitive value in two forms of Unicode": Trap("look_alike_values", Side(table(**LATIN))),
+    "one sensitive number in two forms": Trap(
+        "look_alike_values",
+        Side(table(disease=[["1", "01", "2.50", "3"][i % 4] for i in range(PEOPLE)])),
+        Side(table(disease=[["1", "10", "2.50", "3"][i % 4] for i in range(PEOPLE)])),
+    ),
     "missing values counted as diversity": Trap(
         "missing_counts_as_value", Side(table(**MISSING), VALUE_OK), Side(changes=VALUE_OK)
     ),
@@ -201,6 +210,11 @@ TRAPS: dict[str, Trap] = {
     "nothing but vacuous thresholds": Trap(
         (2, "only criteria that are always true"),
         Side(changes={"privacy": [{"l_diversity": {"kind": "distinct", "l": 1}}]}),
+    ),
+    "diversity of values nobody cares about": Trap(
+        "vacuous_criterion",
+        Side(changes=caring(sorted(set(DISEASE)))),
+        Side(changes=caring(sorted(set(DISEASE))[:1])),
     ),
     "a vacuous threshold beside others": Trap(
         "vacuous_criterion",

@@ -27,6 +27,7 @@ NO_VALUE = {
     *("(null)", "<null>", "missing", "not available", "not known", "not specified", "unknown", "unspecified"),
     *("undefined", "tbd", "keine angabe", "k.a.", "unbekannt", "inconnu", "desconocido"),
 }
+PLAIN_NUMBER = re.compile(r"[-+]?[0-9]{1,30}([.][0-9]{1,30})?")
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
 DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*")
 
@@ -87,14 +88,20 @@ def _values_that_are_none(config: Config, values: Values) -> Iterator[Trap]:
 
 def _values_that_are_not_different(config: Config, values: Values) -> Iterator[Trap]:
     spec, about = config.columns.sensitive[values.column], [c for c in config.privacy if protects(c, values.column)]
-    alike = Counter(map(folded, values.words))
-    text = f"values of {values.column} that differ only in case, space or form of Unicode, and count as different"
+    alike = Counter(map(_meant, values.words))
+    text = f"values of {values.column} that differ only in how they are written (case, space, Unicode, 1 or 1.0 or 01)"
     yield "look_alike_values", sum(times for times in alike.values() if times > 1), text
     chosen = spec.as_categories or spec.round is not None or spec.builder is not None
     categorical = bool(about) and all(criterion.name in CATEGORICAL for criterion in about)
     if categorical and not chosen and len(values.words) > MANY_NUMBERS and values.numbers:
         text = f"numbers or dates in {values.column} that count as different however close they are ({about[0].name})"
         yield "numbers_as_categories", len(values.words), text
+
+
+def _meant(word: str) -> str | Fraction:
+    """What a word says to a reader: 1, 1.0 and 01 are one number."""
+    seen = folded(word)
+    return Fraction(seen) if PLAIN_NUMBER.fullmatch(seen) else seen
 
 
 def _values_that_identify(config: Config, values: Values) -> Iterator[Trap]:
@@ -111,8 +118,11 @@ def _criteria(config: Config, found: Findings) -> Iterator[Trap]:
         if getattr(spec, "absent", None) == "ok":
             absent = len(named_values(spec) - set(texts))
             yield "absent_value", absent, f"values that {spec.name} names and that do not occur: are they misspelt?"
-        distance = getattr(spec, "distance", None)
         words = [word for word in texts if word is not None]
+        if words and set(words) <= set(getattr(spec, "dont_care", [])):
+            text = f"criteria that hold for every group of these values: {spec.name}, whose dont_care names all of them"
+            yield "vacuous_criterion", 1, text
+        distance = getattr(spec, "distance", None)
         if isinstance(distance, Ordered) and distance.order is None and not all(map(NUMBER.fullmatch, words)):
             text = f"values of {spec.sensitive} that {spec.name} takes in the order of their letters; say `order`"
             yield "order_of_letters", sum(not DATE.fullmatch(word) for word in words), text
