@@ -157,6 +157,7 @@ CASES: dict[str, Case] = {
     "a run folder on a store": Case(
         2, ("release.run", "a local path"), config=GOOD.replace("HOUSE/out", "HOUSE/out, run: s3://bucket/out-run")
     ),
+    "a release with a very long name": Case(2, ("release.path", "255 bytes"), release(path="o" * 300)),
     "a release where nobody may write": Case(
         2, ("release.path", "/sys", "cannot be written"), release(path="/sys/out")
     ),

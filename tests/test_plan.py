@@ -203,6 +203,9 @@ def test_a_plan_in_words_says_whether_something_stands_in_the_way(house: House) 
     assert "600 rows" in told and "Nothing stands in the way of a run." in told
     refused = house.cli("plan", privacy=[{"k_anonymity": {"k": 601}}])
     assert refused.code == 3 and "no release is safe" in refused.stdout
+    assert house.cli("run").code == 0
+    again = house.cli("plan").stdout
+    assert "only with --overwrite" in again and "Nothing else stands in the way of a run." in again
 
 
 def test_a_frame_stands_in_for_the_source(house: House) -> None:

@@ -170,6 +170,7 @@ def test_the_page_is_rendered_again_from_the_report_alone(house: House) -> None:
         ("", "cannot be read"),
         ("[]", "cannot be read"),
         ("{}", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
         ('{"version": 1}', "version 1"),
         (f'{{"version": {VERSION}}}', "something is missing"),
     ],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 from anon import streams
@@ -24,6 +25,8 @@ def _command() -> int:
         from anon import interrupt
 
         with interrupt.listening():
+            if not _stands_somewhere():
+                return 2
             from anon.cli import app
 
             app()
@@ -35,6 +38,15 @@ def _command() -> int:
             print(end.code, file=sys.stderr)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
+
+
+def _stands_somewhere() -> bool:
+    """Whether the folder that the command was started in is still there: every path is relative to some folder."""
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        print("error: the folder that the command was started in is gone; change to one that is there", file=sys.stderr)
+        return False
 
 
 def _leave(code: int) -> NoReturn:

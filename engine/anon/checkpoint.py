@@ -35,7 +35,7 @@ class Checkpoint:
         try:
             found: dict[str, Any] = json.loads((self.folder / MARK).read_text(encoding="utf-8"))
             return found
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
 
     def steps(self) -> int:

@@ -38,7 +38,7 @@ class Standing:
         try:
             text = (config.release.run / "manifest.json").read_bytes()
             manifest, report = json.loads(text), json.loads((config.release.run / "report.json").read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):  # a thousand brackets nest too deep to be read
             return cls(config, own, force)
         if not isinstance(manifest, dict) or not isinstance(report, dict):
             return cls(config, own, force)

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from anon.config.mistakes import Loc, Model, mistake, one_of, refusal, required
 
 Mistakes = Iterator[tuple[Loc, PydanticCustomError]]
+LONGEST_NAME = 255  # bytes, on nearly every file system
 STORES = ("s3://", "gs://", "az://")  # object stores, by how their places begin
 
 
@@ -50,9 +51,12 @@ def absolute_path(value: Any, info: ValidationInfo) -> Path:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", nonempty(value)):
         raise mistake("a local path", "a release may also be on s3://, gs:// and az://, in small letters")
     try:
-        return Path(base_folder(info), nonempty(value)).resolve()
+        found = Path(base_folder(info), nonempty(value)).resolve()
     except (OSError, RuntimeError) as error:
         raise mistake("a path that can be followed") from error
+    if any(len(os.fsencode(name)) > LONGEST_NAME for name in found.parts):
+        raise mistake(f"names of files and folders of at most {LONGEST_NAME} bytes", found="a longer one")
+    return found
 
 
 def is_store(path: object) -> bool:

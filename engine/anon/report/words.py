@@ -88,7 +88,8 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
     if "reason" in plan:
         console.print(Text(plan["reason"], style="bold red"), soft_wrap=True)
     elif all(entry["safe"] for entry in plan["criteria"]):
-        console.print(Text("Nothing stands in the way of a run.", style="bold green"))
+        there = any(warning["code"] == "release_exists" for warning in plan["warnings"])
+        console.print(Text(f"Nothing {'else ' * there}stands in the way of a run.", style="bold green"))
     else:
         console.print("The whole table as one group is not safe, but smaller groups may be: a run looks for them.")
     for number, sql in enumerate(plan.get("sql", []), start=1):

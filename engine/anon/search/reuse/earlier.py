@@ -50,7 +50,7 @@ class Earlier:
             known = known and all("nulls" in column for column in data["columns"]) and "run" in manifest
         except (FileNotFoundError, NotADirectoryError):
             raise ConfigError.at(FIELD, "no recoding.json and manifest.json there", EXPECTED) from None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             known = False
         if not known:
             raise ConfigError.at(FIELD, "a recoding.json that cannot be read", EXPECTED)
