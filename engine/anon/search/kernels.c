@@ -3,7 +3,7 @@
    `people` on; without them `people` is -1 and every record is one person. Where individuals have several values,
    people are counted once, and what is counted by value are occurrences, from another column on. A node is a contiguous
    range of records, except at the top of the tree, where each record's node is given. */
-#include "loops.h"
+#include "criteria/kernels_counts.h"
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -286,16 +286,8 @@ static int64_t lacking(const Demands *demanded, const int64_t *counts, int64_t p
     int64_t most = demanded->least - people, *const top = demanded->top;
     for (int64_t i = 0; i < demanded->demands; i++) {
         const int64_t size = demanded->largest[i];
-        for (int64_t t = 0; t < size; t++)
-            top[t] = 0;
-        for (int64_t v = 0; v < demanded->values; v++) {
-            if (size == 0 || counts[v] <= top[size - 1])
-                continue;
-            int64_t t = size - 1;
-            for (; t > 0 && top[t - 1] < counts[v]; t--)
-                top[t] = top[t - 1];
-            top[t] = counts[v];
-        }
+        if (size > 0)
+            largest_counts(counts, 0, demanded->values, top, size);
         int64_t left = people;
         for (int64_t t = 0; t < size; t++)
             left -= top[t];
