@@ -70,6 +70,15 @@ class Postgres:
             for statement in statements:
                 cursor.execute(statement)
 
+    def asked(self, word: str) -> bool:
+        """Whether a query with this word is under way."""
+        from adbc_driver_postgresql import dbapi
+
+        with dbapi.connect(self.dsn) as connection, connection.cursor() as cursor:
+            query = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
+            cursor.execute(f"{query} AND query LIKE '%{word}%'")
+            return bool(cursor.fetchone()[0])
+
     def fill(self, name: str, table: Any) -> None:
         from adbc_driver_postgresql import dbapi
 

@@ -99,8 +99,8 @@ def test_a_near_miss_hint_does_not_give_a_secret_column_away() -> None:
 
 
 def test_redaction_takes_the_longest_value_first_and_skips_empty_ones() -> None:
-    secrets = (("SHORT", "ab"), ("LONG", "abc"), ("EMPTY", ""))
-    assert redact("abcab x", secrets) == "${LONG}${SHORT} x"
+    secrets = (("SHORT", "abcd"), ("LONG", "abcdef"), ("EMPTY", ""))
+    assert redact("abcdefabcd x", secrets) == "${LONG}${SHORT} x"
     assert redact("nothing", (("EMPTY", ""),)) == "nothing"
     assert redact("HORT", (("A", "HORT"), ("B", "A"))) == "${A}"
 
@@ -117,3 +117,8 @@ def test_the_text_of_a_mapping_is_its_json_in_its_own_order() -> None:
     config = load(SMALL, {})
     assert config.text == json.dumps(SMALL)
     assert config.original == SMALL
+
+
+def test_a_short_value_is_not_told_by_a_name_in_the_midst_of_a_word() -> None:
+    assert redact("found 'sex', x and x=1", (("PW", "x"),)) == "found 'sex', ${PW} and ${PW}=1"
+    assert redact("unexpected", (("PW", "xpec"),)) == "une${PW}ted"

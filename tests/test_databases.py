@@ -6,9 +6,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -263,6 +265,37 @@ def test_a_password_in_the_config_itself_is_refused(house: House, dsn: str) -> N
     assert "written" not in str(caught.value)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_request_to_stop_cancels_the_query(house: House, visits: Postgres, number: signal.Signals) -> None:
+    query = f"SELECT v.* FROM ({QUERY}) AS v, (SELECT pg_sleep(600)) AS waiting"
+    path = house.folder / "config.yaml"
+    path.write_text(json.dumps(with_source(house, in_postgres(visits, query))))
+    command = [sys.executable, "-m", "anon", "run", str(path), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+        while not visits.asked("pg_sleep"):
+            assert job.poll() is None
+        job.send_signal(number)
+        told, _ = job.communicate(timeout=120)
+    assert job.returncode == 130
+    assert json.loads(told)["error"] == "interrupted; nothing was published, and nothing is left of it"
+    assert not visits.asked("pg_sleep")
+    assert [path.name for path in house.folder.iterdir()] == ["config.yaml"]
+
+
+def test_a_server_that_does_not_answer_does_not_keep_whoever_wants_to_stop(house: House) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        dsn = f"postgresql://me@127.0.0.1:{port}/db"
+        path = house.folder / "config.yaml"
+        path.write_text(json.dumps(with_source(house, {"postgres": {"dsn": dsn, "query": QUERY}})))
+        command = [sys.executable, "-m", "anon", "run", str(path), "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+            with silent.accept()[0]:
+                job.send_signal(signal.SIGTERM)
+                job.communicate(timeout=120)
+    assert job.returncode == 130
+
+
 def test_a_password_may_have_any_character(
     house: House, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +328,23 @@ CASES = {
 
 
 LISTED = ("safe", "failing query")  # as processes of their own, which anyone can list; the others in this one
+
+
+@pytest.mark.parametrize("look", [
+    lambda config, table: anon.check(config, table),
+    lambda config, table: anon.explore(config, table, ["HIV"], ["0.9"]),
+    lambda config, table: anon.disclose(config, table, 1),
+    lambda config, table: anon.attack(config, table),
+])  # fmt: skip
+def test_whoever_only_looks_at_a_table_needs_no_password_of_its_source(
+    house: House, monkeypatch: pytest.MonkeyPatch, look: Callable[..., Any]
+) -> None:
+    monkeypatch.delenv("ANON_TEST_PASSWORD")
+    source = {"postgres": {"dsn": "postgresql://me:${ANON_TEST_PASSWORD}@127.0.0.1/db", "query": QUERY}}
+    config = with_source(house, source, columns__keep=[])
+    assert look(config, ROWS.select(["age", "zip", "disease"])).to_dict()
+    with pytest.raises(ConfigError, match="an environment variable ANON_TEST_PASSWORD that is set"):
+        anon.run(config)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -8,15 +8,22 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 STOPPED = "interrupted; nothing was published"
 EXIT_CODE = 130
+AGAIN = 0.2  # seconds after which work is cancelled once more
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOW_CURSOR = b"\x1b[?25h\n"  # which a spinner hides
+PATIENCE = 1.0  # seconds after which whoever sits there is told why nothing happens
+STOPPING = b"\nstopping at the next safe place; Ctrl-C again ends it at once\n"
 ENDED = b"error: ended at once; private folders .anon-* may be left in limits.temp and beside the release\n"
+
+T = TypeVar("T")
 
 _requested = threading.Event()
 _listening = threading.Event()
@@ -59,8 +66,17 @@ def _end_at_the_second(hear: int) -> None:
             if requests and number == signal.SIGINT:
                 os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + ENDED)
                 os._exit(EXIT_CODE)
-            requests += number in SIGNALS
+            if number in SIGNALS:
+                requests += 1
+                waiting = threading.Timer(PATIENCE, _say_stopping)
+                waiting.daemon = True
+                waiting.start()
     os.close(hear)
+
+
+def _say_stopping() -> None:
+    if _listening.is_set() and os.isatty(2):
+        os.write(2, STOPPING)
 
 
 def requested() -> bool:
@@ -72,3 +88,32 @@ def check() -> None:
     """Raises KeyboardInterrupt if somebody asked to stop."""
     if requested():
         raise KeyboardInterrupt
+
+
+@contextmanager
+def taken_back() -> Iterator[None]:
+    """Around the import of a library that takes Ctrl-C for itself: afterwards Python hears of it again."""
+    yield
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            signal.signal(number, signal.getsignal(number))
+
+
+def heard(work: Callable[[], T], cancel: Callable[[], bool]) -> T:
+    """Does work that hears no signal in another thread, so that a request to stop is heard at once. `cancel` makes it
+    end, and says whether it could; what it cannot end is left behind."""
+    doing: Future[T] = Future()
+
+    def do() -> None:
+        try:
+            doing.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            doing.set_exception(error)
+
+    threading.Thread(target=do, daemon=True).start()
+    try:
+        return doing.result()
+    except KeyboardInterrupt:
+        while cancel() and wait([doing], AGAIN).not_done:
+            pass  # what was just about to begin has not heard of it
+        raise

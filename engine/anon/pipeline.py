@@ -134,7 +134,7 @@ class Result:
         return self.facts
 
 
-@telling_no_secrets
+@telling_no_secrets(source=True)
 def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Source to verified release. `table` stands in for the config's source: any Arrow-speaking frame."""
     config, progress = adjusted(load(config), options), progress or Progress()
@@ -236,7 +236,7 @@ def up_to_date(before: Standing, options: Options, progress: Progress) -> Result
     return Result(told, before.report, release.path, release.run)
 
 
-@telling_no_secrets
+@telling_no_secrets(source=False)
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Judges a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
     bucketized one. Never reads the config's source."""
@@ -280,7 +280,7 @@ def _examined(
     return found, opened.dropped
 
 
-@telling_no_secrets
+@telling_no_secrets(source=True)
 def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Holds a release against the config's source: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them
     for a bucketized one."""

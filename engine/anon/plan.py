@@ -71,7 +71,7 @@ class Places:
             self.on_disk[name] = records.bytes_on_disk(count, sizes)
 
 
-@telling_no_secrets
+@telling_no_secrets(source=True)
 def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """What a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB, in
     order. Mistakes raise what a run would raise; criteria that no release can satisfy are told as `feasible`: false."""

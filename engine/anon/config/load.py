@@ -26,6 +26,7 @@ from anon.errors import AnonError, ConfigError, Problem
 
 VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
 DSN = "source.postgres.dsn"
+LONG_ENOUGH = 4  # characters of a variable that are looked for within words
 LARGEST = 18  # decimal digits of a whole number, so that counts fit 64 bits
 LARGEST_EXPONENT = 300  # powers of ten, so that exact arithmetic stays small
 P = ParamSpec("P")
@@ -51,16 +52,17 @@ def load(
     *,
     available_only: bool = True,
     run: bool = True,
+    source: bool = True,
     base: Path | None = None,
 ) -> Config:
     """The validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
 
     Relative paths are relative to the file, or to `base` for a mapping, without it to the working directory.
     `available_only=False` also takes what the grammar has and this version cannot run; `run=False` what it can only
-    check.
+    check. `source=False`: the source is not read, so its variables need not be set.
     """
     variables = os.environ if environ is None else environ
-    loaded = config if isinstance(config, Config) else _loaded(config, variables, base or Path.cwd())
+    loaded = config if isinstance(config, Config) else _loaded(config, _Draft(variables, source), base or Path.cwd())
     missing = list(_unavailable(loaded, run)) if available_only else []
     if missing:
         raise ConfigError(missing)
@@ -76,23 +78,35 @@ def redact(text: str, secrets: Secrets) -> str:
     names = {value: name for name, value in reversed(secrets) if value}
     if not names:
         return text
-    pattern = "|".join(re.escape(value) for value in sorted(names, key=len, reverse=True))
+    pattern = "|".join(_wherever(value) for value in sorted(names, key=len, reverse=True))
     return re.sub(pattern, lambda match: "${" + names[match[0]] + "}", text)
 
 
-def telling_no_secrets(work: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Loads the config that `work` is about, and takes the values of its variables out of what goes wrong in it."""
+def _wherever(value: str) -> str:
+    """A pattern that finds the value of a variable. One of a few letters is part of many words, and a name in the midst
+    of a word would tell what it stands for."""
+    return re.escape(value) if len(value) >= LONG_ENOUGH else rf"(?<!\w){re.escape(value)}(?!\w)"
 
-    @wraps(work)
-    def keeping(config: Any, /, *rest: P.args, **more: P.kwargs) -> R:
-        loaded = load(config, available_only=False)
-        try:
-            return work(loaded, *rest, **more)
-        except AnonError as error:
-            error.reword(lambda said: redact(said, loaded.secrets))
-            raise
 
-    return keeping
+def telling_no_secrets(
+    *, source: bool
+) -> Callable[[Callable[Concatenate[Any, P], R]], Callable[Concatenate[Any, P], R]]:
+    """Loads the config that a function is about, for one that reads the source or for one that does not, and takes the
+    values of its variables out of what goes wrong there."""
+
+    def around(work: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+        @wraps(work)
+        def keeping(config: Any, /, *rest: P.args, **more: P.kwargs) -> R:
+            loaded = load(config, available_only=False, source=source)
+            try:
+                return work(loaded, *rest, **more)
+            except AnonError as error:
+                error.reword(lambda said: redact(said, loaded.secrets))
+                raise
+
+        return keeping
+
+    return around
 
 
 @dataclass
@@ -100,6 +114,7 @@ class _Draft:
     """A config on its way: what was written, the same with variables put in, and the mistakes so far."""
 
     environ: Mapping[str, str]
+    source: bool  # whether it is read
     problems: list[Problem] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
 
@@ -144,9 +159,9 @@ class _Draft:
         if not match["end"] or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             hint = "write $${ for the characters ${ themselves"
             self.problems.append(Problem(path, describe(written), "a variable as ${NAME}", hint))
-        elif name not in self.environ:
+        elif name not in self.environ and (self.source or not path.startswith("source.")):
             self.problems.append(Problem(path, written, f"an environment variable {name} that is set"))
-        else:
+        elif name in self.environ:
             self.secrets[name] = self.environ[name]
             return quote(self.environ[name], safe="") if _is_login(match, path) else self.environ[name]
         return written
@@ -159,8 +174,7 @@ def _is_login(match: re.Match[str], path: str) -> bool:
     return path == DSN and address is not None and match.end() < address.end()
 
 
-def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], environ: Mapping[str, str], base: Path) -> Config:
-    draft = _Draft(environ)
+def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft, base: Path) -> Config:
     try:
         written, text, base = _read(config, draft, base)
         original = _jsonable(written)

@@ -102,7 +102,7 @@ def _share(given: Any, field: str) -> Fraction:
     return share
 
 
-@telling_no_secrets
+@telling_no_secrets(source=False)
 def explore(
     config: Any,
     table: Any,
@@ -129,7 +129,7 @@ def explore(
     return Result(facts, {"skylines": told})
 
 
-@telling_no_secrets
+@telling_no_secrets(source=False)
 def disclose(
     config: Any,
     table: Any,
@@ -154,7 +154,7 @@ def _refuse_several(looked: Looked, what: str) -> None:
         raise ConfigError.at("columns.multiplicity", f"{looked.grouped.multiplicity}, for {what}", SINGLE)
 
 
-@telling_no_secrets
+@telling_no_secrets(source=False)
 def attack(
     config: Any,
     table: Any,

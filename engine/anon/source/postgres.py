@@ -52,12 +52,19 @@ class PostgresQuery(Query):
         super().__init__("PostgreSQL", source.query, config)
         self.dsn = source.dsn
         try:
-            self.driver: Any = import_module("adbc_driver_postgresql.dbapi")
+            with interrupt.taken_back():
+                self.driver: Any = import_module("adbc_driver_postgresql.dbapi")
         except ImportError:
             raise SourceError(f"source.postgres needs the ADBC driver for PostgreSQL: {INSTALL}") from None
 
     def copy(self, columns: Columns | None, to: Path) -> str:
-        with closing(self._connected()) as connection, self._answering(), closing(connection.cursor()) as cursor:
+        with closing(interrupt.heard(self._connected, lambda: False)) as connection:
+            taken = interrupt.heard(lambda: self._copied(connection, columns, to), lambda: _cancelled(connection))
+        return ", ".join(_typed(field, to, self.name) for field in taken)
+
+    def _copied(self, connection: Any, columns: Columns | None, to: Path) -> list[pa.Field]:
+        """Writes the answer; its columns."""
+        with self._answering(), closing(connection.cursor()) as cursor:
             cursor.execute("SET client_encoding TO 'UTF8'")
             connection.commit()
             cursor.execute(SNAPSHOT)
@@ -66,7 +73,7 @@ class PostgresQuery(Query):
             taken = _taken(schema, columns)
             cursor.execute(self.part(", ".join(map(_selected, taken))))
             self._write(cursor.fetch_record_batch(), to)
-        return ", ".join(_typed(field, to, self.name) for field in taken)
+        return taken
 
     def _write(self, batches: pa.RecordBatchReader, to: Path) -> None:
         with pq.ParquetWriter(to, batches.schema, compression="lz4", store_schema=False) as writer:
@@ -97,6 +104,11 @@ class PostgresQuery(Query):
                 raise SourceError(f"reading PostgreSQL: the server refused the query{known}; {ASK}") from None
             with translated("reading PostgreSQL"):
                 raise error from None
+
+
+def _cancelled(connection: Any) -> bool:
+    connection.adbc_cancel()
+    return True
 
 
 def _type(field: pa.Field) -> str:
