@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,18 @@ else:
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             if self.target_name == "wheel":
-                libraries = build()
                 build_data["pure_python"] = False
                 build_data["tag"] = f"py3-none-{_platform()}"
-                build_data["artifacts"] += [str(path.relative_to(self.root)) for path in libraries]
+                if version == "editable":  # loads them from where the sources are
+                    build()
+                    return
+                self.made = tempfile.TemporaryDirectory()  # the sources may belong to somebody else
+                libraries = build(Path(self.made.name))
+                build_data["force_include"] |= {str(path): f"anon/{path.name}" for path in libraries}
+
+        def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+            if hasattr(self, "made"):
+                self.made.cleanup()
 
 
 def _platform() -> str:

@@ -289,10 +289,9 @@ def test_a_server_that_does_not_answer_does_not_keep_whoever_wants_to_stop(house
         path = house.folder / "config.yaml"
         path.write_text(json.dumps(with_source(house, {"postgres": {"dsn": dsn, "query": QUERY}})))
         command = [sys.executable, "-m", "anon", "run", str(path), "--json"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
-            with silent.accept()[0]:
-                job.send_signal(signal.SIGTERM)
-                job.communicate(timeout=120)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job, silent.accept()[0]:
+            job.send_signal(signal.SIGTERM)
+            job.communicate(timeout=120)
     assert job.returncode == 130
 
 
@@ -331,10 +330,10 @@ LISTED = ("safe", "failing query")  # as processes of their own, which anyone ca
 
 
 @pytest.mark.parametrize("look", [
-    lambda config, table: anon.check(config, table),
+    anon.check,
     lambda config, table: anon.explore(config, table, ["HIV"], ["0.9"]),
     lambda config, table: anon.disclose(config, table, 1),
-    lambda config, table: anon.attack(config, table),
+    anon.attack,
 ])  # fmt: skip
 def test_whoever_only_looks_at_a_table_needs_no_password_of_its_source(
     house: House, monkeypatch: pytest.MonkeyPatch, look: Callable[..., Any]

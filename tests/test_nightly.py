@@ -66,9 +66,19 @@ def test_force_makes_it_again(house: House) -> None:
     house.write(ROWS)
     house.cli("run")
     first = manifest(house)
-    assert "up_to_date" not in house.cli("run", "--force", "--overwrite", "--json").json
+    assert "up_to_date" not in house.cli("run", "--force", "--json").json
     assert manifest(house)["run"] != first["run"]
     assert manifest(house)["release"] == first["release"]
+
+
+def test_force_does_not_replace_another_release(house: House) -> None:
+    house.write(ROWS)
+    house.cli("run")
+    first = manifest(house)
+    touched(house)
+    refused = house.cli("run", "--force", "--json")
+    assert refused.code == 2 and "--overwrite" in refused.json["problems"][0]["hint"]
+    assert manifest(house) == first
 
 
 def touched(house: House) -> None:

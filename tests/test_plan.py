@@ -169,8 +169,16 @@ def test_a_plan_warns_as_the_run_would(house: House) -> None:
 def test_a_release_that_exists_is_a_warning(house: House) -> None:
     house.write(table())
     house.run()
-    told = house.cli("plan", "--json")
+    told = house.cli("plan", "--json", privacy=[{"k_anonymity": {"k": 3}}])
     assert told.code == 0 and "release_exists" in [warning["code"] for warning in told.json["warnings"]]
+
+
+def test_a_plan_says_that_a_run_would_do_nothing(house: House) -> None:
+    house.write(table())
+    assert house.cli("run").code == 0
+    told = house.cli("plan", "--json").json
+    assert told["up_to_date"] and "release_exists" not in [warning["code"] for warning in told["warnings"]]
+    assert "Up to date" in house.cli("plan").stdout
 
 
 def test_the_queries_are_those_that_the_run_sends(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +212,7 @@ def test_a_plan_in_words_says_whether_something_stands_in_the_way(house: House) 
     refused = house.cli("plan", privacy=[{"k_anonymity": {"k": 601}}])
     assert refused.code == 3 and "no release is safe" in refused.stdout
     assert house.cli("run").code == 0
-    again = house.cli("plan").stdout
+    again = house.cli("plan", privacy=[{"k_anonymity": {"k": 3}}]).stdout
     assert "only with --overwrite" in again and "Nothing else stands in the way of a run." in again
 
 

@@ -386,8 +386,9 @@ def test_secrets_are_in_no_file_and_no_message(
     assert result.release and result.run
     assert not [name for name, text in contents(result.release, result.run).items() if secret.encode() in text]
     assert "${PLACE}" in (result.run / "manifest.json").read_text()
+    given["privacy"] = [{"k_anonymity": {"k": 3}}]
     with pytest.raises(ConfigError) as caught:
-        pipeline.run(given, None, pipeline.Options(force=True))
+        pipeline.run(given)
     assert secret not in str(caught.value)
 
 

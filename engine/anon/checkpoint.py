@@ -15,6 +15,7 @@ from anon.database import translated
 
 Arrays = dict[str, NDArray[Any]]
 MARK = "run.json"  # says which run a checkpoint belongs to
+LIMIT = "limit"  # what a search settles before it begins
 
 
 class Checkpoint:
@@ -39,8 +40,8 @@ class Checkpoint:
             return None
 
     def steps(self) -> int:
-        """How many steps are finished."""
-        return sum(1 for _ in self.folder.glob("*.npz"))
+        """How many steps are finished; how large blocks are is none."""
+        return sum(path.stem != LIMIT for path in self.folder.glob("*.npz"))
 
     def save(self, name: str, arrays: Arrays) -> None:
         """Keeps a finished step; one that is there already stays."""

@@ -129,7 +129,7 @@ def run(
         bool, typer.Option("--overwrite", help="Replace the release of an earlier run, in one step.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Run also if the release that is there is of the same source and config.")
+        bool, typer.Option("--force", help="Make a release of the same source and config again, and replace it.")
     ] = False,
     sample: Annotated[
         str | None,

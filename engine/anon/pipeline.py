@@ -147,17 +147,20 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         from anon.backends.spark import job
 
         return job.run(config, table, options, progress)
-    before, origin = Standing.of(config, options.show_values, options.force), origin_of(config, table)
+    before, origin = Standing.of(config, options.show_values), origin_of(config, table)
     overwrite = options.overwrite or (config.trial is not None and bool(before.manifest.get("trial")))
-    if before.is_current(origin):
+    current = before.is_current(origin)
+    if current and not options.force:
         return up_to_date(before, options, progress)
-    check_places(config, overwrite or before.may_be_current(origin))
+    check_places(config, overwrite or current or before.may_be_current(origin))
     with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
         with progress.stage("source"):
             source = open_source(con, config, origin, work.spill)
             progress.rows = source.rows
-            if before.is_current(origin):
+            current = current or before.is_current(origin)  # what a database holds is known now
+            if current and not options.force:
                 return up_to_date(before, options, progress)
+            overwrite = overwrite or current  # by the same bytes
             check_places(config, overwrite)
             checkpoint = work.begin(same_run(config, source, options.resume), options.resume)
             tell_resumed(checkpoint, options, progress)

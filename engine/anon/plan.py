@@ -28,7 +28,8 @@ from anon.publish import check_places
 from anon.report import facts
 from anon.report.traps import repeated
 from anon.source import Source, open_source
-from anon.source.origins import origin_of
+from anon.source.origins import Origin, origin_of
+from anon.standing import Standing
 from anon.verify import Findings
 from anon.workspace import scratch
 
@@ -87,12 +88,14 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
         places = Places(Memory(limits.memory).records, spill)
         with progress.stage("source"):
             traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
-            source = open_source(traced, config, origin_of(config, table), spill)
+            origin = origin_of(config, table)
+            source = open_source(traced, config, origin, spill)
             copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
         with progress.stage("cube"):
             room = Room(places.make, searching.threads_of(config), partial(progress.update, "cube"))
             cube = pipeline.build_cube(config, source, room)
-        told = _told(config, source, cube, options, places, copied)
+        told = _told(config, source, cube, options, places, copied) | _standing(config, options, origin)
+        told["warnings"] += _in_the_way(config, told)
         source.check_unchanged()
         cube.records.close()
     return Result(told, {"sql": [redact(sql, config.secrets) for sql in queries]})
@@ -118,7 +121,7 @@ def _told(config: Config, source: Source, cube: Cube, options: Options, places: 
         "release": {name: redact(str(getattr(config.release, name)), config.secrets) for name in ("path", "run")},
     }  # fmt: skip
     told["disk"] = {"csv_copy": copied, **places.on_disk, "total": copied + sum(places.on_disk.values())}
-    return told | {"warnings": _warnings(config, source, cube, values, told)}
+    return told | {"warnings": _warnings(config, source, cube, values)}
 
 
 def _width(cube: Cube) -> int:
@@ -182,16 +185,24 @@ def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]
     return listed
 
 
-def _warnings(config: Config, source: Source, cube: Cube, values: Values, told: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a run would warn of whatever it finds, and what stands in its way."""
+def _warnings(config: Config, source: Source, cube: Cube, values: Values) -> list[dict[str, Any]]:
+    """What a run would warn of whatever it finds."""
     found = Findings(rows=source.rows, individuals=cube.individuals, criteria=bind(config.privacy, values))
     found.values, found.frequency = values.texts, values.frequency
     listed = facts.warnings(config, found, source.dropped) + repeated(source.repeated)
-    if there := [
-        place
-        for place in (config.release.path, config.release.run)
-        if isinstance(place, Path) and place.is_dir() and any(place.iterdir())
-    ]:
-        text = "folders of the release that exist: a run replaces them only with --overwrite"
-        listed.append({"code": "release_exists", "count": len(there), "text": text})
     return listed
+
+
+def _standing(config: Config, options: Options, origin: Origin) -> dict[str, Any]:
+    """That a run would do nothing, because the release is there and is of the same source and config."""
+    return {"up_to_date": True} if Standing.of(config, options.show_values).is_current(origin) else {}
+
+
+def _in_the_way(config: Config, told: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a run would have to be told to replace."""
+    places = [place for place in (config.release.path, config.release.run) if isinstance(place, Path)]
+    there = sum(place.is_dir() and any(place.iterdir()) for place in places)
+    if not there or "up_to_date" in told:
+        return []
+    text = "folders of the release that exist: a run replaces them only with --overwrite"
+    return [{"code": "release_exists", "count": there, "text": text}]

@@ -19,6 +19,7 @@ from anon.errors import SourceError
 from anon.source.origins import Mark, Origin
 
 Json = dict[str, Any]
+QUERIES = ("duckdb", "postgres")  # kinds of sources that are known by their rows
 
 
 @dataclass(frozen=True)
@@ -27,22 +28,21 @@ class Standing:
 
     config: Config  # of the run that looks at it
     about: Json  # what that run depends on beside the source, when it began
-    force: bool
     manifest: Json = field(default_factory=dict)
     report: Json = field(default_factory=dict)
     digest: str = ""  # of the manifest
 
     @classmethod
-    def of(cls, config: Config, show_values: bool, force: bool) -> Standing:
+    def of(cls, config: Config, show_values: bool) -> Standing:
         own = about(config, show_values)
         try:
             text = (config.release.run / "manifest.json").read_bytes()
             manifest, report = json.loads(text), json.loads((config.release.run / "report.json").read_bytes())
         except (OSError, ValueError, RecursionError):  # a thousand brackets nest too deep to be read
-            return cls(config, own, force)
+            return cls(config, own)
         if not isinstance(manifest, dict) or not isinstance(report, dict):
-            return cls(config, own, force)
-        return cls(config, own, force, manifest, report, hashlib.sha256(text).hexdigest())
+            return cls(config, own)
+        return cls(config, own, manifest, report, hashlib.sha256(text).hexdigest())
 
     def may_be_current(self, origin: Origin) -> bool:
         """Whether a run might only make the same release again: the same config, and the release is still there. What
@@ -52,7 +52,6 @@ class Standing:
     def _same_but_for_the_source(self) -> bool:
         return (
             bool(self.manifest)
-            and not self.force
             and not _has_variables(self.config)
             and not any(callable(getattr(spec, "distance", None)) for spec in self.config.privacy)
             and self.about.items() <= self.manifest.items()
@@ -81,8 +80,9 @@ class Standing:
 
 def told_marks(marks: list[Mark], config: Config) -> list[Json]:
     """The parts of the source as the manifest lists them."""
+    what, unit = ("query", "rows") if config.source.kind in QUERIES else ("file", "bytes")
     names = [(redact(name, config.secrets), size, changed) for name, size, changed in marks]
-    return [{"file": name, "bytes": size, "changed": str(changed)} for name, size, changed in names]
+    return [{what: name, unit: size, "changed": str(changed)} for name, size, changed in names]
 
 
 def about(config: Config, show_values: bool) -> Json:

@@ -155,9 +155,14 @@ def _seconds(report: Report) -> dict[str, Any]:
     }
 
 
+def _part(part: dict[str, Any]) -> tuple[str, str, int]:
+    """A part of the source as the manifest has it: what it is called, what its size counts, and that."""
+    return (part["query"], "rows", part["rows"]) if "query" in part else (part["file"], "bytes", part["bytes"])
+
+
 def _origin(report: Report) -> list[tuple[str, str]]:
     origin, method = report["provenance"], report["method"]
-    files = [f"{each['file']} ({each['bytes']:,} bytes)" for each in origin["source"]]
+    files = [f"{name} ({size:,} {unit})" for name, unit, size in map(_part, origin["source"])]
     settings = ", ".join(f"{name}: {value}" for name, value in method.items() if name != "kind")
     dropped = f", {origin['rows_dropped']:,} dropped" if origin["rows_dropped"] else ""
     return [

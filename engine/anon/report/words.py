@@ -87,6 +87,8 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
         console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
     if "reason" in plan:
         console.print(Text(plan["reason"], style="bold red"), soft_wrap=True)
+    elif "up_to_date" in plan:
+        console.print(Text("Up to date: a run would do nothing, except with --force.", style="bold green"))
     elif all(entry["safe"] for entry in plan["criteria"]):
         there = any(warning["code"] == "release_exists" for warning in plan["warnings"])
         console.print(Text(f"Nothing {'else ' * there}stands in the way of a run.", style="bold green"))

@@ -25,7 +25,7 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.checkpoint import Arrays
+from anon.checkpoint import LIMIT, Arrays
 from anon.criteria import Criterion, State
 from anon.cube import Cube
 from anon.errors import UnsafeError
@@ -78,7 +78,7 @@ class Partition:
         """`prefer`: widest | balanced | information_gain (of cube.target); progress gets facts about it."""
         self.cube, self.means, self.rules = cube, means or Means(), Rules.of(cube, criteria, prefer)
         self.steps = Steps(self.means.checkpoint)
-        self.limit = self.steps.take("limit", Limit.of, self._limit).individuals
+        self.limit = self.steps.take(LIMIT, Limit.of, self._limit).individuals
         self.pace = Pace(cube.individuals, self.limit, progress)
 
     def run(self) -> Outcome:

@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 
 def run(config: Config, table: Any, options: pipeline.Options, progress: Progress) -> pipeline.Result:
     """Source to verified release, by a config that was checked. `table` may be a DataFrame of Spark."""
-    before, origin = Standing.of(config, options.show_values, options.force), origin_of(config, table)
-    if before.is_current(origin):
+    before, origin = Standing.of(config, options.show_values), origin_of(config, table)
+    current = before.is_current(origin)
+    if current and not options.force:
         return pipeline.up_to_date(before, options, progress)
-    check_places(config, options.overwrite)
+    check_places(config, options.overwrite or current)
     limits = config.limits
     assert isinstance(config.backend, Spark)
     with (
@@ -99,7 +100,7 @@ class Job:
         measured = of_recoding(recoding, exact_labels(config))
         report = pipeline.report_of(config, told, found, recoding, measured, progress) | drawn
         write_run(self.work, config, source, left, report)
-        publish(self.work, config, options.overwrite)
+        publish(self.work, config, options.overwrite or before.is_current(origin))
         return pipeline.ended(config, told, report, progress)
 
     def _drawn(
