@@ -281,7 +281,7 @@ CASES: dict[str, Case] = {
     ),
     "people with several rows": Case(
         2,
-        ("columns.individual", "6 rows of individuals who already have one", "columns.multiplicity"),
+        ("columns.individual", "6 rows that repeat an individual", "columns.multiplicity"),
         {"columns__individual": "who", **FREE},
         holding(pa.table({"age": [77700] * PEOPLE, "disease": DISEASES, "who": [i // 2 for i in range(PEOPLE)]})),
     ),

@@ -139,6 +139,20 @@ def test_worst_labels_are_those_of_the_group_that_has_the_figure(house: House) -
     assert size["worst_labels"] == {"age": "2", "zip": "*"}
 
 
+def test_of_a_skyline_the_terminal_tells_one_point_everywhere(house: House) -> None:
+    """HIV is nearer to its bound of 0.3 than Flu, which has the largest breach, to its own."""
+    table = pa.table({"age": [1] * 10 + [2] * 10, "zip": ["*"] * 20, "disease": list("ffffghijkl" + "fhhgggiijk")})
+    values = {"f": [{"l": 0, "k": 0, "m": 0, "c": 0.9}], "h": [{"l": 0, "k": 0, "m": 0, "c": 0.21}], "i": "exempt"}
+    asked = {"privacy": [{"skyline": {"points": [], "values": values}}]}
+    path = str(house.write(table, "grouped.parquet"))
+    (told,) = house.cli("check", "--on", path, "--json", "--show-values", **asked).json["criteria"]
+    assert (told["figure"], told["worst_group"], told["worst_labels"]["age"]) == (0.4, 0, "1")
+    assert told["exempt"] == ["i"]
+    said = house.cli("check", "--on", path, "--show-values", **asked).stdout
+    assert "0.2   < 0.21" in said and "age 2, zip *" in said and "age 1" not in said
+    assert "not protected, as the config says: i" in said
+
+
 def test_strict_makes_warnings_exit_3(house: House) -> None:
     path = str(house.write(SAFE, "grouped.parquet"))
     assert house.cli("check", "--on", path, "--json").json["warnings"]
@@ -150,7 +164,7 @@ def test_repeated_individuals_are_refused_as_in_a_run(house: House) -> None:
     single = labelled([1, 1, 2, 2], id=["a", "b", "c", "d"])
     assert house.check(single, columns__individual="id").safe
     for ids, found in (
-        (["a", "a", "c", "c"], "2 rows of individuals who already have one"),
+        (["a", "a", "c", "c"], "2 rows that repeat an individual"),
         (["a", "c", "a", "d"], "1 individuals whose rows disagree"),
         (["a", None, "c", "d"], "1 rows that do not say whose they are"),
     ):

@@ -243,7 +243,7 @@ def test_missing_values_may_be_values_but_nobody_can_be_dropped_for_them(house: 
 
 def test_individuals_who_are_named_have_one_row(house: House) -> None:
     assert house.check((changed(QI, id=list("abcde")), SENSITIVE), columns__individual="id").safe
-    with pytest.raises(ConfigError, match="1 rows of individuals who already have one"):
+    with pytest.raises(ConfigError, match="1 rows that repeat an individual"):
         house.check((changed(QI, id=list("abcda")), SENSITIVE), columns__individual="id")
 
 

@@ -237,7 +237,7 @@ def test_visits_are_not_taken_for_people(here: Path) -> None:
     visits = pa.array([f"P{row // 2:05}" for row in range(ROWS)])
     pq.write_table(table.set_column(0, "person_id", visits), here / "table.parquet")
     done = anon("init", "table.parquet", *FLAGS)
-    assert (done.exit_code, done.stdout) == (2, "") and "200 rows of individuals who already have one" in done.stderr
+    assert (done.exit_code, done.stdout) == (2, "") and "200 rows that repeat an individual" in done.stderr
 
 
 MISTAKES: dict[str, tuple[list[str], str]] = {
@@ -328,6 +328,16 @@ def test_questions_have_the_proposal_as_default(here: Path, monkeypatch: pytest.
     assert "there is no column 'persons'" in done.stderr
 
 
+def test_an_answer_that_cannot_be_is_asked_for_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_init.Asked, "interactive", property(lambda asked: True))
+    pq.write_table(people().select(["sex", "disease", "age"]), here / "table.parquet")
+    said = ["sex", "row", "disease", "wat", "", ""]
+    done = anon("init", "table.parquet", "--out", "c.yaml", input="\n".join(said) + "\n")
+    assert done.exit_code == 0, done.stderr
+    assert load(here / "c.yaml").columns.individual == "row"
+    assert "rows that repeat an individual" in done.stderr and "one of identifier, quasi-identifier" in done.stderr
+
+
 def test_whoever_ends_the_questions_with_ctrl_d_has_interrupted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_init.Asked, "interactive", property(lambda asked: True))
     pq.write_table(people(), here / "table.parquet")
@@ -338,11 +348,14 @@ def test_whoever_ends_the_questions_with_ctrl_d_has_interrupted(here: Path, monk
 
 def test_a_terminal_is_asked(here: Path) -> None:
     pq.write_table(people().select(["sex", "disease", "age"]), here / "table.parquet")
-    command = [sys.executable, "-m", "anon", "init", "table.parquet", "--out", "c.yaml"]
+    (here / "taken.yaml").touch()
+    command = [sys.executable, "-m", "anon", "init", "table.parquet"]
     leader, follower = pty.openpty()
     asked = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, cwd=here)
     os.close(follower)
-    answers, seen, until = {"Who is a row": "row\n", "may nobody learn": "disease\n"}, "", time.monotonic() + 60
+    answers = {"Who is a row": "row\n", "may nobody learn": "disease\n"}
+    answers |= {"Write the config to": "taken.yaml\n", "which exists": "c.yaml\n"}
+    seen, until = "", time.monotonic() + 60
     while time.monotonic() < until and asked.poll() is None:
         if select.select([leader], [], [], 0.2)[0]:
             try:

@@ -83,7 +83,7 @@ def test_rows_of_nobody_are_counted(house: House) -> None:
 
 
 def test_repeated_individuals_are_counted_and_disagreement_is_another_problem(house: House) -> None:
-    repeats = "2 rows of individuals who already have one"
+    repeats = "2 rows that repeat an individual"
     assert individual_error(house, people([1, 1, 1, 2], [5, 5, 5, 6])) == [repeats]
     disagree = "1 individuals whose rows disagree on a quasi-identifier"
     assert individual_error(house, people([1, 1, 2, 2], [5, 6, 7, 7])) == [repeats, disagree]

@@ -166,7 +166,7 @@ def test_the_page_is_rendered_again_from_the_report_alone(house: House) -> None:
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        (None, "no report.json there"),
+        (None, "where no report.json is"),
         ("", "cannot be read"),
         ("[]", "cannot be read"),
         ("{}", "cannot be read"),

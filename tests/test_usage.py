@@ -4,9 +4,12 @@ other failure."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from importlib.metadata import version
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from anon.cli import app
@@ -29,12 +32,24 @@ def test_a_mistake_in_usage_is_one_json_object_with_json(name: str) -> None:
     assert (plain.exit_code, plain.stdout) == (2, "") and word in plain.stderr
     error = json.loads(told.stdout)
     assert told.exit_code == error["exit_code"] == 2
-    assert word in error["error"] and word in error["problems"][0]["expected"]
+    assert word in error["error"] and word in error["problems"][0]["found"]
 
 
 def test_help_is_no_mistake() -> None:
     told = CliRunner().invoke(app, ["run", "--help"])
-    assert told.exit_code == 0 and "--json" in told.stdout
+    assert told.exit_code == 0 and "--json" in told.stdout and "bool" not in told.stdout
+
+
+def commands(group: Any, *names: str) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        yield from commands(command, *names, name) if hasattr(command, "commands") else [(*names, name)]
+
+
+@pytest.mark.parametrize("names", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_every_command_takes_what_scripts_say_to_all(names: tuple[str, ...]) -> None:
+    told = CliRunner().invoke(app, [*names, "--help"])
+    flags = ("--json", "--show-values", "--strict", "--log-json", "--debug")
+    assert [flag for flag in flags if flag not in told.stdout] == []
 
 
 def test_the_version_can_be_asked_for() -> None:

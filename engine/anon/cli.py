@@ -23,6 +23,7 @@ app = typer.Typer(
     help="Anonymize tables about people: a release that a stated adversary cannot break, written and verified.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     epilog="Exit codes: 0 done or safe, 2 usage or config, 3 not safe, 4 verification failed, 5 source or backend, "
     "6 memory or disk, 130 interrupted.",
@@ -432,8 +433,19 @@ def report(
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
+    debug: Debug = False,
+) -> None:
     """Prints the JSON Schema of the config, for editors."""
-    from anon.config import json_schema
 
-    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    def work() -> int:
+        from anon.config import json_schema
+
+        print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+        return 0
+
+    guarded(work, as_json, debug, show_values)

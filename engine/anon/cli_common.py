@@ -30,7 +30,26 @@ LogJson = Annotated[bool, typer.Option("--log-json", help="Progress as JSON even
 Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
 
 
-class Commands(TyperGroup):
+class Group(TyperGroup):
+    """Commands whose help does not say of a flag that it takes a value, which some versions of typer do."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _plain(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        _plain([] if command is None else command.get_params(ctx))
+        return command
+
+
+def _plain(options: list[Any]) -> list[Any]:
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
+
+
+class Commands(Group):
     """Commands that answer what goes wrong before they begin, a mistake in usage or Ctrl-C, as they answer every
     failure: with --json by one JSON object on stdout."""
 
@@ -52,7 +71,7 @@ def _told(as_json: bool) -> Iterator[None]:
         yield
     except UsageError as error:
         if as_json:
-            mistake = ConfigError.at("command line", "", error.format_message())
+            mistake = ConfigError.at("command line", error.format_message(), "what --help lists")
             print(json.dumps(mistake.to_dict()))
         raise
     except KeyboardInterrupt:

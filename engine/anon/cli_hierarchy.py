@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anon.cli_common import VALUES_SHOWN, Debug, Json, ShowValues, guarded
+from anon.cli_common import VALUES_SHOWN, Debug, Group, Json, LogJson, ShowValues, Strict, guarded
 from anon.errors import ConfigError
 
 if TYPE_CHECKING:
     from anon.hierarchy import Inspection, Row
 
 hierarchy_app = typer.Typer(
+    cls=Group,
     help="Make and test hierarchy files (leaf;level1;level2;..., as ARX reads and writes them).",
     no_args_is_help=True,
     epilog="A config uses one by `education: {hierarchy: education.csv}`.",
 )
-build_app = typer.Typer(help="Make a hierarchy file.", no_args_is_help=True)
+build_app = typer.Typer(cls=Group, help="Make a hierarchy file.", no_args_is_help=True)
 hierarchy_app.add_typer(build_app, name="build")
 
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; without it the rows go to stdout.")]
@@ -47,6 +48,9 @@ def intervals(
     out: Out = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
     debug: Debug = False,
 ) -> None:
     """Whole numbers in intervals that grow wider with every level."""
@@ -56,7 +60,7 @@ def intervals(
 
         return interval_rows(low, high, width, origin, top, bottom)
 
-    guarded(lambda: _build(rows, out, overwrite, as_json), as_json, debug)
+    guarded(lambda: _build(rows, out, overwrite, as_json), as_json, debug, show_values)
 
 
 @build_app.command(epilog="Example: `anon hierarchy build prefix zips.txt --out zip.csv`")
@@ -65,6 +69,9 @@ def prefix(
     out: Out = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
     debug: Debug = False,
 ) -> None:
     """Codes that lose one more character with every level: 02139, 0213*, 021**, ..., *."""
@@ -74,7 +81,7 @@ def prefix(
 
         return prefix_rows(values)
 
-    guarded(lambda: _build(rows, out, overwrite, as_json), as_json, debug)
+    guarded(lambda: _build(rows, out, overwrite, as_json), as_json, debug, show_values)
 
 
 @build_app.command(
@@ -86,6 +93,9 @@ def parents(
     out: Out = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
+    show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
     debug: Debug = False,
 ) -> None:
     """A tree given by the parent of every value; a value that is nobody's parent is a leaf."""
@@ -112,6 +122,8 @@ def test(
     column: Annotated[str | None, typer.Option(metavar="C", help="The column of TABLE that the file is for.")] = None,
     as_json: Json = False,
     show_values: ShowValues = False,
+    strict: Strict = False,
+    log_json: LogJson = False,
     debug: Debug = False,
 ) -> None:
     """Is the file a tree, and does it have every value of a column?

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anon.cli_common import Debug, Json, LogJson, ShowValues, guarded, telling
+from anon.cli_common import Debug, Json, LogJson, ShowValues, Strict, guarded, telling
 from anon.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from anon.init.proposal import Answers, Proposed
     from anon.source.databases import Query
 
+DEFAULT_OUT = "anon.yaml"
 FLAGS = ("identifier", "quasi-identifier", "keep", "drop")  # each a role, as is `sensitive`
 
 
@@ -88,6 +89,7 @@ def init(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")] = False,
     as_json: Json = False,
     show_values: ShowValues = False,
+    strict: Strict = False,
     log_json: LogJson = False,
     debug: Debug = False,
 ) -> None:
@@ -135,6 +137,7 @@ def _init(asked: Asked) -> int:
     chosen = propose(found, answers)
     if asked.interactive:
         answers, chosen = _agreed(answers, chosen, found)
+        asked = _ask_out(asked)
     if not any(each.role == "quasi-identifier" for each in chosen):
         raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
     _give(asked, as_yaml(found, answers, chosen, asked.table, asked.out, asked.query), found, chosen)
@@ -225,9 +228,7 @@ def _answers(asked: Asked, found: Profile) -> Answers:
     names = [column.name for column in found.columns]
     if asked.interactive:
         if individual is None:
-            individual = _ask(
-                "Who is a row about? `row` if every row is another person, or the column that says who", names, "row"
-            )
+            individual = _ask_individual(found, names)
         if sensitive is None:
             sensitive = _ask_list("Which columns may nobody learn about a person? (commas between; empty: none)", names)
     problems = missing_answers(individual, sensitive, found)
@@ -242,6 +243,19 @@ def _answers(asked: Asked, found: Profile) -> Answers:
     assert individual is not None and sensitive is not None
     roles = {name: role for role, given in asked.roles.items() for name in given}
     return Answers(individual, tuple(sensitive), roles, asked.k)
+
+
+def _ask_individual(found: Profile, names: list[str]) -> str:
+    from anon.init.proposal import repeated_individuals
+
+    while True:
+        question = "Who is a row about? `row` if every row is another person, or the column that says who"
+        said = _ask(question, names, "row")
+        problems = repeated_individuals(found, said)
+        if not problems:
+            return said
+        for problem in problems:
+            typer.echo(str(problem), err=True)
 
 
 def _ask(question: str, names: list[str], *more: str) -> str:
@@ -288,6 +302,20 @@ def _ask_role(roles: tuple[str, ...], default: str) -> str:
         near = [role for role in roles if role.startswith(said)]
         if len(near) == 1:
             return near[0]
+        typer.echo(f"  one of {', '.join(roles)}, or as many letters as tell it from the others", err=True)
+
+
+def _ask_out(asked: Asked) -> Asked:
+    """Where to write, unless it was said or stdout goes somewhere."""
+    while asked.out is None and sys.stdout.isatty():
+        out = Path(str(typer.prompt("Write the config to", default=DEFAULT_OUT, err=True)).strip())
+        try:
+            _check_out(replace(asked, out=out))
+        except ConfigError as error:
+            typer.echo(str(error), err=True)
+            continue
+        return replace(asked, out=out)
+    return asked
 
 
 def _give(asked: Asked, text: str, found: Profile, chosen: list[Proposed]) -> None:

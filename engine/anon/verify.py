@@ -82,8 +82,10 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
 
 def tell_labels(grouped: Grouped, found: Findings) -> None:
     """Finds the labels of the worst groups, for users who asked to see values."""
+    worst = {verdict.worst_group for verdict in found.verdicts}
+    worst |= {finding.group for verdict in found.verdicts for finding in verdict.findings}
     with translated("examining the table"):
-        found.labels = labels_of(grouped, {verdict.worst_group for verdict in found.verdicts})
+        found.labels = labels_of(grouped, worst)
 
 
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:

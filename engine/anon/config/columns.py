@@ -231,7 +231,7 @@ class Columns(Model):
         for loc, name in self.places():
             role = seen.get(name.lower())
             if role is not None and (role, loc[0]) != ("individual", "identifiers"):
-                wrong.append((loc, mistake(f"a column in one role only; this one is in {role} already")))
+                wrong.append((loc, mistake("a column in one role only", found=f'"{name}", which is in {role} already')))
             seen.setdefault(name.lower(), str(loc[0]))
         if wrong:
             raise refusal(wrong)

@@ -123,7 +123,7 @@ def explore(
         called = [value for value in values for _ in asked]
         told = [skyline.to_dict(looked.name, value) for skyline, value in zip(found, called)]
     absent = codes.count(None)
-    text = f"values that {looked.column} does not have in the table"
+    text = f"values asked for that nobody has as {looked.column}"
     warnings = [{"code": "absent_value", "count": absent, "text": text}] if absent else []
     facts = {"sensitive": looked.column, "skylines": told, "warnings": warnings}
     return Result(facts, {"skylines": told})

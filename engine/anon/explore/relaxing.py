@@ -107,8 +107,9 @@ def _config(manifest: Facts, options: Options) -> Config:
             config = as_trial(config, manifest["trial"])
         if about(config, False)["files"] != manifest["files"]:
             raise NotMeasured("a file that the config names is not what it was")
-    except ConfigError:
-        raise NotMeasured("the config or a file that it names can no longer be read") from None
+    except ConfigError as error:
+        why = f"the config or a file that it names can no longer be read ({error.problems[0]})"
+        raise NotMeasured(why) from None
     return pipeline.adjusted(config, options)
 
 

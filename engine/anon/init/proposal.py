@@ -275,7 +275,7 @@ def repeated_individuals(profile: Profile, individual: str) -> list[Problem]:
         found = f"column {individual!r}, which cannot be used: {column.unusable}"
         return [Problem("--individual", found, "another column, or row")]
     repeated, hint = profile.rows - column.nulls - column.distinct, "k, l and m would count visits as people"
-    found = f"{repeated:,} rows of individuals who already have one"
+    found = f"{repeated:,} rows that repeat an individual"
     problems = [Problem("--individual", found, "one row per individual", hint)] if repeated else []
     if column.nulls:
         found = f"{column.nulls:,} rows that do not say whose they are"

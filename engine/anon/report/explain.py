@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anon.report.promises import closest
 from anon.report.reading import read_json, read_report, unreadable
 
 if TYPE_CHECKING:
@@ -45,10 +46,8 @@ def nearness(entry: dict[str, Any]) -> float | None:
     >>> nearness({"figure": 6, "bound": 5, "relation": ">="}), nearness({"figure": 0.3, "bound": 0.4, "relation": "<"})
     (0.8333333333333334, 0.7499999999999999)
     """
-    points = [(point["breach"], point["c"]) for point in entry.get("points", [])]
-    if points:
-        return max(float(breach / c) for breach, c in points)
-    figure, bound = entry["figure"], entry["bound"]
+    worst = closest(entry)
+    figure, bound = worst["figure"], worst["bound"]
     if not isinstance(figure, int | float) or not isinstance(bound, int | float):
         return None
     top, bottom = (bound, figure) if entry["relation"] in (">=", ">") else (figure, bound)

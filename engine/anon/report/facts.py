@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from anon.config import Config
+from anon.config import Config, Skyline
+from anon.config import Criterion as Spec
 from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
 from anon.report.traps import UNIQUE_SHARE, Trap, traps
 from anon.verify import FEW, NEARLY, Findings
@@ -59,7 +60,7 @@ def number(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
 
 
-def _criterion(verdict: Verdict, criterion: Criterion, found: Findings, names: Names) -> dict[str, Any]:
+def _criterion(verdict: Verdict, criterion: Criterion, spec: Spec, found: Findings, names: Names) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "name": verdict.name,
         "safe": verdict.safe,
@@ -73,6 +74,11 @@ def _criterion(verdict: Verdict, criterion: Criterion, found: Findings, names: N
     if criterion.column is not None or criterion.columns:
         facts["sensitive"] = criterion.column or list(criterion.columns)
     facts |= criterion.details(verdict, partial(names.of_value, criterion.column))
+    for point in facts.get("points", []):
+        if point["worst_group"] in found.labels:
+            point["worst_labels"] = found.labels[point["worst_group"]]
+    if isinstance(spec, Skyline) and (exempt := [value for value, said in spec.values.items() if said == "exempt"]):
+        facts["exempt"] = exempt
     failed = [] if "points" in facts else [_failure(f, criterion, names) for f in verdict.findings if not f.safe]
     return facts | ({"failed": failed} if failed else {})
 
@@ -113,7 +119,7 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
             text = f"values of {criterion.column} that a prior does not name: it knows the others only as value or not"
             warn("binary_prior", missing, text)
     warn("homogeneous_groups", found.homogeneous_rows, "individuals in groups of one sensitive value")
-    near = f"individuals in groups where at least {NEARLY:.0%} have one sensitive value, which most people have not"
+    near = f"individuals in groups where at least {NEARLY:.0%} share one sensitive value that most people do not have"
     warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
     warn("rows_dropped", dropped, "rows dropped because of missing values")
@@ -158,7 +164,10 @@ def summary(
         "individuals": found.individuals,
         "groups": found.groups,
         "suppressed": suppressed,
-        "criteria": [_criterion(v, c, found, names) for v, c in zip(found.verdicts, found.criteria)],
+        "criteria": [
+            _criterion(verdict, criterion, spec, found, names)
+            for verdict, criterion, spec in zip(found.verdicts, found.criteria, config.privacy)
+        ],
         "risk": {
             "highest": 1 / found.smallest,
             "mean": found.groups / found.individuals,

@@ -35,8 +35,13 @@ def closest(entry: dict[str, Any]) -> dict[str, Any]:
     points: list[dict[str, Any]] = entry.get("points", [])
     if not points:
         return entry
-    worst = max(points, key=lambda p: (not p["safe"], p["breach"] - p["c"]))
+    worst = worst_first(points)[0]
     return worst | {"figure": worst["breach"], "bound": worst["c"]}
+
+
+def worst_first(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points of skylines, those that fail first, and then by the share of their bound that is reached."""
+    return sorted(points, key=lambda p: (p["safe"], -p["breach"] / p["c"]))
 
 
 def percent(share: float) -> str:
@@ -109,6 +114,8 @@ def _skyline(spec: Spec, entry: dict[str, Any]) -> tuple[str, str]:
             f"Somebody with the knowledge of {len(distinct):,} different points stays less sure of {values} than each "
             "point allows. They are listed below."
         )
+    if "exempt" in entry:
+        asked += f" Not protected, as the config says: {_listed(entry['exempt'])}."
     return asked, (
         f"Closest: {worst['value']}, of which one who knows {knowledge(worst)} can be "
         f"{below(worst['breach'], worst['c'])} sure; allowed is less than {percent(worst['c'])}."

@@ -17,7 +17,7 @@ def read_json(run: Path, name: str) -> dict[str, Any]:
     try:
         found = json.loads((run / name).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise ConfigError.at("RUN", f"no {name} there", EXPECTED) from None
+        raise ConfigError.at("RUN", f"{run}, where no {name} is", EXPECTED) from None
     except (OSError, ValueError, RecursionError):
         raise unreadable(name) from None
     if not isinstance(found, dict):

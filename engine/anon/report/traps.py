@@ -117,7 +117,8 @@ def _criteria(config: Config, found: Findings) -> Iterator[Trap]:
         texts = found.values.get(str(spec.sensitive), [])
         if getattr(spec, "absent", None) == "ok":
             absent = len(named_values(spec) - set(texts))
-            yield "absent_value", absent, f"values that {spec.name} names and that do not occur: are they misspelt?"
+            where = "in this sample has" if config.trial else "has: misspelt?"
+            yield "absent_value", absent, f"values named in {spec.name} that nobody {where}"
         words = [word for word in texts if word is not None]
         if words and set(words) <= set(getattr(spec, "dont_care", [])):
             text = f"criteria that hold for every group of these values: {spec.name}, whose dont_care names all of them"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from anon.report.promises import below, counted, knowledge, percent, promises
+from anon.report.promises import below, counted, knowledge, percent, promises, worst_first
 from anon.report.tables import Report, few, table
 from anon.report.view_groups import groups, lattice, lost, tree
 from anon.report.view_risk import attacks, disclosure, skylines
@@ -94,7 +94,7 @@ def _day(began: str) -> str:
 def _all_points(report: Report) -> list[dict[str, Any]]:
     """The points of all skyline criteria, those that are worst against their bound first."""
     points = [point for entry in report["summary"]["criteria"] for point in entry.get("points", [])]
-    return sorted(points, key=lambda p: (p["safe"], p["c"] - p["breach"]))
+    return worst_first(points)
 
 
 def _points(report: Report) -> dict[str, Any] | None:

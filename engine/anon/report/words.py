@@ -12,10 +12,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from anon.report.promises import closest, counted
+from anon.report.promises import closest, counted, worst_first
 
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar
+SINGULAR = {
+    "individuals": "individual", "rows": "row", "values": "value", "numbers": "number", "folders": "folder",
+    "criteria": "criterion",
+}
 LOST = "What was lost (0% is as in the source, 100% is nothing left)"
 
 
@@ -37,19 +41,28 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
     if points:
         section(console, _points_title(points), _points(points))
+    if exempt := [value for entry in facts["criteria"] for value in entry.get("exempt", [])]:
+        console.print(Text(f"not protected, as the config says: {', '.join(exempt)}\n"), soft_wrap=True)
     if "lattice" in report:
         section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST))
     if "utility" in report:
         section(console, LOST, _loss(report["utility"]["loss"]))
-        section(console, "What is still told", _told(report["utility"]))
+        section(console, "What the release still tells", _told(report["utility"]))
     section(console, "What is left to risk", _risk(facts, report.get("labels") == "exact"))
-    for warning in facts["warnings"]:
-        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
+    show_warnings(console, facts)
     if report.get("individual") == "row":
         console.print("every row was counted as another person (individual: row)", highlight=False)
     width = max((len(name.strip()) for name in places), default=0)
     for name, place in places.items():
         console.print(Text.assemble((f"{name.strip():{width}}", "bold"), "  ", _near(place)), soft_wrap=True)
+
+
+def show_warnings(console: Console, told: dict[str, Any]) -> None:
+    """Prints what a result warns of."""
+    for warning in told["warnings"]:
+        what, _, rest = warning["text"].partition(" ")
+        what = SINGULAR.get(what, what) if warning["count"] == 1 else what
+        console.print(Text(f"warning: {warning['count']:,} {what} {rest}", style="yellow"), soft_wrap=True)
 
 
 def show_explanation(console: Console, told: dict[str, Any]) -> None:
@@ -73,7 +86,7 @@ def show_utility(console: Console, utility: dict[str, Any]) -> None:
     groups, mean = counted(utility["groups"], "group"), utility["average_group"]
     console.print(f"{groups} of {mean:,.1f} individuals on average\n", highlight=False)
     section(console, LOST, _loss(utility["loss"]))
-    section(console, "What is still told", _told(utility))
+    section(console, "What the release still tells", _told(utility))
 
 
 def show_plan(console: Console, plan: dict[str, Any]) -> None:
@@ -83,8 +96,7 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
     section(console, "Columns in use", _planned_columns(plan))
     section(console, "What it takes", _taken(plan))
     section(console, "The whole table as one group", _whole_table(plan))
-    for warning in plan["warnings"]:
-        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
+    show_warnings(console, plan)
     if "reason" in plan:
         console.print(Text(plan["reason"], style="bold red"), soft_wrap=True)
     elif "up_to_date" in plan:
@@ -210,7 +222,8 @@ def _failures(facts: dict[str, Any]) -> Table:
 
 def _labels(facts: dict[str, Any]) -> Table:
     table = new_table("group", "labels", text=2)
-    shown = {entry["worst_group"]: entry["worst_labels"] for entry in facts["criteria"] if "worst_labels" in entry}
+    worst = map(closest, facts["criteria"])
+    shown = {entry["worst_group"]: entry["worst_labels"] for entry in worst if "worst_labels" in entry}
     for group, labels in sorted(shown.items()):
         told = ", ".join(f"{column} {'null' if label is None else label}" for column, label in labels.items())
         table.add_row(f"#{group:,}", Text(told))
@@ -241,9 +254,8 @@ def _points_title(points: list[dict[str, Any]]) -> str:
 
 
 def _points(points: list[dict[str, Any]]) -> Table:
-    worst = sorted(points, key=lambda point: (point["safe"], point["c"] - point["breach"]))
     table = new_table("value", "l", "k", "m", "breach", "below")
-    for p in worst[:WORST]:
+    for p in worst_first(points)[:WORST]:
         knowledge = (f"{p[name]:,}" for name in ("l", "k", "m"))
         style = None if p["safe"] else "red"
         table.add_row(Text(p["value"]), *knowledge, f"{p['breach']:.4f}", _number(p["c"]), style=style)
@@ -287,7 +299,7 @@ def _told(utility: dict[str, Any]) -> Table:
     told = "divergence from the source (KL, in nats; 0 is the same)"
     if divergence is not None:
         table.add_row(_number(divergence), told)
-    alike = "discernibility: the individuals that everybody cannot be told from, added up"
+    alike = "discernibility: the sum of the squared sizes of the groups"
     table.add_row(_number(utility["discernibility"]), alike)
     if height is not None:
         table.add_row(f"{height:,}", "steps of generalization, all columns together")

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from anon.report.promises import counted, percent
-from anon.report.words import new_grid, new_table, section
+from anon.report.words import new_grid, new_table, section, show_warnings
 
 POINTS = 24  # that are listed; --json has all of them
 SENTENCES = 5
@@ -19,7 +19,7 @@ SENTENCES = 5
 def show_skylines(console: Console, told: dict[str, Any]) -> None:
     for skyline in told["skylines"]:
         _show_skyline(console, skyline)
-    _warnings(console, told)
+    show_warnings(console, told)
 
 
 def _show_skyline(console: Console, skyline: dict[str, Any]) -> None:
@@ -105,9 +105,4 @@ def _show_beliefs(console: Console, beliefs: dict[str, Any], near: str, rest: st
         text = (
             f"{counted(beliefs['contradicted'], 'individual')} whose group has nothing that the prior holds possible"
         )
-        console.print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
-
-
-def _warnings(console: Console, told: dict[str, Any]) -> None:
-    for warning in told["warnings"]:
-        console.print(Text(f"warning: {warning['count']:,} {warning['text']}", style="yellow"), soft_wrap=True)
+        console.print(Text(text, style="yellow"), soft_wrap=True)

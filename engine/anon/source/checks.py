@@ -114,7 +114,7 @@ def individual_problems(
         problems.append(Problem(path, f"{unnamed:,} rows that do not say whose they are", "an individual in every row"))
     if repeated and multiplicity == "single":
         hint = "set columns.multiplicity if people have several values"
-        found = f"{repeated:,} rows of individuals who already have one"
+        found = f"{repeated:,} rows that repeat an individual"
         problems.append(Problem(path, found, "one row per individual", hint))
     if repeated and (count := _disagreeing(con, table, who, quasi_identifiers)):
         found = f"{count:,} individuals whose rows disagree on a quasi-identifier"
