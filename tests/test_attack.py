@@ -39,6 +39,14 @@ def test_homogeneous_and_nearly_homogeneous_groups_are_counted(house: House) -> 
     assert attack(house)["threshold"] == 0.95 and attack(house)["beliefs"] is None
 
 
+def test_a_threshold_of_many_digits_is_held_against_large_groups_exactly() -> None:
+    """What 0.1 * 9.5 is written as; times a thousand people it does not fit 64 bits."""
+    groups = Groups.dense(np.array([[500, 500], [951, 49]]))
+    threshold = Fraction("0.9500000000000001")
+    assert attacks.homogeneous(groups, threshold, "single").tolist() == [False, True]
+    assert [flags.tolist() for flags in attacks.eliminated(groups, threshold, 1)] == [[False, True], [True, True]]
+
+
 groups_of_counts = st.lists(st.lists(st.integers(0, 6), min_size=4, max_size=4).filter(any), min_size=1, max_size=5)
 
 

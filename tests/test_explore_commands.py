@@ -123,8 +123,11 @@ def test_words_and_progress_go_their_own_ways(house: House, command: str, option
     ("explore", ("--value", "hiv", "--confidence", "0"), "--confidence"),
     ("explore", ("--value", "hiv", "--confidence", "1.5"), "--confidence"),
     ("explore", ("--value", "hiv", "--confidence", "much"), "--confidence"),
+    ("explore", ("--value", "hiv", "--confidence", "1e-999999999"), "--confidence"),
     ("explore", (*ASK, "--sensitive", "zip"), "--sensitive"),
     ("attack", ("--threshold", "95"), "--threshold"),
+    ("attack", ("--threshold", "1e-999999999"), "--threshold"),
+    ("attack", ("--rho1", "1e-999999999", "--rho2", "0.5"), "--rho1"),
     ("attack", ("--rho1", "0.1", "--rho2", "0.5"), "--rho1"),
 ])  # fmt: skip
 def test_mistakes_are_told_with_their_field(house: House, command: str, options: tuple[str, ...], field: str) -> None:

@@ -34,7 +34,7 @@ from anon.config.grammar import (
     Spark,
     json_schema,
 )
-from anon.config.load import AVAILABLE, load, redact, telling_no_secrets
+from anon.config.load import AVAILABLE, LARGEST_EXPONENT, load, redact, telling_no_secrets
 from anon.config.privacy import (
     CRITERIA,
     KE,
@@ -68,6 +68,7 @@ __all__ = [
     "AVAILABLE",
     "CRITERIA",
     "KE",
+    "LARGEST_EXPONENT",
     "Absolute",
     "AlphaK",
     "Backend",

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from anon.criteria.arithmetic import signs
 from anon.criteria.priors import Prior
 from anon.criteria.protocol import NEAR, Groups, Ints, Signatures
 from anon.explore.beliefs import Beliefs, Flags, beliefs, breaches, negative_disclosures, positive_disclosures
@@ -24,7 +25,7 @@ def homogeneous(groups: Groups, threshold: Fraction, multiplicity: str) -> Flags
     the occurrences of a value: there, the chance that one of them is a person's own, or 1 if there is no other."""
     largest = np.maximum.reduceat(groups.count, groups.start[:-1])
     if multiplicity != "multiset":
-        return largest * threshold.denominator >= groups.n * threshold.numerator
+        return signs(largest, groups.n, threshold) >= 0
     with np.errstate(divide="ignore"):
         chance = -np.expm1(largest * np.log1p(-1 / groups.n))
     found: Flags = (chance >= float(threshold) * (1 - NEAR)) & (threshold < 1) | (np.diff(groups.start) == 1)
@@ -45,7 +46,7 @@ def eliminated(groups: Groups, threshold: Fraction, most: int) -> list[Flags]:
     person gives the most frequent value at least a probability. One value per individual."""
     top = largest_counts(groups, most + 1)
     left = groups.n[:, None] - np.cumsum(top, axis=1) + top[:, :1]
-    return list((top[:, :1] * threshold.denominator >= left * threshold.numerator).T)
+    return list((signs(top[:, :1], left, threshold) >= 0).T)
 
 
 class Elimination:

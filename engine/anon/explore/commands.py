@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.config import Config, load, telling_no_secrets
+from anon.config import LARGEST_EXPONENT, Config, load, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Groups, named_values, priors
 from anon.database import connect, translated
@@ -94,12 +94,14 @@ def _column(config: Config, column: str | None) -> str:
 def _share(given: Any, field: str) -> Fraction:
     """A confidence or threshold as it is written, above 0 and at most 1."""
     try:
-        share = Fraction(Decimal(str(given)))
-    except (InvalidOperation, ValueError, OverflowError):
-        share = Fraction(0)
-    if not 0 < share <= 1:
+        written = Decimal(str(given))
+    except InvalidOperation:
+        written = Decimal(0)
+    if not written.is_finite() or not 0 < written <= 1:
         raise ConfigError.at(field, str(given), "a number above 0 and at most 1")
-    return share
+    if written.adjusted() < -LARGEST_EXPONENT:
+        raise ConfigError.at(field, "a number out of range", f"an exponent of at most {LARGEST_EXPONENT}")
+    return Fraction(written)
 
 
 @telling_no_secrets(source=False)
