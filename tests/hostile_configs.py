@@ -182,6 +182,16 @@ CASES: dict[str, Case] = {
         rows(",MARK-A,MARK-B,MARK-C", "MARK-A,0,1,1", "MARK-B,2,0,1", "MARK-C,1,1,0"), "the same distance both ways"
     ),
     "a distance that leaves values out": matrix(rows(",MARK-A,MARK-B", "MARK-A,0,1", "MARK-B,1,0"), "1"),
+    "a distance without an end": matrix(
+        rows(",MARK-A,MARK-B,MARK-C", "MARK-A,0,1e999999999,1", "MARK-B,1e999999999,0,1", "MARK-C,1,1,0"),
+        "line 2: field 3",
+        "an exponent of at most 300",
+    ),
+    "a threshold without an end": Case(
+        2,
+        ("--threshold", "an exponent of at most 300"),
+        command=("attack", "CONFIG", "--on", "HOUSE/table.parquet", "--threshold", "1e-999999999"),
+    ),
     "a recoding that is not there": Case(
         2, ("method.run", "no recoding.json"), {"method": {"kind": "reuse", "run": "earlier-run"}}
     ),

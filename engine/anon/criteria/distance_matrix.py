@@ -16,6 +16,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 
+from anon.config import LARGEST_EXPONENT
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.files import read_records, refuse
 
@@ -65,12 +66,13 @@ def _misnamed(sheet: Sheet, header: int) -> Iterator[Problem]:
 
 
 def _distance(field: str) -> Fraction | None:
-    """A decimal that is not negative, or None."""
+    """A decimal that is not negative and as long as those of a config, or None."""
     try:
         number = Decimal(field.strip())
     except InvalidOperation:
         return None
-    return Fraction(number) if number.is_finite() and number >= 0 else None
+    usable = number.is_finite() and number >= 0 and abs(number.adjusted()) <= LARGEST_EXPONENT
+    return Fraction(number) if usable else None
 
 
 def _no_distances(sheet: Sheet) -> Iterator[Problem]:
@@ -78,7 +80,8 @@ def _no_distances(sheet: Sheet) -> Iterator[Problem]:
         for place, field in enumerate(fields, 2):
             if _distance(field) is None:
                 found = "nothing" if not field.strip() else "no decimal number of 0 or more"
-                yield sheet.problem(line, f"field {place}: {found}", "a distance of 0 or more")
+                expected = f"a distance of 0 or more, with an exponent of at most {LARGEST_EXPONENT}"
+                yield sheet.problem(line, f"field {place}: {found}", expected)
 
 
 def _lopsided(sheet: Sheet, table: dict[str, dict[str, Fraction | None]]) -> Iterator[Problem]:
