@@ -16,6 +16,7 @@ from anon import cube as cubes
 from anon import records, release, verify
 from anon.checkpoint import Checkpoint
 from anon.config import (
+    MOST_THREADS,
     Config,
     InformationGain,
     LDiversity,
@@ -101,8 +102,8 @@ class Options:
             Problem(name, "an unknown option", f"one of {', '.join(known)}") for name in given if name not in known
         ]
         threads, memory = given.get("threads"), given.get("memory")
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            problems.append(Problem("threads", repr(threads), "a whole number of at least 1"))
+        if threads is not None and (not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS):
+            problems.append(Problem("threads", repr(threads), f"a whole number of 1 to {MOST_THREADS:,}"))
         if isinstance(memory, str):
             try:
                 given["memory"] = parse_size(memory)

@@ -16,6 +16,7 @@ from anon.config.columns import (
     Suppress,
 )
 from anon.config.grammar import (
+    MOST_THREADS,
     Backend,
     Colour,
     Config,
@@ -69,6 +70,7 @@ __all__ = [
     "CRITERIA",
     "KE",
     "LARGEST_EXPONENT",
+    "MOST_THREADS",
     "Absolute",
     "AlphaK",
     "Backend",

@@ -44,6 +44,8 @@ from anon.config.values import (
     parse_size,
 )
 
+MOST_THREADS = 1_024  # DuckDB starts all that it is told to
+
 
 class DuckDB(Model):
     """A query on a DuckDB database file."""
@@ -218,7 +220,7 @@ class Limits(Model):
     memory: Annotated[int, BeforeValidator(_bytes, json_schema_input_type=Positive | Name)] = Field(
         2_000_000_000, description="memory of the whole process, such as 2GB (10^9 bytes), 512MiB (2^20), or in bytes"
     )
-    threads: Annotated[int, Field(ge=1, le=1_024)] | None = Field(
+    threads: Annotated[int, Field(ge=1, le=MOST_THREADS)] | None = Field(
         None, description="number of threads; all cores when absent"
     )
     temp: File | None = Field(None, description="folder for the spill, relative to the config")
