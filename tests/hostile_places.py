@@ -158,6 +158,9 @@ CASES: dict[str, Case] = {
         2, ("release.run", "a local path"), config=GOOD.replace("HOUSE/out", "HOUSE/out, run: s3://bucket/out-run")
     ),
     "a release with a very long name": Case(2, ("release.path", "255 bytes"), release(path="o" * 300)),
+    "a release whose name is not UTF-8": Case(
+        2, ("release.path", "a path in UTF-8"), command=("run", "CONFIG", "--out", os.fsdecode(b"HOUSE/caf\xe9/out"))
+    ),
     "a release where nobody may write": Case(
         2, ("release.path", "/sys", "cannot be written"), release(path="/sys/out")
     ),

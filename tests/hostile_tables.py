@@ -322,6 +322,12 @@ CASES: dict[str, Case] = {
     "a source that is a pipe": Case(5, ("pipe.csv", "it is not a file"), {"source": {"path": "pipe.csv"}}, pipe),
     "a source that is a device": Case(5, ("/dev/zero", "it is not a file"), {"source": {"path": "/dev/zero"}}),
     "no such source": Case(5, ("nowhere.parquet: no such file",), {"source": {"path": "nowhere.parquet"}}),
+    "a source whose name is not UTF-8": Case(
+        5,
+        ("its path is not in UTF-8",),
+        {"source": {"path": "parts"}},
+        file(os.fsdecode(b"parts/caf\xe9.csv"), HEAD),
+    ),
     "an empty folder": Case(
         5, ("no .parquet and no .csv",), {"source": {"path": "empty"}}, file("empty/notes.txt", "MARK")
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from anon.errors import AnonError, ResourceError, SourceError
+from anon.errors import AnonError, ConfigError, ResourceError, SourceError
 from anon.memory import Memory
 
 AT_REST = 20_000_000  # bytes that an idle connection may hold
@@ -30,6 +30,8 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """A connection that keeps to a limit (bytes for the whole process, of which some are held by others) and spills
     into the given folder; to a database file, for reading only, if one is named."""
+    if not in_utf8(spill):  # those of a run or a check were looked at before
+        raise ConfigError.at("TMPDIR", f"{spill.parent}, which is not in UTF-8", "a path in UTF-8")
     con = duckdb.connect(":memory:" if file is None else file, read_only=file is not None)
     settings: dict[str, str | int | bool] = {
         "memory_limit": f"{Memory(memory, held).database}B",
@@ -108,6 +110,19 @@ def file_list(paths: Iterable[Path]) -> str:
     ['part[[]1].csv']
     """
     return "[" + ", ".join(literal(re.sub(r"([*?\\[])", r"[\1]", str(path))) for path in paths) + "]"
+
+
+def in_utf8(path: Path) -> bool:
+    """Whether DuckDB can be told a path: names of files are bytes, its SQL is text.
+
+    >>> in_utf8(Path("café")), in_utf8(Path(os.fsdecode(b"caf\\xe9")))
+    (True, False)
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager

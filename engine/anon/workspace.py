@@ -22,6 +22,7 @@ from typing import Any
 from anon import interrupt
 from anon.checkpoint import Checkpoint
 from anon.config import Config
+from anon.database import in_utf8
 from anon.errors import ConfigError, Lost
 
 
@@ -143,6 +144,8 @@ def scratch(config: Config) -> Iterator[Path]:
 
 def private_folder(folder: Path, field: str, there: bool = False) -> Path:
     """Makes a folder with mode 0700; `there`: it may exist."""
+    if not in_utf8(folder):
+        raise ConfigError.at(field, f"{folder.parent}, which is not in UTF-8", "a path in UTF-8")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=there)

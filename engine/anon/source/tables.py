@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from anon.database import file_list, literal, quote, translated
+from anon.database import file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
 
 SEPARATORS = ",;\t|"
@@ -42,7 +42,7 @@ def resolve(path: str) -> list[Path]:
     if Path(path).is_dir():
         if not (found := _data_files(Path(path))):
             raise SourceError(f"{path}: the folder holds no .parquet and no .csv file")
-        return _once(found)
+        return _once(_plain(found))
     if Path(path).exists():
         return _plain([Path(path)])
     matches = {Path(match) for match in glob.glob(path, recursive=True)}  # noqa: PTH207
@@ -53,7 +53,10 @@ def resolve(path: str) -> list[Path]:
 
 
 def _plain(files: list[Path]) -> list[Path]:
-    """The files, unless one is a pipe or a device, which a second pass would wait for forever."""
+    """The files, unless one is a pipe or a device, which a second pass would wait for forever, or DuckDB cannot be told
+    its name."""
+    if unnamed := [file for file in files if not in_utf8(file)]:
+        raise SourceError(f"{unnamed[0]}: its path is not in UTF-8; rename it")
     if other := [file for file in files if file.exists() and not file.is_file()]:
         raise SourceError(f"{other[0]}: it is not a file but a pipe, a socket or a device; copy it to a file first")
     return files
