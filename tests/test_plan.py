@@ -56,6 +56,24 @@ def test_a_plan_writes_nothing(house: House) -> None:
     assert files(house.folder) == before
 
 
+@pytest.mark.parametrize("more", [[], [{"group_size": {"k": 2}}]])
+def test_what_priors_say_of_the_whole_table_as_one_group_is_not_asked(house: House, more: list[dict[str, Any]]) -> None:
+    house.write(table(sex=["FM"[row % 2] for row in range(ROWS)]))
+    robust = {"r_robustness": {"r": 2, "priors": [{"estimate": ["sex"]}]}}
+    asked = {
+        "columns__quasi_identifiers": {"age": {}, "sex": {"suppress": True}},
+        "privacy": [robust, *more],
+        "method": {"kind": "merge"},
+        "release": {"path": "out", "run": "out-run", "form": "bucketized"},
+    }
+    told = house.cli("plan", "--json", **asked)
+    assert told.code == 0, told.stderr
+    assert told.json["feasible"] and [entry["name"] for entry in told.json["criteria"]] == [
+        name for criterion in more for name in criterion
+    ]
+    assert house.cli("plan", **asked).code == house.cli("run", **asked).code == 0
+
+
 def test_equal_rows_are_counted_as_in_the_run(house: House) -> None:
     house.write({name: values * 40 for name, values in table().items()})
     told = house.cli("plan", "--json").json["records"]

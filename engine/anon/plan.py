@@ -173,9 +173,10 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
 
 
 def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]]:
-    """What the whole table as one group comes to: the best that a monotone criterion can have."""
+    """What the whole table as one group comes to: the best that a monotone criterion can have. Nothing about priors,
+    which one group would not protect against anyhow."""
     listed = []
-    for criterion in bind(config.privacy, values):
+    for criterion in (each for each in bind(config.privacy, values) if not each.attributes):
         verdict = criterion.verdict(criterion.state(cube.whole_table(cube.reading(criterion))))
         figure, bound = facts.number(verdict.figure), facts.number(verdict.bound)
         entry = {"name": verdict.name, "safe": verdict.safe, "figure": figure, "bound": bound}

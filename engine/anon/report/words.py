@@ -95,7 +95,8 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
     console.print(f"{counted(plan['rows'], 'row')}{people}, method {plan['method']}\n", highlight=False)
     section(console, "Columns in use", _planned_columns(plan))
     section(console, "What it takes", _taken(plan))
-    section(console, "The whole table as one group", _whole_table(plan))
+    if plan["criteria"]:
+        section(console, "The whole table as one group", _whole_table(plan))
     show_warnings(console, plan)
     if "reason" in plan:
         console.print(Text(plan["reason"], style="bold red"), soft_wrap=True)
