@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
@@ -348,6 +349,22 @@ def test_files_folders_and_frames_are_measured_alike(house: House) -> None:
     expected = anon.utility(config, STARS).to_dict()
     for release in (path, str(path.parent), house.folder / "grouped.csv", pl.DataFrame(STARS)):
         assert anon.utility(config, release).to_dict() == expected
+
+
+@pytest.mark.parametrize("builder", [{}, {"calendar": ["year"]}])
+def test_exact_moments_and_large_numbers_are_known_in_both_formats(house: House, builder: dict[str, Any]) -> None:
+    """CSV files have them with a space and with an exponent."""
+    moments = [datetime(2024, 3, day, 7, 30, 0, 250_000) for day in range(1, 13)]
+    sizes = [10.0**power for power in range(-20, 28, 4)]
+    house.write({"at": moments, "size": sizes, "disease": ["a", "b", "c"] * 4})
+    columns = {"individual": "row", "quasi_identifiers": {"at": builder, "size": {}}, "sensitive": ["disease"]}
+    told = []
+    for form in ("parquet", "csv"):
+        release = {"path": form, "run": f"{form}-run", "form": "bucketized", "labels": "exact", "format": form}
+        asked = {"columns": columns, "privacy": [{"group_size": {"k": 2}}], "release": release}
+        house.run(**asked)
+        told.append(anon.utility(house.config(**asked), house.folder / form).to_dict())
+    assert told[0] == told[1] and told[0]["height"] == 0
 
 
 def test_order_threads_and_layout_do_not_change_a_digit(house: House) -> None:
