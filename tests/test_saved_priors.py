@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -74,3 +75,27 @@ def test_a_prior_that_leaves_values_of_the_data_out_is_a_warning(house: House) -
         told = anon.check(robust(house, priors=[{"file": str(file)}, {"estimate": ["sex"]}]), PEOPLE).to_dict()
         (warning,) = [warning for warning in told["warnings"] if warning["code"] == "binary_prior"]
         assert warning["count"] == missing and "ulcer" not in warning["text"]
+
+
+def test_a_prior_that_a_run_saved_knows_moments_and_large_numbers_of_both_formats(house: House) -> None:
+    """CSV files have them with a space and with an exponent."""
+    moments, sizes = [datetime(2024, 3, 9, hour, 30) for hour in (7, 8)], [1e20, 2.5e-9]
+    house.write({"at": moments * 12, "size": sizes * 12, "age": list(range(24)), "disease": list("abcd") * 6})
+    columns = {
+        "individual": "row",
+        "quasi_identifiers": {"at": {}, "size": {}, "age": {}},
+        "sensitive": ["disease"],
+    }
+    prior = {"estimate": ["at", "size"], "smoothing": 5}
+    told = []
+    for form in ("parquet", "csv"):
+        asked = {
+            "columns": columns,
+            "privacy": [{"r_robustness": {"r": 1.2, "priors": [prior]}}],
+            "method": {"kind": "merge"},
+            "release": {"path": form, "run": f"{form}-run", "form": "bucketized", "format": form},
+        }
+        house.run(**asked)
+        saved = house.folder / f"{form}-run" / "prior-1.csv"
+        told.append(anon.check(house.config(**asked), house.folder / form, prior=saved).to_dict()["criteria"])
+    assert told[0] == told[1] and told[0][0]["safe"]

@@ -5,10 +5,13 @@ has the same text whatever the type of its column."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+EXPONENT = re.compile(r"-?[0-9](\.[0-9]{1,16})?e[-+][0-9]{1,3}")
+MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}")
 Value = bool | int | float | Decimal | date | datetime | str
 
 
@@ -62,6 +65,20 @@ def text(value: Value) -> str:
     if isinstance(value, date):
         return value.isoformat()
     raise TypeError(f"a value of type {type(value).__name__} has no text form")
+
+
+def respelt(word: str) -> str:
+    """A number or moment in the notation of CSV files as `text` writes it; any other word as it is.
+
+    >>> respelt("1e+20"), respelt("2024-03-09 07:30:00.250000"), respelt("02139"), respelt("2024-03-09")
+    ('100000000000000000000', '2024-03-09T07:30:00.25', '02139', '2024-03-09')
+    """
+    try:
+        if EXPONENT.fullmatch(word):
+            return text(Decimal(word))
+        return text(datetime.fromisoformat(word)) if MOMENT.fullmatch(word) else word
+    except ValueError:
+        return word
 
 
 def span(low: str, high: str) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 from anon.criteria.protocol import Ints
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.files import read_records, refuse
+from anon.values import respelt
 
 Signature = tuple[str | None, ...]
 
@@ -166,7 +167,7 @@ def bind(
         found = f"{raw.file} with columns {', '.join(raw.attributes)}"
         raise ConfigError.at(where, found, f"attributes {', '.join(attributes)}")
     place = [list(attributes).index(name) for name in raw.attributes]
-    keys = [tuple(signature[i] or "" for i in place) for signature in signatures]
+    keys = [_key(raw, tuple(signature[i] or "" for i in place)) for signature in signatures]
     names = [value or "" for value in values]
     _check_apart(keys, names, where)
     named = {name for row in raw.p.values() for name in row}
@@ -174,6 +175,11 @@ def bind(
     p = [[raw.p[key].get(name) for name in names] for key in keys]
     n = [raw.n[key] for key in keys] if raw.n else None
     return Prior(list(attributes), list(signatures), list(values), p, n)
+
+
+def _key(raw: RawPrior, signature: tuple[str, ...]) -> tuple[str, ...]:
+    """What a file calls a signature: one from a CSV table may have numbers and moments in another notation."""
+    return signature if signature in raw.p else tuple(map(respelt, signature))
 
 
 def _check_apart(keys: Sequence[tuple[str, ...]], names: Sequence[str], where: str) -> None:

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from anon.criteria import Ints
 from anon.cube import Domain
-from anon.cube.domain import parsed
 from anon.database import interruptible, translated
 from anon.errors import ConfigError, Problem
 from anon.grouped import Grouped, listed
-from anon.values import text
+from anon.values import respelt, text
 
 BATCH = 131_072  # boxes
 BOXES = "released_boxes"
@@ -128,7 +127,8 @@ def _cells(domain: Domain, values: Ints, counted: pa.Table) -> Cells | Problem:
     people = counted["n"].to_numpy().astype(np.int64)
     for label, rows in zip(counted["label"].to_pylist(), people.tolist()):
         try:
-            word = None if label is None else _as_known(domain, codes, text(label))
+            word = None if label is None else text(label)
+            word = respelt(word) if word is not None and respelt(word) in codes else word
             ends.append(_run(domain, codes, before, word))
             labels.append(word)
         except (KeyError, TypeError):
@@ -140,17 +140,6 @@ def _cells(domain: Domain, values: Ints, counted: pa.Table) -> Cells | Problem:
         return Problem(f"columns.quasi_identifiers.{domain.column}", found, expected)
     low, high, begin, end = np.array(ends, np.int64).T
     return Cells(domain, labels, low, high, begin, end, people)
-
-
-def _as_known(domain: Domain, codes: dict[str | None, int], label: str) -> str:
-    """A label, but a value in the notation of a CSV file (1e+20, 2024-03-09 07:30:00.00) as the domain writes it."""
-    if label in codes or domain.kind not in ("number", "timestamp"):
-        return label
-    try:
-        written = text(parsed([label], str(domain.values.type))[0].as_py())
-    except pa.ArrowInvalid:
-        return label
-    return written if written in codes else label
 
 
 def _run(domain: Domain, codes: dict[str | None, int], before: Ints, label: str | None) -> tuple[int, int, int, int]:
