@@ -62,9 +62,10 @@ def test_a_stream_that_cannot_be_written_loses_nothing(folder: Path, end: str, c
 
 def test_a_folder_that_is_gone_is_told(folder: Path) -> None:
     (folder / "gone").mkdir()
-    command = 'cd gone; rmdir ../gone; "$1" -m anon plan ../config.yaml'
+    command = 'cd gone; rmdir ../gone; "$1" -m anon plan ../config.yaml --json'
     done = ended(folder, "bash", "-c", command, "bash", sys.executable)
     assert done.returncode == 2 and "is gone" in done.stderr and "Traceback" not in done.stderr
+    assert json.loads(done.stdout)["exit_code"] == 2 and "is gone" in done.stdout
 
 
 def test_letters_that_a_terminal_does_not_have_are_told_by_number(folder: Path) -> None:

@@ -7,9 +7,12 @@ import gc
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from anon import streams
+
+if TYPE_CHECKING:
+    from anon.errors import AnonError
 
 
 def main() -> None:
@@ -45,7 +48,9 @@ def _stands_somewhere() -> bool:
     try:
         return bool(Path.cwd())
     except OSError:
-        print("error: the folder that the command was started in is gone; change to one that is there", file=sys.stderr)
+        from anon.errors import ConfigError
+
+        _say(ConfigError.at("command line", "", "change to a folder that is there: the one it was started in is gone"))
         return False
 
 
@@ -56,11 +61,14 @@ def _leave(code: int) -> NoReturn:
 
 
 def _say_stopped() -> None:
-    import json
-
     from anon import errors, interrupt
 
-    error = errors.Interrupted(interrupt.STOPPED)
+    _say(errors.Interrupted(interrupt.STOPPED))
+
+
+def _say(error: AnonError) -> None:
+    import json
+
     print(f"error: {error}", file=sys.stderr)
     if "--json" in sys.argv:
         print(json.dumps(error.to_dict()))
