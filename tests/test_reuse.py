@@ -216,6 +216,18 @@ def test_cells_that_were_suppressed_stay_suppressed(house: House) -> None:
     assert len(again(house, pa.concat_tables([table] * 3))) == 3 * 60
 
 
+def test_what_is_left_of_suppressed_cells_may_be_safe_where_the_whole_table_is_not(house: House) -> None:
+    """Four people of eight, all with Flu, are suppressed; with them Flu has a share of 3/4."""
+    table = pa.table({"age": [30] * 4 + [99] * 4, "disease": ["Flu", "HIV"] * 2 + ["Flu"] * 4})
+    columns = {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["disease"]}
+    made = house.config(columns=columns, privacy=[{"l_diversity": {"kind": "frequency", "l": 2}}])
+    anon.run(made | {"method": {"kind": "lattice", "suppress": 0.5}}, table)
+    bytes_then = house.bytes()
+    reused = made | {"method": {"kind": "reuse", "run": made["release"]["run"]}}
+    anon.run(reused | {"release": {"path": str(house.folder / "again")}}, table)
+    assert (house.folder / "again" / "release.parquet").read_bytes() == bytes_then
+
+
 def test_a_reused_recoding_can_be_reused(house: House) -> None:
     table = rows(1, 400)
     made = first(house, table)

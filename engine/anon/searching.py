@@ -169,7 +169,7 @@ def sensitive_values(config: Config, cube: Cube) -> Values:
 def check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
     """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
     which may still hold for smaller groups, or after some of them were suppressed."""
-    suppress = Fraction(getattr(config.method, "suppress", 0))
+    suppress = _suppressed_share(config)
     names = _names(config, values, show_values)
     lines: list[str] = []
     erratic: list[str] = []
@@ -189,6 +189,15 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
         intro = "no release is safe: even the whole table as one group fails, and splitting only makes it worse"
         raise UnsafeError("\n".join([intro, *(f"  {line}" for line in lines)]))
     return erratic
+
+
+def _suppressed_share(config: Config) -> Fraction:
+    """The largest share of individuals that may be left out; cells that a recoding suppressed may hold anybody now."""
+    if isinstance(config.method, Reuse):
+        from anon.search import reuse
+
+        return Fraction(bool(reuse.Earlier.of(config.method.run).data.get("suppressed_cells")))
+    return Fraction(getattr(config.method, "suppress", 0))
 
 
 def _names(config: Config, values: Values, show_values: bool) -> facts.Names:
