@@ -17,6 +17,7 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 
+import anon
 from anon.cli import app
 from anon.config import CRITERIA, Config
 from anon.config.mistakes import Model
@@ -135,9 +136,15 @@ def test_every_criterion_has_a_page_that_the_overview_links() -> None:
     assert [name for name in CRITERIA if f"](criteria/{name}.md)" not in overview] == []
 
 
-def test_the_numbers_of_how_it_works_come_out() -> None:
-    found = doctest.testfile(str(DOCS / "how-it-works.md"), module_relative=False)
-    assert found.attempted > 10 and found.failed == 0
+@pytest.mark.parametrize("page", ["how-it-works.md", "python.md"])
+def test_what_a_page_says_to_python_comes_out(page: str) -> None:
+    found = doctest.testfile(str(DOCS / page), module_relative=False)
+    assert found.attempted >= 10 and found.failed == 0
+
+
+def test_the_page_about_python_has_every_function() -> None:
+    page = (DOCS / "python.md").read_text()
+    assert [name for name in anon.__all__ if f"`anon.{name}(" not in page] == []
 
 
 def told_figures(text: str) -> list[tuple[str, list[str]]]:
