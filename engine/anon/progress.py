@@ -134,7 +134,10 @@ class Events(Progress):
 
 
 class Bars(Progress):
-    """A spinner with the facts of the stage under way, and a line for each that is done."""
+    """A bar with the facts of the stage under way, a spinner where nobody knows how much is left, and a line for each
+    stage that is done."""
+
+    width = 20  # characters
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +151,9 @@ class Bars(Progress):
         self.status.update(name)
 
     def tell(self, name: str, facts: dict[str, int]) -> None:
-        self.status.update(f"{name}: {_listed(facts)}")
+        full = self.width * facts.get("percent", 0) // 100
+        bar = f" {'━' * full}[dim]{'━' * (self.width - full)}[/dim]" if "percent" in facts else ""
+        self.status.update(f"{name}{bar}  {_listed(facts)}")
 
     def end(self, name: str, seconds: float, failed: bool) -> None:
         mark = "[red]✗[/red]" if failed else "[green]✓[/green]"
