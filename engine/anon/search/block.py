@@ -144,10 +144,9 @@ class Block(Evaluator):
         n, length = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
         room = int((stop - start).sum())
         code, count = np.empty(room, np.int64), np.empty(room, np.int64)
-        counter, seen = np.zeros(size, np.int64), np.empty(size, np.int64)
         kernels.part_lists(
             self.records, self.people_at, self.values_at, start, stop, column, cut_start, cut, self.columns + value,
-            counter, seen, n, length, code, count,
+            size, n, length, code, count,
         )  # fmt: skip
         ends = np.append(0, np.cumsum(length))
         return Groups(n, ends, code[: ends[-1]].copy(), count[: ends[-1]].copy())

@@ -196,12 +196,28 @@ static void sort(int64_t *numbers, int64_t length)
         }
 }
 
-/* As part_counts for a column with many codes: the people n of each part, how many codes occur in it, and these with
-   how often they do, ascending, one part after the other. counter and seen are scratch, counter all zero. */
+/* The records begin..end of a node in order of the parts between cuts; ends[part] is where each part ends among them. */
+static void order_parts(const uint16_t *code, int64_t begin, int64_t end, const int64_t *cut, int64_t parts,
+                        int32_t *order, int64_t *ends)
+{
+    for (int64_t p = 0; p <= parts; p++)
+        ends[p] = 0;
+    for (int64_t r = begin; r < end; r++)
+        ends[part_at(cut, 0, parts - 1, code[r]) + 1]++;
+    for (int64_t p = 0; p < parts; p++)
+        ends[p + 1] += ends[p];
+    for (int64_t r = begin; r < end; r++)
+        order[ends[part_at(cut, 0, parts - 1, code[r])]++] = (int32_t)r;
+}
+
+/* As part_counts for many codes or parts: the people n of each part, how many codes occur in it, and these with how
+   often they do, ascending, one part after the other. The rest is scratch: counter, all zero, and seen have a place for
+   each code, order one for each record of the longest node, ends one more than a node has parts. */
 LOOP void search_part_lists(const Array *of_codes, int64_t people, int64_t times, const Array *of_start,
                             const Array *of_stop, const Array *of_column, const Array *of_cut_start,
-                            const Array *of_cut, int64_t value, const Array *of_counter, const Array *of_seen,
-                            const Array *of_n, const Array *of_length, const Array *of_code, const Array *of_count)
+                            const Array *of_cut, int64_t value, const Array *of_n, const Array *of_length,
+                            const Array *of_code, const Array *of_count, const Array *of_counter, const Array *of_seen,
+                            const Array *of_order, const Array *of_ends)
 {
     IN(uint16_t, codes);
     IN(int64_t, start);
@@ -209,26 +225,28 @@ LOOP void search_part_lists(const Array *of_codes, int64_t people, int64_t times
     IN(int64_t, column);
     IN(int64_t, cut_start);
     IN(int64_t, cut);
-    OUT(int64_t, counter);
-    OUT(int64_t, seen);
     OUT(int64_t, n);
     OUT(int64_t, length);
     OUT(int64_t, code);
     OUT(int64_t, count);
+    OUT(int64_t, counter);
+    OUT(int64_t, seen);
+    OUT(int32_t, order);
+    OUT(int64_t, ends);
     const int64_t records = COLUMNS(codes);
     const uint16_t *const own = column_of(codes, records, value);
     int64_t base = 0, at = 0;
     for (int64_t node = 0; node < SIZE(start); node++) {
-        const int64_t first = cut_start[node], last = cut_start[node + 1];
+        const int64_t parts = cut_start[node + 1] - cut_start[node] + 1;
         const uint16_t *const by = column_of(codes, records, column[node]);
-        for (int64_t part = 0; part <= last - first; part++, base++) {
+        order_parts(by, start[node], stop[node], cut + cut_start[node], parts, order, ends);
+        for (int64_t part = 0, i = 0; part < parts; part++, base++) {
             int64_t found = 0;
-            for (int64_t r = start[node]; r < stop[node]; r++) {
-                if (part_at(cut, first, last, by[r]) != part)
-                    continue;
-                if (counter[own[r]] == 0)
-                    seen[found++] = own[r];
-                counter[own[r]] += weight(codes, records, times, r);
+            for (; i < ends[part]; i++) {
+                const int64_t r = order[i], v = own[r];
+                if (counter[v] == 0)
+                    seen[found++] = v;
+                counter[v] += weight(codes, records, times, r);
                 n[base] += weight(codes, records, people, r);
             }
             sort(seen, found);

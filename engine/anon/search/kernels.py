@@ -23,7 +23,6 @@ bounds = loop("search_bounds", _CODES, _IN, _IN, _CODES_OUT, _CODES_OUT)
 nearest = loop("search_nearest", _CODES, int, *_RANGES, _IN, _IN, _OUT, _OUT)
 part_counts = loop("search_part_counts", _CODES, int, *_CUTS, int, written(np.int64, 2))
 part_sizes = loop("search_part_sizes", _CODES, int, *_CUTS, _OUT)
-part_lists = loop("search_part_lists", _CODES, int, int, *_CUTS, int, *[_OUT] * 6)
 unique_people = loop(
     "search_unique_people", _CODES, int, _IN, _IN, int, written(np.uint64), written(np.uint8), _ORDER_OUT, returns=int
 )
@@ -32,6 +31,7 @@ top_values = loop("search_top_values", _CODES, int, _NODES, int, written(np.int6
 top_bounds = loop("search_top_bounds", _CODES, _NODES, _IN, _CODES_OUT, _CODES_OUT)
 scatter = loop("search_scatter", _CODES, _NODES, _OUT, _ORDER_OUT, _CODES_OUT)
 
+_part_lists = loop("search_part_lists", _CODES, int, int, *_CUTS, int, *[_OUT] * 6, _ORDER_OUT, _OUT)
 _by_code = loop("search_by_code", _CODES, *_RANGES, _ORDER_OUT, _ORDER_OUT)
 _sweep = loop(
     "search_sweep", _CODES, int, *_RANGES, _ORDER, int, int, int, _IN, _IN, _IN, _OUT, _OUT, _OUT
@@ -45,6 +45,18 @@ _walk = loop("search_walk", _CODES, _IN, _IN, _IN, _IN, _NODES_OUT)
 _walk_narrow = loop(
     "search_walk_narrow", _CODES, read(np.int8), _NODES, read(np.uint16), _NODES, _NODES_OUT
 )  # fmt: skip
+
+
+def part_lists(
+    codes: Codes, people: int, times: int, start: Ints, stop: Ints, column: Ints, cut_start: Ints, cut: Ints,
+    value: int, values: int, *found: Ints,
+) -> None:  # fmt: skip
+    """`values`: how many codes the value column may have."""
+    counter, seen = np.zeros(values, np.int64), np.empty(values, np.int64)
+    order = np.empty(int((stop - start).max(initial=0)), np.int32)
+    ends = np.empty(int(np.diff(cut_start).max(initial=0)) + 2, np.int64)
+    given = codes, people, times, start, stop, column, cut_start, cut, value
+    _part_lists(*given, *found, counter, seen, order, ends)
 
 
 def by_code(codes: Codes, start: Ints, stop: Ints, column: Ints, order: NDArray[np.int32]) -> None:
