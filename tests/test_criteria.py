@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon.criteria import CLOSE, SAFE, UNSAFE, Groups, KAnonymity, Point, Skyline
+from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, KAnonymity, Point, Skyline
 from anon.criteria.l_diversity import l_diversity
 from anon.criteria.skyline import _least_size
 from tests.criterion_laws import check_batches
@@ -181,6 +181,30 @@ def test_minima_of_many_candidates_are_those_of_each(one: Release, two: Release,
             verdict = criterion.verdict(criterion.state(histograms(release)))
             judged = criterion.judge(row[None, :])[0]
             assert judged == CLOSE or (judged == SAFE) == verdict.safe
+
+
+@settings(max_examples=300, deadline=None)
+@given(releases, releases, releases, st.lists(st.tuples(knowledge, thresholds), min_size=1, max_size=2), st.booleans())
+def test_groups_beside_a_release_are_judged_as_all_of_its_minima_would_be(
+    whole: Release, one: Release, two: Release, asked: list[Any], some_exempt: bool
+) -> None:
+    """The slots of values that do not occur in the groups are passed over; what was lowered for one candidate is not
+    for the next."""
+    points = same_for_all(*(Point(*a, c) for a, c in asked))
+    criterion = skyline([[], *points[1:]] if some_exempt else points)
+    state = criterion.state(histograms(whole))
+    if not criterion.holds(state):
+        return
+    before, owner = state.copy(), np.array([0] * len(one) + [1] * len(two))
+    verdict, free = criterion.beside(histograms(one + two), owner, 2, state)
+    wished, wished_free = Criterion.beside(criterion, histograms(one + two), owner, 2, state)
+    assert free.tolist() == wished_free.tolist()
+    assert (verdict == UNSAFE).tolist() == (wished == UNSAFE).tolist()
+    merged = state.merge(criterion.state(histograms(one)))
+    assert verdict[0] == CLOSE or (verdict[0] == SAFE) == criterion.holds(merged)
+    assert np.array_equal(state.values, before.values)
+    lowered = criterion.lowered(state, histograms(one))
+    assert np.array_equal(lowered.values, merged.values) and np.array_equal(lowered.witness, merged.witness)
 
 
 @settings(max_examples=150, deadline=None)

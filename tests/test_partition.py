@@ -131,23 +131,69 @@ def test_the_search_cuts_as_its_naive_definition_does(
     assert leaves(table, found.recoding) == sorted(uncut_whole, key=lambda leaf: [cell or (-1, -1) for cell in leaf[0]])
 
 
-@settings(max_examples=100, deadline=None)
-@given(tables(), st.integers(1, 2), skylines)
-def test_batches_threads_and_collapsing_change_nothing(table: Table, k: int, wanted: dict[str, list[Any]]) -> None:
+@settings(max_examples=150, deadline=None)
+@given(tables(), st.integers(1, 2), skylines, st.sampled_from([10**6, 5]))
+def test_batches_threads_and_collapsing_change_nothing(
+    table: Table, k: int, wanted: dict[str, list[Any]], block: int
+) -> None:
     if expected(table, k, wanted, "widest") is None:
         return
-    first = engine.Partition(table.cube(), criteria(table, k, wanted)).run().recoding
+    rules = criteria(table, k, wanted)
+    first = engine.Partition(table.cube(), rules, means=means(table, block)).run().recoding
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decide, "CELLS", 1)
-        patch.setattr(candidates, "DENSE", 0)
-        patch.setattr(top, "COUNTERS", 1)
-        patch.setattr(passes, "CHUNK", 3)
-        small = engine.Partition(table.cube(collapsed=True), criteria(table, k, wanted), means=means(table, threads=3))
+        for module, name, size in (
+            (decide, "CELLS", 1), (candidates, "DENSE", 0), (top, "COUNTERS", 1), (top, "CELLS", 9),
+            (passes, "CHUNK", 3),
+        ):  # fmt: skip
+            patch.setattr(module, name, size)
+        small = engine.Partition(table.cube(collapsed=True), rules, means=means(table, block, threads=3))
         second = small.run().recoding
     for name in ("column", "cut_start", "cut", "child", "people"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
     for one, other in zip(first.labels, second.labels):
         assert one.labels == other.labels and np.array_equal(one.of_group, other.of_group)
+
+
+def test_splits_that_wait_for_their_turn_are_as_few_as_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of forty nodes has many cuts, all of which are refused; those of the others lower minima, so that they
+    wait for it."""
+    rows = [((0, i), "xy"[i % 2]) for i in range(256)]
+    rows += [((node, i), "abcdefgh"[(i + node) % 8]) for node in range(1, 40) for i in range(40)]
+    table = Table([oracle.Hierarchy(tuple(range(40))), oracle.Free([float(i) for i in range(256)])], rows)
+    strict, lenient = [Point(0, 10, 1, Fraction(71, 100))], [Point(1, 1, 2, Fraction(99, 100))]
+    rules: list[Criterion] = [Skyline("s", [strict if value in "xy" else lenient for value in table.values])]
+    most: list[int] = []
+    settle = decide.Decisions._settle
+
+    def counting(self: decide.Decisions, level: decide.Level) -> None:
+        most.append(len(level.waiting))
+        settle(self, level)
+
+    monkeypatch.setattr(decide.Decisions, "_settle", counting)
+    stored, found = [], []
+    for cells in (decide.CELLS, 400):
+        monkeypatch.setattr(decide, "CELLS", cells)
+        found.append(engine.Partition(table.cube(), rules).run().recoding.people.tolist())
+        stored.append(max(most) * decide.AHEAD * 2 * len(table.values))  # counters that they may come to hold
+        most.clear()
+    assert found[0] == found[1] and len(found[0]) > 100 and max(found[0]) == 256
+    assert stored[1] <= 400 < stored[0] // 10
+
+
+def test_a_hierarchy_of_many_parts_is_counted_in_lists_and_at_the_top_in_several_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [((i % 40, i // 40), "abcdefgh"[(i // 40 + i % 3) % 8]) for i in range(800)]
+    table = Table([oracle.Hierarchy(tuple(range(40))), oracle.Free([float(i) for i in range(20)])], rows)
+    wanted = {value: [(1, 1, 0, Fraction(9, 10))] for value in table.values}
+    wished = expected(table, 2, wanted, "widest")
+    assert wished is not None and len(wished) >= 40
+    monkeypatch.setattr(candidates, "TABLE", 100)
+    monkeypatch.setattr(top, "CELLS", 100)
+    for block in (10**6, 50):
+        rules = criteria(table, 2, wanted)
+        found = engine.Partition(table.cube(), rules, means=means(table, block)).run().recoding
+        assert [members for _, members in leaves(table, found)] == [members for _, members in wished]
 
 
 def cross_group_table() -> Table:

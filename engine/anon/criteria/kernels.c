@@ -95,6 +95,42 @@ static void fill_figures(int64_t kind, int64_t n, int64_t s, const int64_t *know
     figures[0] = figures[2] * family(kind, n, s, m, k + 1);
 }
 
+/* The slots of each value, and what is known about them. */
+typedef struct {
+    const int64_t *start, *of, *knowledge;
+    int64_t columns;
+} Slots;
+
+/* The values of a group, each with its count. */
+typedef struct {
+    int64_t n, low, high;
+    const int64_t *value, *count;
+} Group;
+
+/* Lowers minima (five per slot) by a group; whether it lowers any. `top` has room for `size` counts, one more than the
+   largest l, `others` for as many. */
+static bool lower_by(int64_t kind, const Group *group, const Slots *slots, int64_t *top, int64_t size, int64_t *others,
+                     double *minima)
+{
+    double figures[STATISTICS];
+    bool lower = false;
+    largest_counts(group->count, group->low, group->high, top, size);
+    for (int64_t e = group->low; e < group->high; e++) {
+        without(group->count[e], top, size, others);
+        for (int64_t at = slots->start[group->value[e]]; at < slots->start[group->value[e] + 1]; at++) {
+            double *const least = minima + slots->of[at] * STATISTICS;
+            const int64_t *const known = slots->knowledge + slots->of[at] * slots->columns;
+            fill_figures(kind, group->n, group->count[e], known, others, figures);
+            for (int64_t i = 0; i < STATISTICS; i++)
+                if (figures[i] < least[i]) {
+                    least[i] = figures[i];
+                    lower = true;
+                }
+        }
+    }
+    return lower;
+}
+
 /* Lowers values[owner] (five per slot) by every group. `top` has room for one more count than the largest l,
    `others` for as many. */
 LOOP void skyline_lower_minima(int64_t kind, const Array *of_n, const Array *of_start, const Array *of_value,
@@ -113,20 +149,10 @@ LOOP void skyline_lower_minima(int64_t kind, const Array *of_n, const Array *of_
     OUT(double, values);
     OUT(int64_t, top);
     OUT(int64_t, others);
-    double figures[STATISTICS];
+    const Slots slots = {slot_start, slot_of, knowledge, COLUMNS(knowledge)};
     for (int64_t g = 0; g < SIZE(n); g++) {
-        double *const own = values + owner[g] * COLUMNS(values);
-        largest_counts(count, start[g], start[g + 1], top, SIZE(top));
-        for (int64_t e = start[g]; e < start[g + 1]; e++) {
-            without(count[e], top, SIZE(top), others);
-            for (int64_t at = slot_start[value[e]]; at < slot_start[value[e] + 1]; at++) {
-                double *const least = own + slot_of[at] * STATISTICS;
-                fill_figures(kind, n[g], count[e], knowledge + slot_of[at] * COLUMNS(knowledge), others, figures);
-                for (int64_t i = 0; i < STATISTICS; i++)
-                    if (figures[i] < least[i])
-                        least[i] = figures[i];
-            }
-        }
+        const Group group = {n[g], start[g], start[g + 1], value, count};
+        lower_by(kind, &group, &slots, top, SIZE(top), others, values + owner[g] * COLUMNS(values));
     }
 }
 
@@ -379,7 +405,17 @@ LOOP void skyline_ratios(const Array *of_minima, const Array *of_ratios)
             ratios[3 * i + which] = negated_ratio(minima + STATISTICS * i, which);
 }
 
-/* What floats alone can say of rows of minima whose ratios must be above the least of each slot. */
+/* What floats alone can say of the five minima of a slot whose ratios must be above the least. */
+static inline int8_t judge_slot(const double *minima, double least, double tolerance)
+{
+    const double ratio = fmin(negated_ratio(minima, 0), fmin(negated_ratio(minima, 1), negated_ratio(minima, 2)));
+    const double distance = ratio - least;
+    if (distance < -tolerance || ratio == 0)
+        return UNSAFE;
+    return fabs(distance) <= tolerance ? CLOSE : SAFE;
+}
+
+/* What they can say of rows of minima: the worst of all slots. */
 LOOP void skyline_judge(const Array *of_minima, const Array *of_least, const Array *of_tolerance,
                         const Array *of_verdict)
 {
@@ -392,12 +428,55 @@ LOOP void skyline_judge(const Array *of_minima, const Array *of_least, const Arr
         verdict[row] = SAFE;
         for (int64_t slot = 0; slot < slots && verdict[row] != UNSAFE; slot++) {
             const double *const own = minima + (row * slots + slot) * STATISTICS;
-            const double ratio = fmin(negated_ratio(own, 0), fmin(negated_ratio(own, 1), negated_ratio(own, 2)));
-            const double distance = ratio - least[slot];
-            if (distance < -tolerance[slot] || ratio == 0)
-                verdict[row] = UNSAFE;
-            else if (fabs(distance) <= tolerance[slot])
-                verdict[row] = CLOSE;
+            const int8_t told = judge_slot(own, least[slot], tolerance[slot]);
+            verdict[row] = told == SAFE ? verdict[row] : told;
         }
+    }
+}
+
+/* The same of the minima of a safe release to which the groups of each owner are added, and whether they lower none of
+   them. Only slots of values that occur in these groups are looked at: there may be many more. `merged` begins, and
+   ends, as the minima of the release; `top` and `others` as for skyline_lower_minima. */
+LOOP void skyline_beside(int64_t kind, const Array *of_n, const Array *of_start, const Array *of_value,
+                         const Array *of_count, const Array *of_owner, const Array *of_slot_start,
+                         const Array *of_slot_of, const Array *of_knowledge, const Array *of_least,
+                         const Array *of_tolerance, const Array *of_release, const Array *of_merged,
+                         const Array *of_verdict, const Array *of_lowers, const Array *of_top, const Array *of_others)
+{
+    IN(int64_t, n);
+    IN(int64_t, start);
+    IN(int64_t, value);
+    IN(int64_t, count);
+    IN(int64_t, owner);
+    IN(int64_t, slot_start);
+    IN(int64_t, slot_of);
+    IN(int64_t, knowledge);
+    IN(double, least);
+    IN(double, tolerance);
+    IN(double, release);
+    OUT(double, merged);
+    OUT(int8_t, verdict);
+    OUT(int8_t, lowers);
+    OUT(int64_t, top);
+    OUT(int64_t, others);
+    const Slots slots = {slot_start, slot_of, knowledge, COLUMNS(knowledge)};
+    for (int64_t first = 0, past = 0; first < SIZE(n); first = past) {
+        const int64_t own = owner[first];
+        for (; past < SIZE(n) && owner[past] == own; past++) {
+            const Group group = {n[past], start[past], start[past + 1], value, count};
+            if (lower_by(kind, &group, &slots, top, SIZE(top), others, merged))
+                lowers[own] = 1;
+        }
+        for (int64_t e = start[first]; lowers[own] && e < start[past]; e++)
+            for (int64_t at = slot_start[value[e]]; at < slot_start[value[e] + 1]; at++) {
+                const int64_t slot = slot_of[at];
+                const int8_t told = judge_slot(merged + slot * STATISTICS, least[slot], tolerance[slot]);
+                if (verdict[own] != UNSAFE && told != SAFE)
+                    verdict[own] = told;
+            }
+        for (int64_t e = start[first]; lowers[own] && e < start[past]; e++)
+            for (int64_t at = slot_start[value[e]]; at < slot_start[value[e] + 1]; at++)
+                for (int64_t i = slot_of[at] * STATISTICS; i < (slot_of[at] + 1) * STATISTICS; i++)
+                    merged[i] = release[i];
     }
 }

@@ -117,6 +117,9 @@ class State:
     values: Floats  # [minima]
     witness: Ints  # [minima, integers]
 
+    def copy(self) -> State:
+        return State(self.values.copy(), self.witness.copy())
+
     def merge(self, other: State) -> State:
         """The minima over the groups of both: associative, commutative, idempotent."""
         lower = other.values < self.values
@@ -176,6 +179,18 @@ class Criterion(ABC):
     @abstractmethod
     def state(self, groups: Groups) -> State:
         """The minima over all groups of the batch, with their witnesses."""
+
+    def beside(
+        self, groups: Groups, owner: Ints, owners: int, state: State
+    ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+        """Of a release with a safe state to which the groups of each owner are added: SAFE, UNSAFE or CLOSE, and
+        whether they lower none of its minima. `owner` is ascending."""
+        minima = self.minima(groups, owner, owners)
+        return self.judge(np.minimum(minima, state.values)), np.all(minima >= state.values, axis=1)
+
+    def lowered(self, state: State, groups: Groups) -> State:
+        """The minima over these groups as well; may take the arrays of the state with it."""
+        return state.merge(self.state(groups))
 
     @abstractmethod
     def verdict(self, state: State) -> Verdict:

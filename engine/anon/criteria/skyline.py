@@ -206,15 +206,30 @@ class Skyline(Criterion):
         return values
 
     def state(self, groups: Groups) -> State:
+        values = self._empty(1)[0]
+        return self.lowered(State(values, np.zeros((len(values), self._width), np.int64)), groups)
+
+    def lowered(self, state: State, groups: Groups) -> State:
         from anon.criteria import kernels
 
-        values = self._empty(1)
-        witness = np.zeros((1, values.shape[1], self._width), np.int64)
         kernels.fold_skyline(
             KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, self._asked,
-            self._start, self._slot, self._knowledge, self._depth, self._memo(groups), values, witness, groups.first,
+            self._start, self._slot, self._knowledge, self._depth, self._memo(groups), state.values[None],
+            state.witness[None], groups.first,
         )  # fmt: skip
-        return State(values[0], witness[0])
+        return State(state.values, state.witness)
+
+    def beside(
+        self, groups: Groups, owner: Ints, owners: int, state: State
+    ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+        from anon.criteria import kernels
+
+        verdict, lowers = np.full(owners, SAFE, np.int8), np.zeros(owners, np.int8)
+        kernels.beside(
+            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, owner, self._start,
+            self._slot, self._knowledge, self._least, self._tolerance, state.values, verdict, lowers,
+        )  # fmt: skip
+        return verdict, lowers == 0
 
     def _empty(self, owners: int) -> Floats:
         return np.tile(np.array([np.inf, np.inf, np.inf, 1.0, 1.0]), (owners, len(self.slots)))

@@ -4,13 +4,14 @@ children. Groups drop out as they are found, with the counts that the release is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
@@ -33,6 +34,7 @@ from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.tree import Fragment
 
 WORTH_A_THREAD = 65_536  # records
+PIECE = 262_144  # records of groups that are counted at a time
 
 T = TypeVar("T")
 
@@ -42,9 +44,9 @@ class Found:
     """What a block came to: its part of the tree, the sensitive codes in its groups, and the state it left."""
 
     fragment: Fragment
-    group: Ints  # of the fragment, per entry
+    group: NDArray[Any]  # of the fragment, per entry
     codes: Codes  # [entries, sensitive columns]
-    people: Ints
+    people: NDArray[Any]
     unique: int  # individuals who are alone with their codes
     state: list[State]
 
@@ -222,25 +224,33 @@ def search(
     state: list[State],
     threads: int = 1,
     spare: Codes | None = None,
+    cells: int | None = None,
 ) -> Found:
     """Splits the roots, whose records lie in order, for as long as every criterion keeps holding. `spare`: room for as
-    many records, where there is some."""
+    many records, where there is some; `cells`: counters that may be filled at a time."""
     evaluator = Block(cube, rules.value_columns, rules.demands, records, threads, spare)
-    decisions = Decisions(cube, rules, evaluator, state)
+    decisions = Decisions(cube, rules, evaluator, state, cells)
     fragment, nodes = Fragment(), roots
-    entries: list[tuple[Ints, Codes, Ints]] = []
+    entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []
     unique = 0
     with evaluator.pool:
         while len(nodes):
             chosen = decisions.decide(nodes)
             leaf = fragment.add_level(nodes, chosen, cube.domains)
             leaves = np.flatnonzero(leaf)
-            node, codes, people = evaluator.groups_of(nodes, leaves, cube.sensitive)
-            entries.append((fragment.groups - len(leaves) + np.searchsorted(leaves, node), codes, people))
+            for first, last in runs_of(nodes.stop[leaves] - nodes.start[leaves], PIECE):
+                node, codes, people = evaluator.groups_of(nodes, leaves[first:last], cube.sensitive)
+                group = fragment.groups - len(leaves) + np.searchsorted(leaves, node)
+                entries.append((group.astype(np.uint32), codes, narrow(people)))
             unique += evaluator.unique(nodes, leaves)
             nodes = evaluator.route(nodes, chosen)
     group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
     return Found(fragment, group, codes, people, unique, decisions.state)
+
+
+def narrow(people: Ints) -> NDArray[Any]:
+    """Counts in half the bytes, where they fit: there may be as many as records."""
+    return people.astype(np.uint32) if people.max(initial=0) < 2**32 else people
 
 
 def large_group(
@@ -270,3 +280,15 @@ def whole_range(records: int) -> Nodes:
     empty = np.empty((1, 0), np.int64)
     one = np.ones(1, bool)
     return Nodes(np.array([0]), np.array([records]), empty, empty, empty, empty, np.array([0]), one, one)
+
+
+def runs_of(sizes: Ints, limit: int) -> Iterator[tuple[int, int]]:
+    """Runs of consecutive nodes, as long as they have no more people, or records, than the limit."""
+    first, held = 0, 0
+    for at, each in enumerate(sizes.tolist()):
+        if held and held + each > limit:
+            yield first, at
+            first, held = at, 0
+        held += each
+    if held:
+        yield first, len(sizes)

@@ -17,6 +17,7 @@ from anon.cube import Cube, Domain
 
 Ints = NDArray[np.int64]
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
+TABLE = 2_000_000  # counters of a table; what would take more is counted in lists too
 PEOPLE = -1  # in place of a value column: individuals, where they have several values each
 
 
@@ -79,6 +80,13 @@ class Splits:
         taken = Splits(self.node[index], self.column[index], start, self.low[rows], self.high[rows], self.people[rows])
         taken.safe, taken.barren = self.safe[rows], self.barren[rows]
         return taken
+
+    def keep(self, index: Ints, columns: set[int]) -> Splits:
+        """Some of the splits, in order, with their histograms of these columns."""
+        kept, rows = self.take(index), np.zeros(len(self.low), bool)
+        rows[ranges(self.part_start[index], np.diff(self.part_start)[index])] = True
+        kept.groups = {column: self.groups[column].only(rows) for column in columns}
+        return kept
 
     @staticmethod
     def concatenate(batches: list[Splits]) -> Splits:
@@ -177,6 +185,20 @@ class Evaluator(ABC):
     def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
         """The same as groups, for columns with many codes; `which` may name a node several times."""
 
+    def takes(self, nodes: Nodes, which: Ints, column: Ints) -> Ints:
+        """Counters that the split of each of these nodes along a column takes, in two or by a hierarchy."""
+        parts = np.full(len(which), 2)
+        for j in np.unique(column).tolist():
+            tree, at = self.cube.domains[j].tree, np.flatnonzero(column == j)
+            if tree is not None:
+                cover = tree.common(nodes.low[which[at], j], nodes.high[which[at], j])
+                parts[at] = np.diff(tree.child_start)[cover]
+        cells = np.zeros(len(which), np.int64)
+        for size in self.sizes.values():
+            own = parts * size
+            cells += np.where((size > DENSE) | (own > TABLE), np.minimum(own, nodes.people[which]), own)
+        return cells
+
     def cut_once(self, nodes: Nodes, boundaries: Boundaries, column: Ints) -> Splits:
         """One split in two per boundary, several per node allowed; `column` per boundary. Kept in the given order."""
         count = len(boundaries.node)
@@ -216,7 +238,7 @@ class Evaluator(ABC):
         cut_start, cut = Splits(which, column, part_start, low, high, low).cuts()
         groups = {}
         for value, size in self.sizes.items():
-            if size > DENSE:
+            if size > DENSE or size * len(low) > TABLE:
                 groups[value] = self.lists(nodes, which, column, cut_start, cut, value)
             else:
                 groups[value] = self._groups(partial(self.tables, nodes, which, column, cut_start, cut), value)

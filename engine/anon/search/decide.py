@@ -30,7 +30,8 @@ from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube
 from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits, widths
 
-CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time
+CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time, and as many in store
+CELL = 100  # bytes that each of them takes, with all that is made of it
 AHEAD = 16  # candidates that a node has in store while it waits
 MORE = 16  # times the cuts of a column that were refused: how many are offered next
 
@@ -76,6 +77,11 @@ class Rules:
         return all(criterion.holds(each) for (criterion, _), each in zip(self.whole, state))
 
 
+def cells_within(memory: int, threads: int) -> int:
+    """Counters that each thread may fill at a time with so much memory for all."""
+    return max(min(CELLS, memory // (CELL * threads)), 1)
+
+
 def _demands(readings: list[tuple[Criterion, int]], every: list[tuple[Criterion, int]]) -> Demands:
     """The demands of the monotone criteria that look at whole groups of one column, the one with most of them."""
     least = max((criterion.least_group for criterion, _ in every), default=1)
@@ -102,14 +108,18 @@ def states_of(arrays: Arrays) -> list[State]:
 
 @dataclass
 class Candidate:
-    """A split that every criterion about single groups accepts, with its minima for those about the whole release. One
-    that is `free` lowers no minimum of the state: it is accepted whenever its turn comes."""
+    """A split that every criterion about single groups accepts. One that is `free` lowers no minimum of the state: it
+    is accepted whenever its turn comes."""
 
     splits: Splits
     at: int
-    minima: list[NDArray[np.float64]]
     free: bool
     state: list[State]  # that did not refuse it
+
+    def children(self, criterion: Criterion, column: int) -> Groups:
+        """The groups it would add to the release, as a criterion about the whole of it sees them."""
+        groups = self.splits.children(self.at, column)
+        return groups if criterion.monotone else groups.only(self.splits.safe_children(self.at))
 
 
 @dataclass
@@ -129,9 +139,11 @@ class Level:
         """Undecided nodes with nothing left to decide but more to offer."""
         return self._offering(list(self.waiting))
 
-    def hungry(self) -> Ints:
-        """These, and nodes that might come to starve when it is their turn."""
-        return self._offering([node for node, queue in self.waiting.items() if len(queue) >= AHEAD])
+    def hungry(self, ahead: int) -> Ints:
+        """These, and nodes that might come to starve when it is their turn, among so many of the first open ones."""
+        found = self._offering([node for node, queue in self.waiting.items() if len(queue) >= AHEAD])
+        last = np.flatnonzero(self.open)[:ahead][-1]
+        return found[: np.searchsorted(found, last, "right")]
 
     def _offering(self, but: list[int]) -> Ints:
         offering = self.open & (self.place < self.count)
@@ -146,9 +158,13 @@ class Level:
 class Decisions:
     """Decides nodes level by level; `state` is that of the criteria about the whole release, as it worsens."""
 
-    def __init__(self, cube: Cube, rules: Rules, evaluator: Evaluator, state: list[State]) -> None:
-        self.cube, self.rules, self.evaluator, self.state = cube, rules, evaluator, state
-        self.batch = max(CELLS // (2 * max(min(size, 1_024) for size in evaluator.sizes.values())), 1)
+    def __init__(
+        self, cube: Cube, rules: Rules, evaluator: Evaluator, state: list[State], cells: int | None = None
+    ) -> None:
+        """`cells`: counters that may be filled at a time."""
+        self.cube, self.rules, self.evaluator = cube, rules, evaluator
+        self.state = [each.copy() for each in state]
+        self.cells = CELLS if cells is None else cells
         self.is_free = np.array([domain.tree is None for domain in cube.domains])
 
     def decide(self, nodes: Nodes) -> Splits:
@@ -157,12 +173,24 @@ class Decisions:
         zero = np.zeros(len(nodes), np.int64)
         level = Level(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0))
         while level.open.any():
-            if len(hungry := level.hungry()):
+            if len(hungry := level.hungry(self._ahead(level))):
                 for splits in self._offer(level, hungry):
                     self._admit(level, splits)
             self._settle(level)
         taken = Splits.concatenate(level.chosen)
         return taken.take(np.argsort(taken.node, kind="stable"))
+
+    def _ahead(self, level: Level) -> int:
+        """How many of the first open nodes may have candidates in store: where none need to wait, all."""
+        if not self.rules.whole:
+            return len(level.nodes)
+        which = np.flatnonzero(level.open)
+        column = level.columns[which, np.minimum(level.place, level.count - 1)[which]]
+        return self._fitting(AHEAD * self.evaluator.takes(level.nodes, which, column))
+
+    def _fitting(self, cells: Ints) -> int:
+        """How many of these come first that have no more cells together than may be filled at a time, at least one."""
+        return max(int(np.searchsorted(np.cumsum(cells), self.cells, "right")), 1)
 
     def _preferences(self, nodes: Nodes) -> tuple[Ints, Ints]:
         """Per node its columns, the preferred first, ties in config order; and how many have more than one code."""
@@ -206,13 +234,17 @@ class Decisions:
         if (rest := free & ~first).any():
             found.append(self._offer_cuts(level, which[rest], column[rest]))
         if not free.all():
-            whole = which[~free][: self.batch]
-            level.place[whole] += 1
-            found.append(self.evaluator.split_whole(level.nodes, whole, column[~free][: self.batch]))
+            found.append(self._offer_whole(level, which[~free], column[~free]))
         return [splits for splits in found if len(splits)]
 
+    def _offer_whole(self, level: Level, which: Ints, column: Ints) -> Splits:
+        fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
+        level.place[which[:fitting]] += 1
+        return self.evaluator.split_whole(level.nodes, which[:fitting], column[:fitting])
+
     def _offer_nearest(self, level: Level, which: Ints, column: Ints) -> Splits:
-        which, column = which[: self.batch], column[: self.batch]
+        fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
+        which, column = which[:fitting], column[:fitting]
         nearest = self.evaluator.nearest(level.nodes, which, column)
         level.offered[which] = 1
         none = np.setdiff1d(which, nearest.node, assume_unique=True)  # then the column has nothing to offer
@@ -221,9 +253,14 @@ class Decisions:
         return self.evaluator.cut_once(level.nodes, nearest, column[np.searchsorted(which, nearest.node)])
 
     def _offer_cuts(self, level: Level, which: Ints, column: Ints) -> Splits:
+        cells = np.zeros(len(level.nodes), np.int64)
+        cells[which] = self.evaluator.takes(level.nodes, which, column)
+        fitting = self._fitting(MORE * level.offered[which] * cells[which])
+        which, column = which[:fitting], column[:fitting]
         boundaries = self.evaluator.boundaries(level.nodes, which, column)
         rank, offered = boundaries.rank(), level.offered[boundaries.node]
-        keep = np.flatnonzero((rank >= offered - 1) & (rank < MORE * offered))[: self.batch]
+        keep = np.flatnonzero((rank >= offered - 1) & (rank < MORE * offered))
+        keep = keep[: self._fitting(cells[boundaries.node[keep]])]
         picked = Boundaries(boundaries.node[keep], boundaries.cut[keep])
         of = level.columns[picked.node, level.place[picked.node]]
         nodes = len(level.nodes)
@@ -244,22 +281,24 @@ class Decisions:
             for criterion, column in self.rules.erratic:
                 splits.safe &= _safe(criterion, splits.groups[column], each, splits.safe)
             fine &= ~level.nodes.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
-        minima, free = [], np.ones(len(splits), bool)
+        free = np.ones(len(splits), bool)
         for (criterion, column), state in zip(self.rules.whole, self.state):
             groups, owner = splits.groups[column], splits.owner
             if not criterion.monotone:
                 groups, owner = groups.only(splits.safe), owner[splits.safe]
-            minima.append(criterion.minima(groups, owner, len(splits)))
-            free &= (minima[-1] >= state.values).all(axis=1)
-            fine &= criterion.judge(np.minimum(minima[-1], state.values)) != UNSAFE
+            verdict, lowers_none = criterion.beside(groups, owner, len(splits), state)
+            free &= lowers_none
+            fine &= verdict != UNSAFE
         index = np.flatnonzero(fine)
         first = index[np.unique(splits.node[index], return_index=True)[1]]
         idle = np.ones(len(level.nodes), bool)
         idle[list(level.waiting)] = False
         level.choose(splits, first[free[first] & idle[splits.node[first]]])
-        for at in index[level.open[splits.node[index]]].tolist():
-            candidate = Candidate(splits, at, [each[at] for each in minima], bool(free[at]), self.state)
-            level.waiting.setdefault(int(splits.node[at]), deque()).append(candidate)
+        index = index[level.open[splits.node[index]]]
+        kept = splits.keep(index, {column for _, column in self.rules.whole})
+        for at, node in enumerate(kept.node.tolist()):
+            candidate = Candidate(kept, at, bool(free[index[at]]), self.state)
+            level.waiting.setdefault(node, deque()).append(candidate)
 
     def _settle(self, level: Level) -> None:
         """Decides waiting nodes in their order for as long as no node before them needs more candidates; after such a
@@ -290,9 +329,11 @@ class Decisions:
         queues = [level.waiting[node] for node in nodes]
         while heads := [queue for queue in queues if queue and queue[0].state is not self.state]:
             fine = np.ones(len(heads), bool)
-            for i, ((criterion, _), state) in enumerate(zip(self.rules.whole, self.state)):
-                minima = np.stack([queue[0].minima[i] for queue in heads])
-                fine &= criterion.judge(np.minimum(minima, state.values)) != UNSAFE
+            for (criterion, column), state in zip(self.rules.whole, self.state):
+                groups = [queue[0].children(criterion, column) for queue in heads]
+                owner = np.repeat(np.arange(len(heads)), [len(each) for each in groups])
+                verdict, _ = criterion.beside(Groups.concatenate(groups), owner, len(heads), state)
+                fine &= verdict != UNSAFE
             for queue, kept in zip(heads, fine.tolist()):
                 if kept:
                     queue[0].state = self.state
@@ -306,18 +347,15 @@ class Decisions:
 
     def _accept(self, candidate: Candidate) -> bool:
         """Whether a candidate keeps the whole release safe now that its turn has come; if so the state follows."""
-        merged = []
-        for (criterion, column), state, minima in zip(self.rules.whole, self.state, candidate.minima):
-            verdict = criterion.judge(np.minimum(minima, state.values)[None, :])[0]
+        added = [candidate.children(criterion, column) for criterion, column in self.rules.whole]
+        for (criterion, _), state, children in zip(self.rules.whole, self.state, added):
+            (verdict,), _ = criterion.beside(children, np.zeros(len(children), np.int64), 1, state)
             if verdict == UNSAFE:
                 return False
-            children = candidate.splits.children(candidate.at, column)
-            if not criterion.monotone:
-                children = children.only(candidate.splits.safe_children(candidate.at))
-            merged.append(state.merge(criterion.state(children)) if len(children) else state)
-            if verdict != SAFE and not criterion.holds(merged[-1]):
+            if verdict != SAFE and not criterion.holds(state.merge(criterion.state(children))):
                 return False
-        self.state = merged
+        given = zip(self.rules.whole, self.state, added)
+        self.state = [criterion.lowered(state, children) for (criterion, _), state, children in given]
         return True
 
 

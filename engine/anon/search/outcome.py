@@ -31,8 +31,8 @@ class GroupCounts:
         self.rank: NDArray[Any] = np.empty(0, np.int64)
         self._entries = Spilled(self.schema, None if spill is None else spill / "group-counts")
 
-    def add(self, group: Ints, codes: Codes, times: Ints) -> None:
-        columns = [group.astype(np.uint32), *codes.T, times]
+    def add(self, group: NDArray[Any], codes: Codes, times: NDArray[Any]) -> None:
+        columns = [group.astype(np.uint32), *codes.T, times.astype(np.int64)]
         arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
         self._entries.add(pa.record_batch(arrays, schema=self.schema))
 

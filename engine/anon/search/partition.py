@@ -32,9 +32,9 @@ from anon.errors import UnsafeError
 from anon.progress import Tell
 from anon.records import Records, make
 from anon.search import block, top
-from anon.search.block import Found
-from anon.search.candidates import Ints, Nodes
-from anon.search.decide import Rules
+from anon.search.block import Found, runs_of
+from anon.search.candidates import Nodes
+from anon.search.decide import Rules, cells_within
 from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
 from anon.search.passes import Passes, Spares, shaped
@@ -77,6 +77,7 @@ class Partition:
     ) -> None:
         """`prefer`: widest | balanced | information_gain (of cube.target); progress gets facts about it."""
         self.cube, self.means, self.rules = cube, means or Means(), Rules.of(cube, criteria, prefer)
+        self.cells = cells_within(self.means.memory.search, self.means.threads)
         self.steps = Steps(self.means.checkpoint)
         self.limit = self.steps.take(LIMIT, Limit.of, self._limit).individuals
         self.pace = Pace(cube.individuals, self.limit, progress)
@@ -203,7 +204,7 @@ class Partition:
         with rooms.one() as room:
             codes, spare = (shaped(half, records.width, last - first) for half in room)
             records.fill(first, codes, range(records.width))
-            return block.search(self.cube, self.rules, codes, roots, state, threads, spare)
+            return block.search(self.cube, self.rules, codes, roots, state, threads, spare, self.cells)
 
 
 class Pace:
@@ -224,15 +225,3 @@ def record_bytes(cube: Cube) -> int:
     values each."""
     own = 2 * (len(cube.domains) + len(cube.others)) + 4
     return own if cube.people is None else (own + 4) * max(-(-int(cube.totals[0].sum()) // cube.people), 1)
-
-
-def runs_of(people: Ints, limit: int) -> Iterator[tuple[int, int]]:
-    """Runs of consecutive nodes, as long as they have no more people than the limit."""
-    first, held = 0, 0
-    for at, each in enumerate(people.tolist()):
-        if held and held + each > limit:
-            yield first, at
-            first, held = at, 0
-        held += each
-    if held:
-        yield first, len(people)

@@ -33,7 +33,7 @@ from anon.search.candidates import (
     unreached,
     widths,
 )
-from anon.search.decide import Decisions, Rules, state_arrays, states_of
+from anon.search.decide import Decisions, Rules, cells_within, state_arrays, states_of
 from anon.search.means import Means
 from anon.search.passes import Chunk, Node, Passes, Spares, Tree, Way, Work, shaped
 from anon.search.steps import Steps
@@ -99,6 +99,7 @@ class Top(Evaluator):
         super().__init__(cube, rules.value_columns, rules.demands)
         self.passes, self.limit, self.memory = passes, limit, means.memory
         self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)
+        self.cells = cells_within(means.memory.search, means.threads)
         self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
         self.widest = rules.prefer == "widest"
         self.counter = np.uint32 if cube.individuals < NARROW else np.int64
@@ -194,12 +195,13 @@ class Top(Evaluator):
 
     def _tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> dict[int, Ints]:
         found: list[dict[int, Ints]] = []
+        sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
         batch = np.cumsum(np.diff(cut_start) + 1) * sum(self.sizes.values()) // CELLS
         for number in np.unique(batch):
             some = np.flatnonzero(batch == number)
             first, last = cut_start[some[0]], cut_start[some[-1] + 1]
             own = cut_start[some[0] : some[-1] + 2] - first
-            tables, parts = self._part_tables(nodes, which[some], column[some], own, cut[first:last])
+            tables, parts = self._part_tables(nodes, which[some], column[some], own, cut[first:last], sizes)
             found.append(tables)
             for i, each in zip(some.tolist(), parts):
                 if len(each.records) <= KEPT:
@@ -211,16 +213,16 @@ class Top(Evaluator):
         return int(nodes.start[node]), column, cut.tobytes()
 
     def _part_tables(
-        self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints
+        self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, sizes: dict[int, int]
     ) -> tuple[dict[int, Ints], list[Parts]]:
-        """People by value in the parts of each node between its cuts, in one pass over the records; and what else it
-        finds out about the parts of each node."""
+        """People by value, for columns of so many codes, in the parts of each node between its cuts, in one pass over
+        the records; and what else it finds out about the parts of each node."""
         base, parts = cut_start[:-1] + np.arange(len(which)), len(cut) + len(which)
         way = Way.down(self._extended(nodes.start[which], column, cut_start, cut, base, parts))
         low, high = _reach(nodes, which, column, cut_start, cut)
         guess, lowest, room, size = self._guess(np.repeat(nodes.people[which], np.diff(cut_start) + 1), low, high)
         people, values_at, columns = self.people_at, self.values_at, self.columns
-        values = [columns + value for value in self.sizes]
+        values = [columns + value for value in sizes if value != PEOPLE]
         always = {*column.tolist(), *guess[guess >= 0].tolist(), *values, *self.people_columns}
 
         def work(chunk: Chunk, part: Node, own: Pass) -> None:
@@ -235,16 +237,11 @@ class Top(Evaluator):
                     counts[:, 0] += np.bincount(part, own_people, parts + 1).astype(np.int64)
                 else:
                     kernels.top_values(codes, values_at, part, columns + value, counts)
-            if people >= 0:
-                own.records += np.bincount(part, minlength=parts + 1)
+            own.records += np.bincount(part, minlength=parts + 1)
             kernels.top_codes(codes, people, part, guess, room - lowest, own.ahead)
             kernels.top_bounds(codes, part, bounded, own.low, own.high)
 
-        # one more part for records that are in none
-        sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
-        done = self._counted(work, sizes, parts + 1, columns, size)
-        if self.people_at < 0:
-            done.records = next(iter(done.values.values())).sum(axis=1)
+        done = self._counted(work, sizes, parts + 1, columns, size)  # one more part for records that are in none
         ahead = [
             CodeCounts(j, begin, done.ahead[at : at + length]) if j >= 0 else None
             for j, begin, at, length in zip(guess.tolist(), lowest.tolist(), room.tolist(), np.diff(room).tolist())
@@ -283,12 +280,24 @@ class Top(Evaluator):
         return guess, lowest, ends - sizes, int(ends[-1])
 
     def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
-        found = []
+        found: list[Groups] = []
         for i in range(len(which)):  # at the top there are few nodes, and rarely more than one cut of each
-            one, cuts = slice(i, i + 1), cut[cut_start[i] : cut_start[i + 1]]
-            given = nodes, which[one], column[one], np.array([0, len(cuts)]), cuts
-            found.append(self._groups(partial(self.tables, *given), value))
+            cuts = cut[cut_start[i] : cut_start[i + 1]]
+            found += self._listed(nodes, which[i : i + 1], column[i : i + 1], cuts, value)
         return Groups.concatenate(found)
+
+    def _listed(self, nodes: Nodes, which: Ints, column: Ints, cut: Ints, value: int) -> Iterator[Groups]:
+        """The parts of one node as groups; where there would be too many counters, in a pass for some of them each."""
+        parts, run = len(cut) + 1, max(CELLS // self.sizes[value], 1)
+        if parts <= run:
+            yield self._groups(partial(self.tables, nodes, which, column, np.array([0, len(cut)]), cut), value)
+            return
+        sizes = {value: self.sizes[value]} | ({PEOPLE: 1} if self.cube.several else {})
+        for first in range(0, parts, run):
+            last, below = min(first + run, parts), min(first, 1)  # the first of the cuts has all parts before below it
+            some = cut[first - below : last]
+            tables, _ = self._part_tables(nodes, which, column, np.array([0, len(some)]), some, sizes)
+            yield self._groups(tables.__getitem__, value).part(below, below + last - first)
 
     def children(self, nodes: Nodes, chosen: Splits) -> tuple[Nodes, Ints]:
         """The children of the chosen splits, and the number of records in each."""
@@ -299,7 +308,7 @@ class Top(Evaluator):
             known = self.known.get(self._key(nodes, at, int(chosen.column[i]), own))
             if known is None:
                 alone = np.array([at]), chosen.column[i : i + 1], np.array([0, len(own)]), own
-                (known,) = self._part_tables(nodes, *alone)[1]
+                (known,) = self._part_tables(nodes, *alone, {})[1]
             parts.append(known)
         self.known.clear()
         low, high, records = (np.concatenate([getattr(p, name) for p in parts]) for name in ("low", "high", "records"))
@@ -372,7 +381,7 @@ def root(cube: Cube, demands: Demands) -> Nodes:
 
 def search(top: Top, rules: Rules, state: list[State], tell: Tell, steps: Steps) -> Ended:
     """Splits nodes for as long as they are large; levels that are among the finished steps are taken from there."""
-    decisions = Decisions(top.cube, rules, top, state)
+    decisions = Decisions(top.cube, rules, top, state, top.cells)
     nodes, records = root(top.cube, top.demands), np.array([top.passes.records.count])
     nodes.safe[:] = rules.whole_table_safe(top.cube)
     roots: list[tuple[Nodes, Ints]] = []

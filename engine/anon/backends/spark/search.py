@@ -21,10 +21,10 @@ from anon.criteria import State
 from anon.errors import SourceError
 from anon.records import Codes, InMemory, Records
 from anon.search import block, top
-from anon.search.block import Found
+from anon.search.block import Found, runs_of
 from anon.search.candidates import Demands, Ints, Nodes
 from anon.search.outcome import GroupCounts
-from anon.search.partition import LEVELS, Partition, runs_of
+from anon.search.partition import LEVELS, Partition
 from anon.search.tree import Fragment
 
 if TYPE_CHECKING:
