@@ -4,6 +4,7 @@ test_same_release."""
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,40 @@ def test_another_source_is_not_gone_on_with(config: Path) -> None:
     refused = anon_run(config, "--resume")
     assert refused.code == 2
     assert "another source" in refused.stderr
+
+
+def test_another_version_is_not_gone_on_with(config: Path) -> None:
+    anon_run(config, steps=4)
+    mark = next(config.parent.glob(".anon-spill-*")) / "checkpoint" / "run.json"
+    mark.write_text(json.dumps(json.loads(mark.read_text()) | {"version": "0.0.1, steps 1"}))
+    refused = anon_run(config, "--resume")
+    assert refused.code == 2
+    assert "another version" in refused.stderr and "without --resume" in refused.stderr
+    assert list(config.parent.rglob("*.npz"))
+
+
+def test_a_source_that_cannot_be_read_for_now_leaves_the_checkpoint_alone(config: Path) -> None:
+    anon_run(config, steps=4)
+    source = config.parent / "source.parquet"
+    content, times = source.read_bytes(), source.stat()
+    source.write_bytes(content[:100])
+    assert anon_run(config, "--resume").code == 5
+    source.write_bytes(content)
+    os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+    resumed = anon_run(config, "--resume")
+    assert resumed.code == 0 and "goes on after" in resumed.stderr
+    assert not left(config.parent)
+
+
+@pytest.mark.parametrize("kept", [0, 200, -1])
+def test_a_checkpoint_with_a_step_that_is_not_whole_is_begun_anew(config: Path, kept: int) -> None:
+    """As after a machine that went down: a file may have its name before it has its content."""
+    anon_run(config, steps=6)
+    step = next(iter(config.parent.rglob("level-1.npz")))
+    step.write_bytes(step.read_bytes()[:kept])
+    resumed = anon_run(config, "--resume")
+    assert resumed.code == 0 and "begins anew" in resumed.stderr
+    assert not left(config.parent)
 
 
 def test_two_runs_never_write_one_release(config: Path) -> None:

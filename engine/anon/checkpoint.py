@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,10 @@ class Checkpoint:
     def steps(self) -> int:
         """How many steps are finished; how large blocks are is none."""
         return sum(path.stem != LIMIT for path in self.folder.glob("*.npz"))
+
+    def whole(self) -> bool:
+        """Whether every step ends as it should; after the machine went down, files may have a name but no content."""
+        return all(is_zipfile(step) for step in self.folder.glob("*.npz"))
 
     def save(self, name: str, arrays: Arrays) -> None:
         """Keeps a finished step; one that is there already stays."""

@@ -23,7 +23,7 @@ from anon import interrupt
 from anon.checkpoint import Checkpoint
 from anon.config import Config
 from anon.database import in_utf8
-from anon.errors import ConfigError, Lost
+from anon.errors import AnonError, ConfigError, Lost
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Workspace:
             differs = ", ".join(name for name in run if before.get(name) != run[name])
             expected = "the run that was stopped; or start without --resume, which deletes its checkpoint"
             raise ConfigError.at("--resume", f"another {differs} than when the checkpoint was made", expected)
-        if not resume:
+        if not resume or not self.checkpoint.whole():  # steps build on each other
             shutil.rmtree(self.checkpoint.folder, ignore_errors=True)
         self.checkpoint.begin(run)
         return self.checkpoint
@@ -75,8 +75,8 @@ def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
             stopped = True
             error.reword(lambda said: f"{said}; nothing was published{_left(checkpoint)}")
             raise
-        except ConfigError:
-            stopped = not checkpoint.begun  # one that was refused is kept for the run that it belongs to
+        except AnonError:
+            stopped = not checkpoint.begun  # what was refused or could not be read is kept for the run it belongs to
             raise
         finally:
             for folder in folders:
