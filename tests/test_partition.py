@@ -233,13 +233,18 @@ def rivals(family_first: bool) -> Table:
     return Table([oracle.Free([0.0, 9.0]), oracle.Free([0.0, 1.0, 2.0])], with_f + with_g)
 
 
+@pytest.mark.parametrize("block", [10**6, 130], ids=["one block", "a block each"])
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("family_first", [True, False])
-def test_of_two_splits_that_exclude_each_other_the_first_node_in_order_gets_its_own(family_first: bool) -> None:
+def test_of_two_splits_that_exclude_each_other_the_first_node_in_order_gets_its_own(
+    family_first: bool, threads: int, block: int
+) -> None:
     table = rivals(family_first)
     wanted = {value: [] for value in table.values}
     wanted |= {"s": [(1, 1, 2, Fraction(63, 100))], "h": [(0, 0, 0, Fraction(9, 10))]}
-    found = leaves(table, engine.Partition(table.cube(), criteria(table, 1, wanted)).run().recoding)
-    assert found == expected(table, 1, wanted, "widest")
+    limits = means(table, block, threads)
+    found = leaves(table, engine.Partition(table.cube(), criteria(table, 1, wanted), means=limits).run().recoding)
+    assert found == expected(table, 1, wanted, "widest", block)
     sizes = sorted(len(members) for _, members in found)
     assert sizes == ([5, 80, 130] if family_first else [30, 85, 100])
 
@@ -260,6 +265,13 @@ def test_decisions_follow_strict_node_order_where_groups_depend_on_each_other(
     bound = {value: wanted.get(value, []) for value in table.values}
     found = engine.Partition(table.cube(), criteria(table, 1, bound), means=means(table, block, threads)).run().recoding
     assert [members for _, members in leaves(table, found)] == [members for _, members in wished]
+
+
+@pytest.mark.parametrize("block", [10**6, 2])
+def test_of_two_cuts_as_near_to_the_median_the_lower_is_taken(block: int) -> None:
+    table = Table([oracle.Free([0.0, 1.0, 2.0])], [((code,), "a") for code in range(3)])
+    found = engine.Partition(table.cube(), [KAnonymity(1)], means=means(table, block)).run().recoding
+    assert found.cut[0] == 1
 
 
 def test_information_gain_prefers_the_column_that_tells_the_target() -> None:

@@ -284,7 +284,9 @@ def test_a_reused_recoding_gives_the_release_it_was_made_for(plain: Plain) -> No
 # Killed on the way: the runs that end are processes of their own
 
 
-def killed_and_resumed(house: House, plain: Plain, job: str, **at: Any) -> None:
+def killed_and_resumed(
+    house: House, plain: Plain, job: str, limits: dict[str, Any] | None = None, **at: Any
+) -> None:
     """A run that is killed, and another that goes on from there or begins again."""
     house.write(plain.table(job))
     config = house.folder / "config.yaml"
@@ -293,7 +295,7 @@ def killed_and_resumed(house: House, plain: Plain, job: str, **at: Any) -> None:
     assert not (house.folder / "out").exists()
     if "partition" not in job:
         assert not list(house.folder.rglob("*.npz")), "only partition has steps to go on from"
-    anon.run(config, resume=True)
+    anon.run(config, resume=True, **limits or {})
     assert files(house.folder) == plain.of(job).files
     assert not house.leftovers()
 
@@ -302,6 +304,14 @@ def killed_and_resumed(house: House, plain: Plain, job: str, **at: Any) -> None:
 @pytest.mark.parametrize("job", ["partition", "partition, groups for themselves"])
 def test_a_search_killed_after_some_steps_goes_on(house: House, plain: Plain, job: str, steps: int) -> None:
     killed_and_resumed(house, plain, job, steps=steps)
+
+
+@pytest.mark.parametrize("job", ["partition", "partition, groups for themselves"])
+def test_a_search_goes_on_with_other_memory_and_threads_than_it_began_with(
+    house: House, plain: Plain, job: str
+) -> None:
+    """Blocks may be larger where there is more of both; those that were begun are gone on with."""
+    killed_and_resumed(house, plain, job, {"memory": 500_000_000, "threads": 1}, steps=9)
 
 
 @pytest.mark.parametrize(
