@@ -28,6 +28,16 @@ def test_every_stage_of_a_run_begins_and_ends_as_an_event(house: House) -> None:
     assert len({event["run"] for event in told}) == 1
 
 
+def test_the_levels_of_a_search_are_told_also_of_a_table_that_fits_in_memory(house: House) -> None:
+    house.write({"age": list(range(32)) * 4, "zip": ["02139"] * 128, "disease": ["Flu", "Cold"] * 64})
+    told = events(house.cli("run", "--log-json", privacy=[{"k_anonymity": {"k": 8}}]).stderr)
+    levels = [event for event in told if event["event"] == "progress" and "level" in event]
+    assert [(event["level"], event["open_nodes"]) for event in levels] == [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16)]
+    assert [event["individuals"] for event in levels] == [128] * 5
+    percents = [event["percent"] for event in levels if "percent" in event]
+    assert percents == sorted(percents) and percents[-1] < 100
+
+
 def test_a_stage_that_fails_ends_with_an_event_that_says_so(house: House) -> None:
     house.write(ROWS)
     outcome = house.cli("run", "--log-json", privacy=[{"k_anonymity": {"k": 3}}])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from anon.checkpoint import Arrays
 from anon.criteria import Groups, State
 from anon.cube import Cube
+from anon.progress import Tell
 from anon.records import Codes, Records, whole_numbers
 from anon.search import kernels
 from anon.search.candidates import (
@@ -225,6 +226,7 @@ def search(
     threads: int = 1,
     spare: Codes | None = None,
     cells: int | None = None,
+    tell: Tell = lambda **facts: None,
 ) -> Found:
     """Splits the roots, whose records lie in order, for as long as every criterion keeps holding. `spare`: room for as
     many records, where there is some; `cells`: counters that may be filled at a time."""
@@ -232,9 +234,10 @@ def search(
     decisions = Decisions(cube, rules, evaluator, state, cells)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []
-    unique = 0
+    unique = level = 0
     with evaluator.pool:
         while len(nodes):
+            tell(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
             chosen = decisions.decide(nodes)
             leaf = fragment.add_level(nodes, chosen, cube.domains)
             leaves = np.flatnonzero(leaf)
@@ -243,7 +246,7 @@ def search(
                 group = fragment.groups - len(leaves) + np.searchsorted(leaves, node)
                 entries.append((group.astype(np.uint32), codes, narrow(people)))
             unique += evaluator.unique(nodes, leaves)
-            nodes = evaluator.route(nodes, chosen)
+            nodes, level = evaluator.route(nodes, chosen), level + 1
     group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
     return Found(fragment, group, codes, people, unique, decisions.state)
 

@@ -170,12 +170,13 @@ class Partition:
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())
                 self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
+                by_itself = {"threads": self.means.threads, "tell": partial(self.pace.within, people)}
                 while len(ahead) < (1 if alone else 2 * workers) and (following := next(todo, None)):
-                    ahead.append(pool.submit(search, following, state, self.means.threads if alone else 1))
+                    ahead.append(pool.submit(search, following, state, **(by_itself if alone else {})))
                 found = ahead.popleft().result()
                 merged = [before.merge(after) for before, after in zip(state, found.state)]
                 if not self.rules.hold(merged):
-                    found, alone = pool.submit(search, run, state, self.means.threads, again=True).result(), True
+                    found, alone = pool.submit(search, run, state, **by_itself, again=True).result(), True
                     merged = found.state
                 elif all((now.values == then.values).all() for now, then in zip(merged, state)):
                     alone = False
@@ -191,7 +192,8 @@ class Partition:
         rooms: Spares[Room],
         run: tuple[int, int],
         state: list[State],
-        threads: int,
+        threads: int = 1,
+        tell: Tell = lambda **facts: None,
         again: bool = False,
     ) -> Found:
         """What one block comes to from a state, unless that is among the finished steps."""
@@ -204,7 +206,7 @@ class Partition:
         with rooms.one() as room:
             codes, spare = (shaped(half, records.width, last - first) for half in room)
             records.fill(first, codes, range(records.width))
-            return block.search(self.cube, self.rules, codes, roots, state, threads, spare, self.cells)
+            return block.search(self.cube, self.rules, codes, roots, state, threads, spare, self.cells, tell)
 
 
 class Pace:
@@ -218,6 +220,10 @@ class Pace:
         """Passes facts on, with how many rows were done and how many there are in all."""
         self.done = min(self.done + more, self.rows)
         self.progress(done=self.done, of=self.rows, **facts)
+
+    def within(self, people: int, level: int, **facts: int) -> None:
+        """Tells of a level of a block of so many people that is searched while no other is."""
+        self.progress(done=self.done + people * min(level, LEVELS), of=self.rows, level=level, **facts)
 
 
 def record_bytes(cube: Cube) -> int:
