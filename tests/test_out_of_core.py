@@ -18,6 +18,7 @@ from anon import pipeline
 from anon.errors import ResourceError
 from anon.memory import Memory
 from anon.pipeline import Options
+from anon.plan import plan
 from anon.recoding import LABEL
 from anon.records import OnDisk
 from anon.search import decide, means, partition
@@ -161,6 +162,19 @@ def test_more_groups_than_the_memory_holds_are_a_matter_of_resources() -> None:
         held.check()
     Memory(1_045_000_000, 700_000_000).check()
     assert Memory(1_045_000_000, 700_000_000).database < Memory(1_045_000_000).database
+
+
+def test_more_values_than_the_memory_holds_are_a_matter_of_resources_before_the_search(tmp_path: Path) -> None:
+    values = pa.array([f"v{i}" for i in range(60_000)])
+    pq.write_table(pa.table({"age": pa.array(range(60_000)), "value": values}), tmp_path / "source.parquet")
+    columns = {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["value"]}
+    config: dict[str, Any] = {"source": {"path": str(tmp_path / "source.parquet")}, "columns": columns}
+    config |= {"privacy": [{"k_anonymity": {"k": 5}}], "release": {"path": str(tmp_path / "out")}}
+    config["limits"] = {"memory": "400MB"}
+    for command in (pipeline.run, plan):
+        with pytest.raises(ResourceError, match="so many values, which take 120 MB; the least that would do is 465MB"):
+            command(config)
+    assert plan(config | {"limits": {"memory": "465MB"}}).facts["memory"]["least"] == 465_000_000
 
 
 @pytest.mark.parametrize(("limit", "privacy"), [(400, ALONE), (512, ALONE), (400, TOGETHER)])

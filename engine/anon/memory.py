@@ -11,6 +11,7 @@ LIBRARIES = 200_000_000  # bytes of the interpreter, the libraries and the compi
 BATCHES = 40_000_000  # batches under way between DuckDB and us
 DATABASE = 65_000_000  # that DuckDB needs to sort anything
 TIGHT = 1_000_000_000  # of the whole process
+VALUE = 2_000  # that a sensitive value takes in criteria and in what is told of them
 LEAST = 400_000_000  # of the whole process: with less, not even a few thousand groups can be told of
 
 
@@ -19,7 +20,7 @@ class Memory:
     """Bytes for the whole process."""
 
     total: int
-    held: int = 0  # of it what a search has left, which stays until its release is judged and told
+    held: int = 0  # of it what stays until a release is judged and told: sensitive values, and what a search has left
 
     @property
     def free(self) -> int:
@@ -51,17 +52,20 @@ class Memory:
         """Whether queries have to be made one after the other."""
         return self.total < TIGHT
 
-    def check(self) -> None:
-        """ResourceError, with the least that would do, if this is too little."""
+    @property
+    def least(self) -> int:
+        """What would do for the whole process; some batches are read while others are made."""
+        return max(LIBRARIES + self.held + DATABASE + 2 * BATCHES, LEAST)
+
+    def check(self, holding: str = "groups") -> None:
+        """ResourceError, with the least that would do, if this is too little; `holding`: what holds most of it."""
         if self.total < LEAST:
             raise ResourceError(
                 f"limits.memory: {self.total // 1_000_000} MB is too little for the whole process; "
                 f"the least that would do is {LEAST // 1_000_000}MB"
             )
-        needed = DATABASE + 2 * BATCHES  # some batches are read while others are made
-        if self.free < needed:
-            least = LIBRARIES + self.held + needed
+        if self.total < self.least:
             raise ResourceError(
-                f"limits.memory: {self.total // 1_000_000} MB is too little for so many groups, which take "
-                f"{self.held // 1_000_000} MB; the least that would do is {-(-least // 1_000_000)}MB"
+                f"limits.memory: {self.total // 1_000_000} MB is too little for so many {holding}, which take "
+                f"{self.held // 1_000_000} MB; the least that would do is {-(-self.least // 1_000_000)}MB"
             )

@@ -168,11 +168,12 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with progress.stage("cube"):
             place = partial(records.make, Memory(limits.memory).records, work.spill)
             cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
+            Memory(limits.memory, cube.held).check("values")
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             tell = partial(progress.update, "search")
             outcome = searched(config, cube, work.spill, checkpoint, options.show_values, tell)
-        memory = Memory(limits.memory, outcome.nbytes)
+        memory = Memory(limits.memory, cube.held + outcome.nbytes)
         memory.check()
         limit(con, memory)
         with progress.stage("release"):
@@ -180,7 +181,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             written = release.write(source, outcome, sensitive, config, work.release, work.spill)
             source.check_unchanged()
             progress.rows = written.rows
-        with closing(connect(limits.memory, limits.threads, work.spill, held=outcome.nbytes)) as outsider:
+        with closing(connect(limits.memory, limits.threads, work.spill, held=memory.held)) as outsider:
             with progress.stage("verify"), at_rest(con):
                 found = verify.verify(outsider, written, config)
                 blocked = blocking_of(found, outcome.recoding, written.number)

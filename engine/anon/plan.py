@@ -20,7 +20,7 @@ from anon.cube import Cube, Room
 from anon.database import connect
 from anon.errors import UnsafeError
 from anon.levels import Levels
-from anon.memory import LEAST, LIBRARIES, Memory
+from anon.memory import LIBRARIES, Memory
 from anon.named_files import check_files
 from anon.pipeline import DEFAULTS, Options, Result
 from anon.progress import Progress
@@ -94,6 +94,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
         with progress.stage("cube"):
             room = Room(places.make, searching.threads_of(config), partial(progress.update, "cube"))
             cube = pipeline.build_cube(config, source, room)
+            Memory(limits.memory, cube.held).check("values")
         told = _told(config, source, cube, options, places, copied) | _standing(config, options, origin)
         told["warnings"] += _in_the_way(config, told)
         source.check_unchanged()
@@ -104,7 +105,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
 def _told(config: Config, source: Source, cube: Cube, options: Options, places: Places, copied: int) -> dict[str, Any]:
     values = searching.sensitive_values(config, cube)
     refused = _refused(config, cube, values, options.show_values)
-    memory, count, sizes = Memory(config.limits.memory), cube.records.count, cube.records.sizes
+    memory, count, sizes = Memory(config.limits.memory, cube.held), cube.records.count, cube.records.sizes
     inside = records.bytes_in_memory(count, sizes)
     told: dict[str, Any] = {
         "feasible": refused is None,
@@ -113,10 +114,10 @@ def _told(config: Config, source: Source, cube: Cube, options: Options, places: 
         "individuals": cube.individuals,
         "columns": _columns(source, cube),
         "records": {"count": count, "collapsed": cube.counted, "bytes_each": _width(cube), "bytes": inside,
-                    "in_memory": inside <= memory.records},
+                    "in_memory": inside <= places.memory},
         "method": config.method.kind,
         **_search_size(config, cube, values, places, memory),
-        "memory": {"limit": memory.total, "least": LEAST, "for_records_in_memory": LIBRARIES + 5 * inside},
+        "memory": {"limit": memory.total, "least": memory.least, "for_records_in_memory": LIBRARIES + 5 * inside},
         "criteria": _criteria(config, cube, values),
         "release": {name: redact(str(getattr(config.release, name)), config.secrets) for name in ("path", "run")},
     }  # fmt: skip
@@ -164,7 +165,7 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
         return {"lattice": {"nodes": nodes, "largest_set": largest_set, "room": memory.search}}
     if not isinstance(config.method, Partition):
         return {}
-    means = searching.means_of(config, places.spill)
+    means = searching.means_of(config, cube, places.spill)
     block = int(searching.partition_search(config, cube, values, means, lambda **facts: None).limit)
     if cube.individuals > block:
         places.note(cube.records.count, cube.records.sizes, "sorted-records")

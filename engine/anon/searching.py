@@ -38,7 +38,7 @@ def searched(
     """What the search of a run comes to; UnsafeError, in the user's words, if no release is safe."""
     values = sensitive_values(config, cube)
     erratic = check_whole_table(config, cube, values, show_values)
-    means = means_of(config, spill, checkpoint)
+    means = means_of(config, cube, spill, checkpoint)
     try:
         return search(config, cube, values, means, tell)
     except UnsafeError as error:
@@ -66,9 +66,9 @@ def _reused(config: Config, cube: Cube, values: Values, means: Means, tell: Tell
     return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
 
 
-def means_of(config: Config, spill: Path | None = None, checkpoint: Checkpoint | None = None) -> Means:
+def means_of(config: Config, cube: Cube, spill: Path | None = None, checkpoint: Checkpoint | None = None) -> Means:
     """What the config's search may use."""
-    return Means(Memory(config.limits.memory), threads_of(config), spill, checkpoint)
+    return Means(Memory(config.limits.memory, cube.held), threads_of(config), spill, checkpoint)
 
 
 def partition_search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Partition:

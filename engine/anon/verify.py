@@ -50,6 +50,12 @@ class Findings:
     labels: dict[int, dict[str, str | None]] = field(default_factory=dict)  # of the worst groups, if asked for
 
     @property
+    def worst(self) -> set[int]:
+        """The groups that criteria, or points of a skyline, found worst."""
+        findings = {finding.group for verdict in self.verdicts for finding in verdict.findings}
+        return findings.union(verdict.worst_group for verdict in self.verdicts)
+
+    @property
     def safe(self) -> bool:
         return all(verdict.safe for verdict in self.verdicts)
 
@@ -82,10 +88,8 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
 
 def tell_labels(grouped: Grouped, found: Findings) -> None:
     """Finds the labels of the worst groups, for users who asked to see values."""
-    worst = {verdict.worst_group for verdict in found.verdicts}
-    worst |= {finding.group for verdict in found.verdicts for finding in verdict.findings}
     with translated("examining the table"):
-        found.labels = labels_of(grouped, worst)
+        found.labels = labels_of(grouped, found.worst)
 
 
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:

@@ -21,6 +21,7 @@ from anon.cube.counted import Counted, count, counted_values
 from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
+from anon.memory import VALUE
 from anon.progress import Tell
 from anon.records import WIDE, Codes, Records, halves, in_memory, whole_numbers
 from anon.source import Column, Source, why_text
@@ -126,6 +127,11 @@ class Cube:
     @property
     def individuals(self) -> int:
         return int(self.totals[0].sum()) if self.people is None else self.people
+
+    @property
+    def held(self) -> int:
+        """Bytes that its sensitive values take beside the records, from the search to the report."""
+        return VALUE * sum(other.size for other in self.others)
 
     @property
     def several(self) -> bool:

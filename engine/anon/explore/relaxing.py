@@ -144,7 +144,7 @@ class Again:
         self.config, self.rows, self.tell, self.searches = config, rows, tell, 0
         self._cube, self._codes = cube, cube.records.read(0, cube.records.count)
         self.values = searching.sensitive_values(config, cube)
-        self.means = searching.means_of(config)
+        self.means = searching.means_of(config, cube)
         self.criteria = bind(config.privacy, self.values, shared=True)
         self.recoding = self._search(config.privacy)
         self.now = self._bought(self.recoding)

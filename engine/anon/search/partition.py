@@ -223,7 +223,7 @@ class Pace:
 
     def within(self, people: int, level: int, **facts: int) -> None:
         """Tells of a level of a block of so many people that is searched while no other is."""
-        self.progress(done=self.done + people * min(level, LEVELS), of=self.rows, level=level, **facts)
+        self.progress(done=self.done + people * min(level, LEVELS - 1), of=self.rows, level=level, **facts)
 
 
 def record_bytes(cube: Cube) -> int:

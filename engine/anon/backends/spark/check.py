@@ -104,7 +104,7 @@ class Examination:
             labels |= {before + group: told for group, told in part.labels.items()}
             before += part.judged.found.groups
         verify.add_up(found, judged)
-        worst = {verdict.worst_group for verdict in found.verdicts}
+        worst = found.worst
         found.labels = {group: told for group, told in labels.items() if group in worst}
 
     def _cross_table(self, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints | None]:
