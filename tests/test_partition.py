@@ -166,7 +166,7 @@ def test_splits_that_wait_for_their_turn_are_as_few_as_the_memory_allows(monkeyp
     settle = decide.Decisions._settle
 
     def counting(self: decide.Decisions, level: decide.Level) -> None:
-        most.append(len(level.waiting))
+        most.append(sum(map(len, level.waiting.values())))
         settle(self, level)
 
     monkeypatch.setattr(decide.Decisions, "_settle", counting)
@@ -174,7 +174,7 @@ def test_splits_that_wait_for_their_turn_are_as_few_as_the_memory_allows(monkeyp
     for cells in (decide.CELLS, 400):
         monkeypatch.setattr(decide, "CELLS", cells)
         found.append(engine.Partition(table.cube(), rules).run().recoding.people.tolist())
-        stored.append(max(most) * decide.AHEAD * 2 * len(table.values))  # counters that they may come to hold
+        stored.append(max(most) * 2 * len(table.values))  # counters that they hold
         most.clear()
     assert found[0] == found[1] and len(found[0]) > 100 and max(found[0]) == 256
     assert stored[1] <= 400 < stored[0] // 10

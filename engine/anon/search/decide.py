@@ -32,6 +32,7 @@ from anon.search.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, 
 
 CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time, and as many in store
 CELL = 100  # bytes that each of them takes, with all that is made of it
+WAITS = 10  # counters that a candidate in store takes as much as, beside its own
 AHEAD = 16  # candidates that a node has in store while it waits
 MORE = 16  # times the cuts of a column that were refused: how many are offered next
 
@@ -186,7 +187,10 @@ class Decisions:
             return len(level.nodes)
         which = np.flatnonzero(level.open)
         column = level.columns[which, np.minimum(level.place, level.count - 1)[which]]
-        return self._fitting(AHEAD * self.evaluator.takes(level.nodes, which, column))
+        stored = np.ones(len(level.nodes), np.int64)  # or about to be
+        for node, queue in level.waiting.items():
+            stored[node] += len(queue)
+        return self._fitting(stored[which] * (self.evaluator.takes(level.nodes, which, column) + WAITS))
 
     def _fitting(self, cells: Ints) -> int:
         """How many of these come first that have no more cells together than may be filled at a time, at least one."""
