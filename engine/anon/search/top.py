@@ -223,6 +223,7 @@ class Top(Evaluator):
         guess, lowest, room, size = self._guess(np.repeat(nodes.people[which], np.diff(cut_start) + 1), low, high)
         people, values_at, columns = self.people_at, self.values_at, self.columns
         values = [columns + value for value in sizes if value != PEOPLE]
+        summed = people < 0 and bool(values)  # every record is a person, and has one of the values
         always = {*column.tolist(), *guess[guess >= 0].tolist(), *values, *self.people_columns}
 
         def work(chunk: Chunk, part: Node, own: Pass) -> None:
@@ -237,11 +238,14 @@ class Top(Evaluator):
                     counts[:, 0] += np.bincount(part, own_people, parts + 1).astype(np.int64)
                 else:
                     kernels.top_values(codes, values_at, part, columns + value, counts)
-            own.records += np.bincount(part, minlength=parts + 1)
+            if not summed:
+                own.records += np.bincount(part, minlength=parts + 1)
             kernels.top_codes(codes, people, part, guess, room - lowest, own.ahead)
             kernels.top_bounds(codes, part, bounded, own.low, own.high)
 
         done = self._counted(work, sizes, parts + 1, columns, size)  # one more part for records that are in none
+        if summed:
+            done.records = next(iter(done.values.values())).sum(axis=1)
         ahead = [
             CodeCounts(j, begin, done.ahead[at : at + length]) if j >= 0 else None
             for j, begin, at, length in zip(guess.tolist(), lowest.tolist(), room.tolist(), np.diff(room).tolist())
