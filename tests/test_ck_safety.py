@@ -311,9 +311,12 @@ def test_the_nearest_thresholds_hold_and_the_next_do_not() -> None:
     assert oracle.disclosure([counts], k) < criterion.c <= oracle.disclosure([counts], k + 1)
 
 
-def test_the_bench_against_the_dynamic_programs_finds_equal_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bench_against_the_dynamic_programs_finds_equal_answers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from bench import check_baseline
 
+    monkeypatch.setattr(check_baseline, "ENOUGH", 0)  # the clock of a busy machine may stand still for so little work
     check_baseline.main(["--groups", "3", "--runs", "1"])
     printed = capsys.readouterr().out
     assert printed.count("##") == 3
