@@ -61,6 +61,8 @@ def watch(
 ) -> Process | None:
     """Runs a command to its end; None if that takes longer than `patience` seconds."""
     between = [sys.executable, "-S", "-E", "-c", BETWEEN, *map(str, command)]
+    env = dict(os.environ if env is None else env)
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed copy has the bytecode of its modules
     pipe = subprocess.PIPE
     process = subprocess.Popen(between, stdout=pipe, stderr=pipe, text=True, start_new_session=True, env=env)
     try:

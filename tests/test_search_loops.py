@@ -22,6 +22,7 @@ LIBRARIES = [
 ]
 EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 UNTOUCHED = 12_345
+UNREACHED = 65_535  # by a part without records
 
 
 @pytest.fixture(params=LIBRARIES, ids=lambda path: path.stem)
@@ -48,7 +49,8 @@ def nodes(draw: st.DrawFn) -> list[np.ndarray[Any, Any]]:
 def test_records_are_moved_into_their_parts_and_nowhere_else(
     library: None, of_nodes: list[np.ndarray[Any, Any]], draw: st.DataObject
 ) -> None:
-    gap, cut_start, cuts, start, place, wanted = 9, [0], [], [], [], []
+    gap, cut_start, cuts, start, place, wanted, reach = 9, [0], [], [], [], [], []
+    bounded = draw.draw(st.integers(1, len(of_nodes[0])))
     records = sum(codes.shape[1] + gap for codes in of_nodes)
     held = np.zeros((len(of_nodes[0]), records), np.uint16)
     expected = np.full(held.shape, UNTOUCHED, np.uint16)
@@ -63,6 +65,10 @@ def test_records_are_moved_into_their_parts_and_nowhere_else(
         start.append(at)
         place += (at + np.cumsum(sizes) - sizes).tolist()
         wanted += (at + np.cumsum(sizes)).tolist()
+        ends = np.cumsum(sizes)[:-1]
+        for inside_part in np.split(codes[:bounded, order], ends, axis=1):
+            one = inside_part.shape[1] > 0
+            reach.append([(row.min(), row.max()) if one else (UNREACHED, 0) for row in inside_part])
         cuts += own
         cut_start.append(len(cuts))
         at += size + gap
@@ -71,9 +77,11 @@ def test_records_are_moved_into_their_parts_and_nowhere_else(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "RUN", draw.draw(st.sampled_from([8, 16, 64, 16_384])))
         column = np.zeros(len(start), np.int64)
-        kernels.route(held, np.array(start), stop, column, np.array(cut_start), np.array(cuts), ends, moved)
+        into = moved, *(np.full((len(place), bounded), end, np.uint16) for end in (UNREACHED, 0))
+        kernels.route(held, np.array(start), stop, column, np.array(cut_start), np.array(cuts), ends, *into)
     assert (moved == expected).all()
     assert ends.tolist() == wanted
+    assert np.stack(into[1:], axis=2).tolist() == np.array(reach).tolist()
 
 
 def may_be_safe(values: list[int], least: int, demands: list[tuple[int, int]]) -> bool:

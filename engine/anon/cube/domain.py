@@ -152,7 +152,7 @@ class Domain:
 
     def _end(self, code: int) -> str:
         """Where a cell that ends with this code ends: the last whole value before the next code, or the next itself."""
-        following = self._objects[code + 1 - self.null]
+        following = self._value(code + 1)
         return text(_before(following) if self.kind in WHOLE else following)
 
     def cell(self, label: str | None) -> tuple[int, int]:
@@ -209,7 +209,11 @@ class Domain:
         return place + self.null
 
     def _text(self, code: int) -> str:
-        return text(self._objects[code - self.null])
+        return text(self._value(code))
+
+    def _value(self, code: int) -> Any:
+        """The value of one code, without those of all others."""
+        return self.values[code - self.null].as_py()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything about the domain as plain data, in values and never in codes."""

@@ -5,7 +5,6 @@ children. Groups drop out as they are found, with the counts that the release is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -31,6 +30,7 @@ from anon.search.candidates import (
     ranges,
     unreached,
 )
+from anon.search.crew import Crew
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.tree import Fragment
 
@@ -72,22 +72,23 @@ class Block(Evaluator):
         value_columns: list[int],
         demands: Demands,
         records: Codes,
-        threads: int = 1,
+        crew: Crew | None = None,
         spare: Codes | None = None,
     ) -> None:
         super().__init__(cube, value_columns, demands)
-        self.records, self.threads, self.pool = records, threads, ThreadPoolExecutor(threads)
+        self.records, self.crew = records, crew or Crew()
         # takes memory when records are moved into it
         self.spare = np.empty_like(records) if spare is None else spare
 
     def _share(self, nodes: Nodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
-        """Does some work on runs of these nodes with about as many records each, one run per thread."""
-        ends = np.cumsum(nodes.stop[which] - nodes.start[which])
-        if self.threads == 1 or len(which) < 2 or ends[-1] < WORTH_A_THREAD:
+        """Does some work on runs of these nodes with about as many records each, one run per thread there is for it."""
+        hands = self.crew.hands
+        if hands == 1 or len(which) < 2:
             return [work(slice(0, len(which)))]
-        share = ends[-1] * np.arange(1, self.threads) // self.threads
+        ends = np.cumsum(nodes.stop[which] - nodes.start[which])
+        share = ends[-1] * np.arange(1, hands) // hands if ends[-1] >= WORTH_A_THREAD else []
         edges = [0, *np.searchsorted(ends, share, side="right").tolist(), len(which)]
-        return list(self.pool.map(work, [slice(a, b) for a, b in pairwise(edges) if b > a]))
+        return self.crew.do(work, [slice(a, b) for a, b in pairwise(edges) if b > a])
 
     def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
@@ -169,8 +170,8 @@ class Block(Evaluator):
         def work(s: slice) -> None:
             parts = slice(int(chosen.part_start[s.start]), int(chosen.part_start[s.stop]))
             cuts = cut_start[s.start : s.stop + 1]
-            kernels.route(self.records, start[s], stop[s], chosen.column[s], cuts, cut, place[parts], self.spare)
-            kernels.bounds(self.spare, begin[parts], ends[parts], low[parts], high[parts])
+            moved = self.spare, low[parts], high[parts]
+            kernels.route(self.records, start[s], stop[s], chosen.column[s], cuts, cut, place[parts], *moved)
 
         if len(chosen):
             self._share(nodes, chosen.node, work)
@@ -223,30 +224,29 @@ def search(
     records: Codes,
     roots: Nodes,
     state: list[State],
-    threads: int = 1,
+    crew: Crew | None = None,
     spare: Codes | None = None,
     cells: int | None = None,
     tell: Tell = lambda **facts: None,
 ) -> Found:
     """Splits the roots, whose records lie in order, for as long as every criterion keeps holding. `spare`: room for as
     many records, where there is some; `cells`: counters that may be filled at a time."""
-    evaluator = Block(cube, rules.value_columns, rules.demands, records, threads, spare)
+    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, spare)
     decisions = Decisions(cube, rules, evaluator, state, cells)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []
     unique = level = 0
-    with evaluator.pool:
-        while len(nodes):
-            tell(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
-            chosen = decisions.decide(nodes)
-            leaf = fragment.add_level(nodes, chosen, cube.domains)
-            leaves = np.flatnonzero(leaf)
-            for first, last in runs_of(nodes.stop[leaves] - nodes.start[leaves], PIECE):
-                node, codes, people = evaluator.groups_of(nodes, leaves[first:last], cube.sensitive)
-                group = fragment.groups - len(leaves) + np.searchsorted(leaves, node)
-                entries.append((group.astype(np.uint32), codes, narrow(people)))
-            unique += evaluator.unique(nodes, leaves)
-            nodes, level = evaluator.route(nodes, chosen), level + 1
+    while len(nodes):
+        tell(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
+        chosen = decisions.decide(nodes)
+        leaf = fragment.add_level(nodes, chosen, cube.domains)
+        leaves = np.flatnonzero(leaf)
+        for first, last in runs_of(nodes.stop[leaves] - nodes.start[leaves], PIECE):
+            node, codes, people = evaluator.groups_of(nodes, leaves[first:last], cube.sensitive)
+            group = fragment.groups - len(leaves) + np.searchsorted(leaves, node)
+            entries.append((group.astype(np.uint32), codes, narrow(people)))
+        unique += evaluator.unique(nodes, leaves)
+        nodes, level = evaluator.route(nodes, chosen), level + 1
     group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
     return Found(fragment, group, codes, people, unique, decisions.state)
 

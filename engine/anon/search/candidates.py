@@ -122,7 +122,8 @@ class Boundaries:
 
     def rank(self) -> Ints:
         """The place of each cut among those of its node, 0 for the nearest."""
-        return np.arange(len(self.node)) - np.searchsorted(self.node, self.node)
+        first = np.flatnonzero(np.diff(self.node, prepend=-1))
+        return np.arange(len(self.node)) - np.repeat(first, np.diff(first, append=len(self.node)))
 
 
 @dataclass(frozen=True)

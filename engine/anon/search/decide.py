@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +151,12 @@ class Level:
         offering = self.open & (self.place < self.count)
         offering[but] = False
         return np.flatnonzero(offering)
+
+    def take(self, candidates: list[Candidate]) -> None:
+        """Chooses candidates, those of one batch at a time."""
+        for _, some in groupby(sorted(candidates, key=lambda each: id(each.splits)), lambda each: id(each.splits)):
+            batch = list(some)
+            self.choose(batch[0].splits, np.array([each.at for each in batch]))
 
     def choose(self, splits: Splits, index: Ints) -> None:
         self.chosen.append(splits.take(index))
@@ -311,25 +318,25 @@ class Decisions:
         starving = level.starving()
         first = int(starving[0]) if len(starving) else len(level.nodes)  # the first node that needs more candidates
         waiting = sorted(level.waiting)
+        taken: list[Candidate] = []
         for place, node in enumerate(waiting):
             if node > first:
-                self._settle_free(level, waiting[place:])
+                taken += self._settle_free(level, waiting[place:])
                 break
-            queue = level.waiting[node]
-            while queue and level.open[node]:
-                candidate = queue.popleft()
-                if candidate.free or self._accept(candidate):
-                    level.choose(candidate.splits, np.array([candidate.at]))
-            del level.waiting[node]
-            if level.open[node] and not exhausted[node]:
+            queue = level.waiting.pop(node)
+            accepted = next((each for each in queue if each.free or self._accept(each)), None)
+            if accepted is not None:
+                taken.append(accepted)
+            elif not exhausted[node]:
                 first = node
+        level.take(taken)
         stuck = level.open & exhausted
         stuck[list(level.waiting)] = False
         level.open[stuck] = False
 
-    def _settle_free(self, level: Level, nodes: list[int]) -> None:
+    def _settle_free(self, level: Level, nodes: list[int]) -> list[Candidate]:
         """Of nodes whose turn has not come: drops the candidates that the state at hand refuses, as every later one
-        will, and takes those that come first then and lower no minimum."""
+        will; those that come first then and lower no minimum."""
         queues = [level.waiting[node] for node in nodes]
         while heads := [queue for queue in queues if queue and queue[0].state is not self.state]:
             fine = np.ones(len(heads), bool)
@@ -344,10 +351,9 @@ class Decisions:
                 else:
                     queue.popleft()
         for node, queue in zip(nodes, queues):
-            if queue and queue[0].free:
-                level.choose(queue[0].splits, np.array([queue[0].at]))
-            if not queue or not level.open[node]:
+            if not queue or queue[0].free:
                 del level.waiting[node]
+        return [queue[0] for queue in queues if queue and queue[0].free]
 
     def _accept(self, candidate: Candidate) -> bool:
         """Whether a candidate keeps the whole release safe now that its turn has come; if so the state follows."""

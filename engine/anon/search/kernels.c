@@ -40,29 +40,6 @@ static inline int64_t part_at(const int64_t *cut, int64_t first, int64_t last, i
     return low - first;
 }
 
-/* The lowest and the highest code of the first columns in each node. */
-LOOP void search_bounds(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_low,
-                        const Array *of_high)
-{
-    IN(uint16_t, codes);
-    IN(int64_t, start);
-    IN(int64_t, stop);
-    OUT(uint16_t, low);
-    OUT(uint16_t, high);
-    const int64_t columns = COLUMNS(low);
-    for (int64_t node = 0; node < SIZE(start); node++)
-        for (int64_t j = 0; j < columns; j++) {
-            const uint16_t *const code = column_of(codes, COLUMNS(codes), j);
-            uint16_t lowest = 65535, highest = 0;
-            for (int64_t r = start[node]; r < stop[node]; r++) {
-                lowest = code[r] < lowest ? code[r] : lowest;
-                highest = code[r] > highest ? code[r] : highest;
-            }
-            low[node * columns + j] = lowest;
-            high[node * columns + j] = highest;
-        }
-}
-
 /* Per node the cut of one column nearest to the median, ties to the lower one, and the people below it; of low..high,
    which occur, the highest code is above every cut. Codes are counted in up to 256 buckets, then those of the bucket
    with the median. */
@@ -421,7 +398,25 @@ typedef struct {
     int64_t records, columns, length;
     uint16_t *moved;
     int64_t *place;
+    int64_t bounded; /* of so many columns the lowest and the highest code in each part is wanted, */
+    uint16_t *low, *high; /* [part, column] */
 } Run;
+
+/* Widens what a part reaches from and to by codes that were moved there, while they are in the nearest cache. */
+static inline void widen(const Run *run, int64_t part, int64_t column, const uint16_t *code, int64_t length)
+{
+    if (column >= run->bounded)
+        return;
+    uint16_t *const low = run->low + part * run->bounded + column;
+    uint16_t *const high = run->high + part * run->bounded + column;
+    uint16_t lowest = *low, highest = *high;
+    for (int64_t i = 0; i < length; i++) {
+        lowest = code[i] < lowest ? code[i] : lowest;
+        highest = code[i] > highest ? code[i] : highest;
+    }
+    *low = lowest;
+    *high = highest;
+}
 
 /* The records of a run in order of the parts between cuts; and where each part ends among them. */
 static void order_run(const Run *run, const int64_t *cut, int64_t parts, uint16_t *order, uint16_t *part_of,
@@ -462,9 +457,10 @@ static void move_run(const Run *run, int64_t parts, const uint16_t *order, const
     for (int64_t c = 0; c < run->columns; c++) {
         const uint16_t *const from = column_of(run->codes, run->records, c);
         for (int64_t p = 0; p < parts; p++) {
-            uint16_t *const to = run->moved + c * run->records + run->place[p] - ends[p];
+            uint16_t *const to = run->moved + c * run->records + run->place[p];
             for (int64_t i = ends[p]; i < ends[p + 1]; i++)
-                to[i] = from[order[i]];
+                to[i - ends[p]] = from[order[i]];
+            widen(run, p, c, to, ends[p + 1] - ends[p]);
         }
     }
     for (int64_t p = 0; p < parts; p++)
@@ -536,19 +532,21 @@ static void split_run(const Run *run, uint16_t edge, const __m128i *shuffles, ui
             *(run->code[i] >= edge ? high.next++ : low.next++) = from[i];
         put_tail(&low);
         put_tail(&high);
+        widen(run, 0, c, to + run->place[0], below);
+        widen(run, 1, c, to + run->place[1], above);
     }
     run->place[0] += below;
     run->place[1] += above;
 }
 #endif
 
-/* Moves the records of each node into its parts, in order; place[first part + part] is where each part begins. Runs of
-   records are moved at a time, so that their order and one column of them stay in the nearest cache. The rest is
-   scratch: `over` has a place for each eight records of a run, `order` and `part_of` one for each record, `ends` one
+/* Moves the records of each node into its parts, in order; place[first part + part] is where each part begins, and low
+   and high become what it reaches from and to in the first columns. Runs of records are moved at a time, so that their
+   order and one column of them stay in the nearest cache. The rest is scratch: `over` has a place for each eight records of a run, `order` and `part_of` one for each record, `ends` one
    more than a node has parts. */
 LOOP void search_route(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_column,
                        const Array *of_cut_start, const Array *of_cut, const Array *of_place, const Array *of_moved,
-                       const Array *of_over, const Array *of_order, const Array *of_part_of, const Array *of_ends)
+                       const Array *of_low, const Array *of_high, const Array *of_over, const Array *of_order, const Array *of_part_of, const Array *of_ends)
 {
     IN(uint16_t, codes);
     IN(int64_t, start);
@@ -558,11 +556,13 @@ LOOP void search_route(const Array *of_codes, const Array *of_start, const Array
     IN(int64_t, cut);
     OUT(int64_t, place);
     OUT(uint16_t, moved);
+    OUT(uint16_t, low);
+    OUT(uint16_t, high);
     OUT(uint8_t, over);
     OUT(uint16_t, order);
     OUT(uint16_t, part_of);
     OUT(int64_t, ends);
-    const int64_t records = COLUMNS(codes), most = 8 * SIZE(over);
+    const int64_t records = COLUMNS(codes), bounded = COLUMNS(low), most = 8 * SIZE(over);
 #ifdef __AVX2__
     __m128i shuffles[256];
     fill_shuffles(shuffles);
@@ -575,7 +575,10 @@ LOOP void search_route(const Array *of_codes, const Array *of_start, const Array
         for (int64_t begin = start[node]; begin < stop[node]; begin += most) {
             const uint16_t *const code = column_of(codes, records, column[node]) + begin;
             const int64_t length = lesser(stop[node] - begin, most);
-            const Run run = {codes + begin, code, records, SIZE(codes), length, moved, of_node};
+            const int64_t first = (of_node - place) * bounded;
+            const Run run = {
+                codes + begin, code, records, SIZE(codes), length, moved, of_node, bounded, low + first, high + first,
+            };
 #ifdef __AVX2__
             if (parts == 2) { /* as nearly always */
                 split_run(&run, (uint16_t)*cuts, shuffles, over);

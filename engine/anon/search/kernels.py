@@ -19,7 +19,6 @@ _RANGES = _IN, _IN, _IN  # of nodes: where each starts and stops, and the column
 _CUTS = *_RANGES, _IN, _IN  # the same with the cuts of that column, from which to which, and all of them
 RUN = 16_384  # records that `route` moves at a time
 
-bounds = loop("search_bounds", _CODES, _IN, _IN, _CODES_OUT, _CODES_OUT)
 nearest = loop("search_nearest", _CODES, int, *_RANGES, _IN, _IN, _OUT, _OUT)
 part_counts = loop("search_part_counts", _CODES, int, *_CUTS, int, written(np.int64, 2))
 part_sizes = loop("search_part_sizes", _CODES, int, *_CUTS, _OUT)
@@ -37,7 +36,8 @@ _sweep = loop(
     "search_sweep", _CODES, int, *_RANGES, _ORDER, int, int, int, _IN, _IN, _IN, _OUT, _OUT, _OUT
 )  # fmt: skip
 _route = loop(
-    "search_route", _CODES, *_CUTS, _OUT, _CODES_OUT, written(np.uint8), written(np.uint16), written(np.uint16), _OUT
+    "search_route", _CODES, *_CUTS, _OUT, _CODES_OUT, _CODES_OUT, _CODES_OUT, written(np.uint8), written(np.uint16),
+    written(np.uint16), _OUT,
 )  # fmt: skip
 _top_codes = loop("search_top_codes", _CODES, int, _NODES, _IN, _IN, _OUT)
 _top_codes_narrow = loop("search_top_codes_narrow", _CODES, int, _NODES, _IN, _IN, _NODES_OUT)
@@ -73,11 +73,11 @@ def sweep(
 
 
 def route(
-    codes: Codes, start: Ints, stop: Ints, column: Ints, cut_start: Ints, cut: Ints, place: Ints, moved: Codes
+    codes: Codes, start: Ints, stop: Ints, column: Ints, cut_start: Ints, cut: Ints, place: Ints, *moved: Codes
 ) -> None:
     ends = np.empty(int(np.diff(cut_start).max(initial=1)) + 2, np.int64)
     over, (order, part_of) = np.empty(RUN // 8, np.uint8), np.empty((2, RUN), np.uint16)
-    _route(codes, start, stop, column, cut_start, cut, place, moved, over, order, part_of, ends)
+    _route(codes, start, stop, column, cut_start, cut, place, *moved, over, order, part_of, ends)
 
 
 def top_codes(

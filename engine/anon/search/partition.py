@@ -16,7 +16,7 @@ safe, everything that was accepted would have been accepted too. If it is not, t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +34,7 @@ from anon.records import Records, make
 from anon.search import block, top
 from anon.search.block import Found, runs_of
 from anon.search.candidates import Nodes
+from anon.search.crew import Crew
 from anon.search.decide import Rules, cells_within
 from anon.search.means import Means
 from anon.search.outcome import GroupCounts, Outcome
@@ -162,51 +163,69 @@ class Partition:
         workers = max(min(self.means.threads, fit), 1)
         ahead: deque[Future[Found]] = deque()
         todo = iter(runs)
+        left = [state]  # by the blocks that were given, in its only place
+
+        def latest() -> list[State]:
+            """What the blocks that are done have left, one after the other. A block goes from `ahead` only after its
+            state was taken over, so they are looked at in this order; one that is taken over twice does no harm."""
+            found, now = tuple(ahead), left[0]
+            for each in found:
+                if not each.done() or each.exception() or not self.rules.hold(merged := _merged(now, each.result())):
+                    break
+                now = merged
+            return now
+
         # after a block was searched ahead in vain: one at a time, until one leaves the state as it was
         alone = len(runs) == 1
         rooms = Spares(lambda: np.empty((2, records.width * largest), np.uint16))
-        search = partial(self._block, records, nodes, rooms)
-        with ThreadPoolExecutor(workers) as pool:
+        with Crew(self.means.threads) as crew, ThreadPoolExecutor(workers) as pool:
+            search = partial(self._block, crew, records, nodes, rooms, latest)
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())
                 self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
-                by_itself = {"threads": self.means.threads, "tell": partial(self.pace.within, people)}
+                by_itself = {"tell": partial(self.pace.within, people)}
                 while len(ahead) < (1 if alone else 2 * workers) and (following := next(todo, None)):
-                    ahead.append(pool.submit(search, following, state, **(by_itself if alone else {})))
-                found = ahead.popleft().result()
-                merged = [before.merge(after) for before, after in zip(state, found.state)]
+                    ahead.append(pool.submit(search, following, **(by_itself if alone else {})))
+                found = ahead[0].result()
+                merged = _merged(left[0], found)
                 if not self.rules.hold(merged):
-                    found, alone = pool.submit(search, run, state, **by_itself, again=True).result(), True
+                    found, alone = pool.submit(search, run, **by_itself, again=True).result(), True
                     merged = found.state
-                elif all((now.values == then.values).all() for now, then in zip(merged, state)):
+                elif all((now.values == then.values).all() for now, then in zip(merged, left[0])):
                     alone = False
+                left[0] = merged
+                ahead.popleft()
                 self.steps.finish(f"block-{run[0]}", found)
-                state = merged
                 self.pace.tell(people * LEVELS, blocks=len(runs) - done - 1)
                 yield found
 
     def _block(
         self,
+        crew: Crew,
         records: Records,
         nodes: Nodes,
         rooms: Spares[Room],
+        latest: Callable[[], list[State]],
         run: tuple[int, int],
-        state: list[State],
-        threads: int = 1,
         tell: Tell = lambda **facts: None,
         again: bool = False,
     ) -> Found:
-        """What one block comes to from a state, unless that is among the finished steps."""
+        """What one block comes to from the latest state, unless that is among the finished steps."""
         finished = None if again else self.steps.finished(f"block-{run[0]}", Found.of)
         if finished is not None:
             return finished
         roots = nodes.take(slice(*run))
         first, last = int(roots.start[0]), int(roots.stop[-1])
         roots.start, roots.stop = roots.start - first, roots.stop - first
-        with rooms.one() as room:
+        with rooms.one() as room, crew.block():
             codes, spare = (shaped(half, records.width, last - first) for half in room)
             records.fill(first, codes, range(records.width))
-            return block.search(self.cube, self.rules, codes, roots, state, threads, spare, self.cells, tell)
+            return block.search(self.cube, self.rules, codes, roots, latest(), crew, spare, self.cells, tell)
+
+
+def _merged(state: list[State], found: Found) -> list[State]:
+    """A state together with what a block has left."""
+    return [before.merge(after) for before, after in zip(state, found.state)]
 
 
 class Pace:

@@ -39,7 +39,7 @@ from anon.search.passes import Chunk, Node, Passes, Spares, Tree, Way, Work, sha
 from anon.search.steps import Steps
 from anon.search.tree import Fragment
 
-SORTED = 2**20  # records that a thread sorts at a time, if the memory allows: the more, the longer the runs
+SORTED = 2**20  # records that the threads sort at a time, if the memory allows: the more, the longer the runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
 NARROW = 2**32  # people; fewer are counted by code in four bytes
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
@@ -225,10 +225,12 @@ class Top(Evaluator):
         values = [columns + value for value in sizes if value != PEOPLE]
         summed = people < 0 and bool(values)  # every record is a person, and has one of the values
         always = {*column.tolist(), *guess[guess >= 0].tolist(), *values, *self.people_columns}
+        # as far as any thread has seen; one may overwrite what another has just seen, which is seen again then
+        lowest_seen, highest_seen = unreached(parts + 1, columns)
 
         def work(chunk: Chunk, part: Node, own: Pass) -> None:
             # a part that reaches as far as it can in a column need not be looked at there any more
-            inside = (own.low[:parts] > low) | (own.high[:parts] < high)
+            inside = (lowest_seen[:parts] > low) | (highest_seen[:parts] < high)
             bounded = np.flatnonzero(inside.any(axis=0))
             codes = chunk.columns(always.union(bounded.tolist()))
             way.walk(codes, part)
@@ -242,6 +244,8 @@ class Top(Evaluator):
                 own.records += np.bincount(part, minlength=parts + 1)
             kernels.top_codes(codes, people, part, guess, room - lowest, own.ahead)
             kernels.top_bounds(codes, part, bounded, own.low, own.high)
+            np.minimum(lowest_seen, own.low, out=lowest_seen)
+            np.maximum(highest_seen, own.high, out=highest_seen)
 
         done = self._counted(work, sizes, parts + 1, columns, size)  # one more part for records that are in none
         if summed:
@@ -432,7 +436,7 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
         nodes.start = nodes.stop - counts
         begin += int(counts.sum())
     held = top.memory.search // (2 * top.passes.threads * (4 * into.width + 12))
-    size, lock = max(min(held, SORTED), top.passes.chunk), Lock()
+    size, lock = max(min(held, SORTED // top.passes.threads), top.passes.chunk), Lock()
     rooms = Spares(lambda: (np.empty(size, np.int32), np.empty(into.width * size, np.uint16)))
 
     def work(chunk: Chunk, node: Node) -> None:

@@ -1,0 +1,45 @@
+"""The threads of a search. Each takes a block as long as there are some; those that have none help with the others', so
+that none is idle while the last blocks, or the only one, are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import Self, TypeVar
+
+T = TypeVar("T")
+
+
+class Crew:
+    def __init__(self, threads: int = 1) -> None:
+        self.threads, self.blocks, self.lock = threads, 0, Lock()  # blocks: how many are searched now
+        self.helpers = ThreadPoolExecutor(max(threads - 1, 1))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.helpers.shutdown()
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """While a block is searched."""
+        with self.lock:
+            self.blocks += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.blocks -= 1
+
+    @property
+    def hands(self) -> int:
+        """Threads that there are for each of the blocks."""
+        return max(self.threads // max(self.blocks, 1), 1)
+
+    def do(self, work: Callable[[slice], T], pieces: list[slice]) -> list[T]:
+        """Does some work on its pieces, the first itself."""
+        others = [self.helpers.submit(work, piece) for piece in pieces[1:]]
+        return [work(pieces[0]), *(other.result() for other in others)]
