@@ -49,11 +49,11 @@ def nodes(draw: st.DrawFn) -> list[np.ndarray[Any, Any]]:
 def test_records_are_moved_into_their_parts_and_nowhere_else(
     library: None, of_nodes: list[np.ndarray[Any, Any]], draw: st.DataObject
 ) -> None:
-    gap, cut_start, cuts, start, place, wanted, reach = 9, [0], [], [], [], [], []
+    gap, cut_start, cuts, start, reach = 9, [0], [], [], []
     bounded = draw.draw(st.integers(1, len(of_nodes[0])))
     records = sum(codes.shape[1] + gap for codes in of_nodes)
-    held = np.zeros((len(of_nodes[0]), records), np.uint16)
-    expected = np.full(held.shape, UNTOUCHED, np.uint16)
+    held = np.full((len(of_nodes[0]), records), UNTOUCHED, np.uint16)
+    expected = held.copy()
     at = 0
     for codes in of_nodes:
         inside = st.sampled_from(sorted({*codes[0].tolist(), 1}))
@@ -63,25 +63,23 @@ def test_records_are_moved_into_their_parts_and_nowhere_else(
         size = codes.shape[1]
         held[:, at : at + size], expected[:, at : at + size] = codes, codes[:, order]
         start.append(at)
-        place += (at + np.cumsum(sizes) - sizes).tolist()
-        wanted += (at + np.cumsum(sizes)).tolist()
-        ends = np.cumsum(sizes)[:-1]
-        for inside_part in np.split(codes[:bounded, order], ends, axis=1):
+        for inside_part in np.split(codes[:bounded, order], np.cumsum(sizes)[:-1], axis=1):
             one = inside_part.shape[1] > 0
             reach.append([(row.min(), row.max()) if one else (UNREACHED, 0) for row in inside_part])
         cuts += own
         cut_start.append(len(cuts))
         at += size + gap
     stop = np.array(start) + [codes.shape[1] for codes in of_nodes]
-    moved, ends = np.full_like(held, UNTOUCHED), np.array(place)
+    low, high = (np.full((len(reach), bounded), end, np.uint16) for end in (UNREACHED, 0))
+    longest = max(codes.shape[1] for codes in of_nodes)
+    aside = np.full(longest + kernels.BESIDE + gap, UNTOUCHED, np.uint16)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "RUN", draw.draw(st.sampled_from([8, 16, 64, 16_384])))
         column = np.zeros(len(start), np.int64)
-        into = moved, *(np.full((len(place), bounded), end, np.uint16) for end in (UNREACHED, 0))
-        kernels.route(held, np.array(start), stop, column, np.array(cut_start), np.array(cuts), ends, *into)
-    assert (moved == expected).all()
-    assert ends.tolist() == wanted
-    assert np.stack(into[1:], axis=2).tolist() == np.array(reach).tolist()
+        kernels.route(held, np.array(start), stop, column, np.array(cut_start), np.array(cuts), low, high, aside)
+    assert (held == expected).all()
+    assert (aside[-gap:] == UNTOUCHED).all()
+    assert np.stack([low, high], axis=2).tolist() == np.array(reach).tolist()
 
 
 def may_be_safe(values: list[int], least: int, demands: list[tuple[int, int]]) -> bool:
@@ -124,7 +122,7 @@ def test_a_sweep_finds_all_cuts_that_are_not_hopeless_from_the_median_outward(
     start = stop - [len(node) for node in of_nodes]
     column, order = np.zeros(len(stop), np.int64), np.empty(len(flat), np.int32)
     kernels.by_code(codes, start, stop, column, order)
-    cut, used = np.empty(len(flat), np.int64), np.empty(len(stop), np.int64)
+    cut, used = np.empty(len(flat), np.uint16), np.empty(len(stop), np.int64)
     largest, fewest = (np.array([demand[i] for demand in demands], np.int64) for i in (0, 1))
     people, values = 2 if counted else -1, 4 if demands else 0
     kernels.sweep(

@@ -32,6 +32,7 @@ from anon.search.candidates import (
 )
 from anon.search.crew import Crew
 from anon.search.decide import Decisions, Rules, state_arrays, states_of
+from anon.search.passes import Spares
 from anon.search.tree import Fragment
 
 WORTH_A_THREAD = 65_536  # records
@@ -63,6 +64,16 @@ class Found:
         return cls(Fragment.of(arrays), *own, states_of(arrays))
 
 
+class Room:
+    """Memory that blocks of up to so many records use one after the other, for their records and for what is made of
+    them on the way. It is taken when it is written to."""
+
+    def __init__(self, width: int, records: int) -> None:
+        self.codes = np.empty(width * records, np.uint16)
+        self.order, self.cut = np.empty(records, np.int32), np.empty(records, np.uint16)
+        self.aside = Spares(lambda: np.empty(records + kernels.BESIDE, np.uint16))  # one for each thread
+
+
 class Block(Evaluator):
     """Evaluates nodes that are ranges of records in memory, several of them at a time where it may."""
 
@@ -73,12 +84,10 @@ class Block(Evaluator):
         demands: Demands,
         records: Codes,
         crew: Crew | None = None,
-        spare: Codes | None = None,
+        room: Room | None = None,
     ) -> None:
         super().__init__(cube, value_columns, demands)
-        self.records, self.crew = records, crew or Crew()
-        # takes memory when records are moved into it
-        self.spare = np.empty_like(records) if spare is None else spare
+        self.records, self.crew, self.room = records, crew or Crew(), room or Room(0, records.shape[1])
 
     def _share(self, nodes: Nodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
         """Does some work on runs of these nodes with about as many records each, one run per thread there is for it."""
@@ -105,9 +114,8 @@ class Block(Evaluator):
 
     def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
-        order = np.empty(self.records.shape[1], np.int32)
         room = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
-        cut, used = np.empty(room[-1], np.int64), np.empty(len(which), np.int64)
+        order, cut, used = self.room.order, self.room.cut, np.empty(len(which), np.int64)
         demands = self.demands
         values = self.cube.others[demands.value].size if len(demands.fewest) else 0
 
@@ -119,7 +127,7 @@ class Block(Evaluator):
             )  # fmt: skip
 
         self._share(nodes, which, work)
-        return Boundaries(np.repeat(which, used), cut[ranges(room[:-1], used)])
+        return Boundaries(np.repeat(which, used), cut[ranges(room[:-1], used)].astype(np.int64))
 
     def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         start, stop = nodes.start[which], nodes.stop[which]
@@ -156,29 +164,29 @@ class Block(Evaluator):
         return Groups(n, ends, code[: ends[-1]].copy(), count[: ends[-1]].copy())
 
     def route(self, nodes: Nodes, chosen: Splits) -> Nodes:
-        """Moves the records of the split nodes into their children and drops all others; the children."""
+        """Brings the records of each child of the split nodes together, in the place of its parent; the children."""
         start, stop = nodes.start[chosen.node], nodes.stop[chosen.node]
         cut_start, cut = chosen.cuts()
         sizes = chosen.people
         if self.people_at >= 0:
             sizes = np.zeros(len(chosen.low), np.int64)
             kernels.part_sizes(self.records, -1, start, stop, chosen.column, cut_start, cut, sizes)
-        ends = np.cumsum(sizes)
-        begin, place = ends - sizes, ends - sizes
         low, high = unreached(len(sizes), self.columns)
 
         def work(s: slice) -> None:
             parts = slice(int(chosen.part_start[s.start]), int(chosen.part_start[s.stop]))
             cuts = cut_start[s.start : s.stop + 1]
-            moved = self.spare, low[parts], high[parts]
-            kernels.route(self.records, start[s], stop[s], chosen.column[s], cuts, cut, place[parts], *moved)
+            with self.room.aside.one() as aside:
+                given = start[s], stop[s], chosen.column[s], cuts, cut
+                kernels.route(self.records, *given, low[parts], high[parts], aside)
 
         if len(chosen):
             self._share(nodes, chosen.node, work)
-        self.records, self.spare = self.spare, self.records
+        ends = np.cumsum(sizes)
+        ends += np.repeat(start - (ends - sizes)[chosen.part_start[:-1]], np.diff(chosen.part_start))
         cells = children_cells(nodes, chosen)
         reach = low.astype(np.int64), high.astype(np.int64)
-        return Nodes(begin, ends, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
+        return Nodes(ends - sizes, ends, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
 
     def groups_of(self, nodes: Nodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
         """The different sensitive codes of some nodes, in order: which of the nodes, the codes, how often they are."""
@@ -225,13 +233,13 @@ def search(
     roots: Nodes,
     state: list[State],
     crew: Crew | None = None,
-    spare: Codes | None = None,
+    room: Room | None = None,
     cells: int | None = None,
     tell: Tell = lambda **facts: None,
 ) -> Found:
-    """Splits the roots, whose records lie in order, for as long as every criterion keeps holding. `spare`: room for as
-    many records, where there is some; `cells`: counters that may be filled at a time."""
-    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, spare)
+    """Splits the roots, whose records lie in order and are moved, for as long as every criterion keeps holding.
+    `cells`: counters that may be filled at a time."""
+    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, room)
     decisions = Decisions(cube, rules, evaluator, state, cells)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []

@@ -330,7 +330,7 @@ static int64_t enough(const Ordered *node, const Demands *demanded, int64_t at, 
 
 /* The cuts at the boundaries after records first..last of an order that begins at `start`, nearest to half of the people
    first, ties to the lower; how many. */
-static int64_t outward(const Ordered *node, int64_t start, int64_t first, int64_t last, int64_t total, int64_t *cut)
+static int64_t outward(const Ordered *node, int64_t start, int64_t first, int64_t last, int64_t total, uint16_t *cut)
 {
     int64_t found = 0, below = 0, high = start, low;
     for (; high < first; high++)
@@ -350,7 +350,7 @@ static int64_t outward(const Ordered *node, int64_t start, int64_t first, int64_
             return found;
         const bool lower = high > last || (low >= first && total - 2 * below <= 2 * above - total);
         const int64_t at = lower ? low : high;
-        cut[found++] = (node->by[node->order[at]] + node->by[node->order[at + 1]] + 1) / 2;
+        cut[found++] = (uint16_t)((node->by[node->order[at]] + node->by[node->order[at + 1]] + 1) / 2);
         if (lower)
             below -= people_at(node, low--);
         else
@@ -374,7 +374,7 @@ LOOP void search_sweep(const Array *of_codes, int64_t people, const Array *of_st
     IN(int64_t, fewest);
     IN(int64_t, largest);
     IN(int64_t, room);
-    OUT(int64_t, cut);
+    OUT(uint16_t, cut);
     OUT(int64_t, used);
     OUT(int64_t, top);
     const int64_t records = COLUMNS(codes);
@@ -391,24 +391,23 @@ LOOP void search_sweep(const Array *of_codes, int64_t people, const Array *of_st
     }
 }
 
-/* A run of records of one node, of which all columns are moved into the parts of the node; place[part] is where the next
-   record of a part goes. */
+/* A node of which the records of each part are brought together, in order, one column at a time. */
 typedef struct {
-    const uint16_t *codes, *code; /* of all columns; and the column with the cuts */
+    uint16_t *codes; /* of the first column, from the first record on */
     int64_t records, columns, length;
-    uint16_t *moved;
-    int64_t *place;
     int64_t bounded; /* of so many columns the lowest and the highest code in each part is wanted, */
     uint16_t *low, *high; /* [part, column] */
-} Run;
+    uint16_t *aside; /* scratch: a place for each record, and eight more */
+    int64_t run; /* records, eights of them, whose codes of a column stay in the nearest cache */
+} Moving;
 
 /* Widens what a part reaches from and to by codes that were moved there, while they are in the nearest cache. */
-static inline void widen(const Run *run, int64_t part, int64_t column, const uint16_t *code, int64_t length)
+static inline void widen(const Moving *node, int64_t part, int64_t column, const uint16_t *code, int64_t length)
 {
-    if (column >= run->bounded)
+    if (column >= node->bounded)
         return;
-    uint16_t *const low = run->low + part * run->bounded + column;
-    uint16_t *const high = run->high + part * run->bounded + column;
+    uint16_t *const low = node->low + part * node->bounded + column;
+    uint16_t *const high = node->high + part * node->bounded + column;
     uint16_t lowest = *low, highest = *high;
     for (int64_t i = 0; i < length; i++) {
         lowest = code[i] < lowest ? code[i] : lowest;
@@ -418,53 +417,10 @@ static inline void widen(const Run *run, int64_t part, int64_t column, const uin
     *high = highest;
 }
 
-/* The records of a run in order of the parts between cuts; and where each part ends among them. */
-static void order_run(const Run *run, const int64_t *cut, int64_t parts, uint16_t *order, uint16_t *part_of,
-                      int64_t *ends)
+static inline void copy(uint16_t *to, const uint16_t *from, int64_t length)
 {
-    const uint16_t *const code = run->code;
-    for (int64_t p = 0; p <= parts; p++)
-        ends[p] = 0;
-    if (parts == 2) {
-        uint32_t below = 0, above = 0;
-        for (int64_t i = 0; i < run->length; i++)
-            above += code[i] < *cut;
-        ends[1] = above;
-        for (int64_t i = 0; i < run->length; i++) {
-            const uint32_t over = code[i] >= *cut;
-            order[below ^ ((below ^ above) & -over)] = (uint16_t)i; /* no branch: nobody could guess it */
-            above += over;
-            below += 1 - over;
-        }
-        ends[2] = run->length;
-        return;
-    }
-    for (int64_t i = 0; i < run->length; i++) {
-        part_of[i] = (uint16_t)part_at(cut, 0, parts - 1, code[i]);
-        ends[part_of[i] + 1]++;
-    }
-    for (int64_t p = 0; p < parts; p++)
-        ends[p + 1] += ends[p];
-    for (int64_t i = 0; i < run->length; i++)
-        order[ends[part_of[i]]++] = (uint16_t)i;
-    for (int64_t p = parts; p > 0; p--)
-        ends[p] = ends[p - 1];
-    ends[0] = 0;
-}
-
-static void move_run(const Run *run, int64_t parts, const uint16_t *order, const int64_t *ends)
-{
-    for (int64_t c = 0; c < run->columns; c++) {
-        const uint16_t *const from = column_of(run->codes, run->records, c);
-        for (int64_t p = 0; p < parts; p++) {
-            uint16_t *const to = run->moved + c * run->records + run->place[p];
-            for (int64_t i = ends[p]; i < ends[p + 1]; i++)
-                to[i - ends[p]] = from[order[i]];
-            widen(run, p, c, to, ends[p + 1] - ends[p]);
-        }
-    }
-    for (int64_t p = 0; p < parts; p++)
-        run->place[p] += ends[p + 1] - ends[p];
+    for (int64_t i = 0; i < length; i++)
+        to[i] = from[i];
 }
 
 #ifdef __AVX2__
@@ -477,118 +433,139 @@ static void fill_shuffles(__m128i *shuffles)
         shuffles[set] = _mm_add_epi16(_mm_mullo_epi16(lane, _mm_set1_epi16(0x0202)), _mm_set1_epi16(0x0100));
     }
 }
-
-/* Where the codes of one part of a run go, eight at a time, of which only some belong there and stay. So that nothing
-   beyond the end of the part is written over, the last ones wait in `tail`. */
-typedef struct {
-    uint16_t *next, *end, *tail;
-    uint16_t *left; /* where those in the tail belong, once there are some */
-} Part;
-
-static inline void put(Part *part, __m128i codes, uint64_t count)
-{
-    if (part->left == NULL && part->end - part->next < 8) {
-        part->left = part->next;
-        part->next = part->tail;
-    }
-    _mm_storeu_si128((__m128i *)part->next, codes);
-    part->next += count;
-}
-
-static inline void put_tail(Part *part)
-{
-    for (int64_t i = 0; part->left && i < part->end - part->left; i++)
-        part->left[i] = part->tail[i];
-}
-
-/* Moves a run into two parts, in a third of the time that its order takes. */
-static void split_run(const Run *run, uint16_t edge, const __m128i *shuffles, uint8_t *over)
-{
-    const __m128i least = _mm_set1_epi16((int16_t)edge);
-    const int64_t eights = run->length / 8;
-    int64_t above = 0;
-    for (int64_t i = 0; i < eights; i++) {
-        const __m128i code = _mm_loadu_si128((const __m128i *)run->code + i);
-        const __m128i reached = _mm_cmpeq_epi16(_mm_max_epu16(code, least), code);
-        over[i] = (uint8_t)_mm_movemask_epi8(_mm_packs_epi16(reached, _mm_setzero_si128()));
-        above += _mm_popcnt_u32(over[i]);
-    }
-    for (int64_t i = 8 * eights; i < run->length; i++)
-        above += run->code[i] >= edge;
-    const int64_t below = run->length - above;
-    for (int64_t c = 0; c < run->columns; c++) {
-        const uint16_t *const from = column_of(run->codes, run->records, c);
-        uint16_t *const to = run->moved + c * run->records;
-        uint16_t tails[2][16];
-        Part low = {to + run->place[0], to + run->place[0] + below, tails[0], NULL};
-        Part high = {to + run->place[1], to + run->place[1] + above, tails[1], NULL};
-        for (int64_t i = 0; i < eights; i++) {
-            const __m128i code = _mm_loadu_si128((const __m128i *)from + i);
-            const uint64_t set = over[i], reached = (uint64_t)__builtin_popcountll(set);
-            put(&low, _mm_shuffle_epi8(code, shuffles[set ^ 255]), 8 - reached);
-            put(&high, _mm_shuffle_epi8(code, shuffles[set]), reached);
-        }
-        for (int64_t i = 8 * eights; i < run->length; i++)
-            *(run->code[i] >= edge ? high.next++ : low.next++) = from[i];
-        put_tail(&low);
-        put_tail(&high);
-        widen(run, 0, c, to + run->place[0], below);
-        widen(run, 1, c, to + run->place[1], above);
-    }
-    run->place[0] += below;
-    run->place[1] += above;
-}
 #endif
 
-/* Moves the records of each node into its parts, in order; place[first part + part] is where each part begins, and low
-   and high become what it reaches from and to in the first columns. Runs of records are moved at a time, so that their
-   order and one column of them stay in the nearest cache. The rest is scratch: `over` has a place for each eight records of a run, `order` and `part_of` one for each record, `ends` one
-   more than a node has parts. */
-LOOP void search_route(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_column,
-                       const Array *of_cut_start, const Array *of_cut, const Array *of_place, const Array *of_moved,
-                       const Array *of_low, const Array *of_high, const Array *of_over, const Array *of_order, const Array *of_part_of, const Array *of_ends)
+/* Which records of each eight reach the edge, a bit for each. */
+static void fill_over(const uint16_t *code, int64_t length, uint16_t edge, uint8_t *over)
 {
-    IN(uint16_t, codes);
+    const int64_t eights = length / 8;
+    for (int64_t i = 0; i < eights; i++) {
+#ifdef __AVX2__
+        const __m128i eight = _mm_loadu_si128((const __m128i *)code + i);
+        const __m128i reached = _mm_cmpeq_epi16(_mm_max_epu16(eight, _mm_set1_epi16((int16_t)edge)), eight);
+        over[i] = (uint8_t)_mm_movemask_epi8(_mm_packs_epi16(reached, _mm_setzero_si128()));
+#else
+        uint32_t set = 0;
+        for (int lane = 0; lane < 8; lane++)
+            set |= (uint32_t)(code[8 * i + lane] >= edge) << lane;
+        over[i] = (uint8_t)set;
+#endif
+    }
+    over[eights] = 0;
+    for (int64_t i = 8 * eights; i < length; i++)
+        over[eights] |= (uint8_t)((code[i] >= edge) << (i % 8));
+}
+
+/* Brings the records of a node into two parts: those below stay, closer together, and the others are set aside until
+   all were seen. Nothing is written beyond what was read, also where eight codes are written of which only some belong
+   there. What was moved of a run is looked at once more while it is in the nearest cache. */
+static void split(const Moving *node, const uint8_t *over, const void *shuffles)
+{
+    const int64_t eights = node->length / 8;
+    for (int64_t c = 0; c < node->columns; c++) {
+        uint16_t *const code = node->codes + c * node->records, *const aside = node->aside;
+        int64_t below = 0, above = 0;
+        for (int64_t first = 0; first < eights || first == 0; first += node->run / 8) {
+            const int64_t last = lesser(first + node->run / 8, eights), seen_below = below, seen_above = above;
+#ifdef __AVX2__
+            for (int64_t i = first; i < last; i++) {
+                const __m128i eight = _mm_loadu_si128((const __m128i *)code + i);
+                const uint64_t set = over[i], reached = (uint64_t)__builtin_popcountll(set);
+                const __m128i *const front = shuffles;
+                _mm_storeu_si128((__m128i *)(code + below), _mm_shuffle_epi8(eight, front[set ^ 255]));
+                _mm_storeu_si128((__m128i *)(aside + above), _mm_shuffle_epi8(eight, front[set]));
+                below += (int64_t)(8 - reached);
+                above += (int64_t)reached;
+            }
+            const int64_t from = 8 * last;
+#else
+            (void)shuffles;
+            const int64_t from = 8 * first;
+#endif
+            const int64_t end = last == eights ? node->length : 8 * last;
+            for (int64_t i = from; i < end; i++) {
+                const int64_t reached = over[i / 8] >> (i % 8) & 1;
+                const uint16_t own = code[i];
+                code[below] = own;
+                aside[above] = own;
+                below += 1 - reached;
+                above += reached;
+            }
+            widen(node, 0, c, code + seen_below, below - seen_below);
+            widen(node, 1, c, aside + seen_above, above - seen_above);
+        }
+        copy(code + below, aside, above);
+    }
+}
+
+/* The same for any number of parts: part_of says which each record belongs to, and ends[part] where each begins. */
+static void split_many(const Moving *node, const uint16_t *part_of, int64_t parts, int64_t *ends)
+{
+    for (int64_t c = 0; c < node->columns; c++) {
+        uint16_t *const code = node->codes + c * node->records;
+        for (int64_t i = 0; i < node->length; i++)
+            node->aside[ends[part_of[i]]++] = code[i];
+        copy(code, node->aside, node->length);
+        for (int64_t p = parts; p > 0; p--)
+            ends[p] = ends[p - 1];
+        ends[0] = 0;
+        for (int64_t p = 0; p < parts; p++)
+            widen(node, p, c, code + ends[p], ends[p + 1] - ends[p]);
+    }
+}
+
+/* Brings the records of each part of a node together, the parts in order, in the place of the node; low and high become
+   what each part reaches from and to in the first columns. The rest is scratch, for the longest node: `over` has a
+   place for each eight records and one more, `aside` one for each record and eight more, `part_of` one for each record
+   if a node has more than two parts, and `ends` one more than a node has parts. */
+LOOP void search_route(const Array *of_codes, const Array *of_start, const Array *of_stop, const Array *of_column,
+                       const Array *of_cut_start, const Array *of_cut, int64_t run, const Array *of_low,
+                       const Array *of_high, const Array *of_over, const Array *of_aside, const Array *of_part_of,
+                       const Array *of_ends)
+{
+    OUT(uint16_t, codes);
     IN(int64_t, start);
     IN(int64_t, stop);
     IN(int64_t, column);
     IN(int64_t, cut_start);
     IN(int64_t, cut);
-    OUT(int64_t, place);
-    OUT(uint16_t, moved);
     OUT(uint16_t, low);
     OUT(uint16_t, high);
     OUT(uint8_t, over);
-    OUT(uint16_t, order);
+    OUT(uint16_t, aside);
     OUT(uint16_t, part_of);
     OUT(int64_t, ends);
-    const int64_t records = COLUMNS(codes), bounded = COLUMNS(low), most = 8 * SIZE(over);
+    const int64_t records = COLUMNS(codes), bounded = COLUMNS(low);
 #ifdef __AVX2__
     __m128i shuffles[256];
     fill_shuffles(shuffles);
 #else
-    (void)over;
+    const void *const shuffles = NULL;
 #endif
-    int64_t *of_node = place;
+    int64_t first = 0;
     for (int64_t node = 0; node < SIZE(start); node++) {
         const int64_t *const cuts = cut + cut_start[node], parts = cut_start[node + 1] - cut_start[node] + 1;
-        for (int64_t begin = start[node]; begin < stop[node]; begin += most) {
-            const uint16_t *const code = column_of(codes, records, column[node]) + begin;
-            const int64_t length = lesser(stop[node] - begin, most);
-            const int64_t first = (of_node - place) * bounded;
-            const Run run = {
-                codes + begin, code, records, SIZE(codes), length, moved, of_node, bounded, low + first, high + first,
-            };
-#ifdef __AVX2__
-            if (parts == 2) { /* as nearly always */
-                split_run(&run, (uint16_t)*cuts, shuffles, over);
-                continue;
+        const int64_t begin = start[node], length = stop[node] - begin;
+        const uint16_t *const by = column_of(codes, records, column[node]) + begin;
+        uint16_t *const own_low = low + first * bounded, *const own_high = high + first * bounded;
+        const Moving moving = {
+            codes + begin, records, SIZE(codes), length, bounded, own_low, own_high, aside, run,
+        };
+        if (parts == 2) { /* as nearly always */
+            fill_over(by, length, (uint16_t)*cuts, over);
+            split(&moving, over, shuffles);
+        } else {
+            for (int64_t p = 0; p <= parts; p++)
+                ends[p] = 0;
+            for (int64_t i = 0; i < length; i++) {
+                part_of[i] = (uint16_t)part_at(cuts, 0, parts - 1, by[i]);
+                ends[part_of[i] + 1]++;
             }
-#endif
-            order_run(&run, cuts, parts, order, part_of, ends);
-            move_run(&run, parts, order, ends);
+            for (int64_t p = 0; p < parts; p++)
+                ends[p + 1] += ends[p];
+            split_many(&moving, part_of, parts, ends);
         }
-        of_node += parts;
+        first += parts;
     }
 }
 

@@ -17,7 +17,8 @@ _CODES_OUT, _NODES_OUT, _OUT = written(np.uint16, 2), written(np.uint32), writte
 _ORDER, _ORDER_OUT = read(np.int32), written(np.int32)
 _RANGES = _IN, _IN, _IN  # of nodes: where each starts and stops, and the column it is asked about
 _CUTS = *_RANGES, _IN, _IN  # the same with the cuts of that column, from which to which, and all of them
-RUN = 16_384  # records that `route` moves at a time
+RUN = 16_384  # records that `route` moves at a time, eights of them
+BESIDE = 8  # codes more than there are records, which `route` sets aside
 
 nearest = loop("search_nearest", _CODES, int, *_RANGES, _IN, _IN, _OUT, _OUT)
 part_counts = loop("search_part_counts", _CODES, int, *_CUTS, int, written(np.int64, 2))
@@ -33,10 +34,10 @@ scatter = loop("search_scatter", _CODES, _NODES, _OUT, _ORDER_OUT, _CODES_OUT)
 _part_lists = loop("search_part_lists", _CODES, int, int, *_CUTS, int, *[_OUT] * 6, _ORDER_OUT, _OUT)
 _by_code = loop("search_by_code", _CODES, *_RANGES, _ORDER_OUT, _ORDER_OUT)
 _sweep = loop(
-    "search_sweep", _CODES, int, *_RANGES, _ORDER, int, int, int, _IN, _IN, _IN, _OUT, _OUT, _OUT
+    "search_sweep", _CODES, int, *_RANGES, _ORDER, int, int, int, _IN, _IN, _IN, written(np.uint16), _OUT, _OUT
 )  # fmt: skip
 _route = loop(
-    "search_route", _CODES, *_CUTS, _OUT, _CODES_OUT, _CODES_OUT, _CODES_OUT, written(np.uint8), written(np.uint16),
+    "search_route", _CODES_OUT, *_CUTS, int, _CODES_OUT, _CODES_OUT, written(np.uint8), written(np.uint16),
     written(np.uint16), _OUT,
 )  # fmt: skip
 _top_codes = loop("search_top_codes", _CODES, int, _NODES, _IN, _IN, _OUT)
@@ -66,18 +67,21 @@ def by_code(codes: Codes, start: Ints, stop: Ints, column: Ints, order: NDArray[
 
 def sweep(
     codes: Codes, people: int, start: Ints, stop: Ints, column: Ints, order: NDArray[np.int32], value: int, values: int,
-    least: int, fewest: Ints, largest: Ints, *found: Ints,
+    least: int, fewest: Ints, largest: Ints, room: Ints, cut: NDArray[np.uint16], used: Ints,
 ) -> None:  # fmt: skip
     top = np.empty(int(largest.max(initial=0)) + 1, np.int64)
-    _sweep(codes, people, start, stop, column, order, value, values, least, fewest, largest, *found, top)
+    _sweep(codes, people, start, stop, column, order, value, values, least, fewest, largest, room, cut, used, top)
 
 
 def route(
-    codes: Codes, start: Ints, stop: Ints, column: Ints, cut_start: Ints, cut: Ints, place: Ints, *moved: Codes
-) -> None:
-    ends = np.empty(int(np.diff(cut_start).max(initial=1)) + 2, np.int64)
-    over, (order, part_of) = np.empty(RUN // 8, np.uint8), np.empty((2, RUN), np.uint16)
-    _route(codes, start, stop, column, cut_start, cut, place, *moved, over, order, part_of, ends)
+    codes: Codes, start: Ints, stop: Ints, column: Ints, cut_start: Ints, cut: Ints, low: Codes, high: Codes,
+    aside: NDArray[np.uint16],
+) -> None:  # fmt: skip
+    """`aside`: room for the records of the longest node and BESIDE more."""
+    longest, parts = int((stop - start).max(initial=0)), int(np.diff(cut_start).max(initial=1)) + 1
+    over, ends = np.empty(longest // 8 + 1, np.uint8), np.empty(parts + 1, np.int64)
+    part_of = np.empty(longest if parts > 2 else 0, np.uint16)
+    _route(codes, start, stop, column, cut_start, cut, RUN, low, high, over, aside, part_of, ends)
 
 
 def top_codes(

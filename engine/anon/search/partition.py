@@ -23,7 +23,6 @@ from functools import partial
 from math import ceil, log2
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anon.checkpoint import LIMIT, Arrays
 from anon.criteria import Criterion, State
@@ -32,7 +31,7 @@ from anon.errors import UnsafeError
 from anon.progress import Tell
 from anon.records import Records, make
 from anon.search import block, top
-from anon.search.block import Found, runs_of
+from anon.search.block import Found, Room, runs_of
 from anon.search.candidates import Nodes
 from anon.search.crew import Crew
 from anon.search.decide import Rules, cells_within
@@ -42,9 +41,7 @@ from anon.search.passes import Passes, Spares, shaped
 from anon.search.steps import Steps
 from anon.search.tree import Fragment, assemble
 
-Room = NDArray[np.uint16]  # for the records of a block, twice
-
-IN_MEMORY = 4  # times its records: what a block takes while it is searched
+IN_MEMORY = 3  # times its records: what a block takes while it is searched
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy
 LARGEST_BLOCK = 128 * 2**20  # bytes; larger ones are not searched faster
 
@@ -177,7 +174,7 @@ class Partition:
 
         # after a block was searched ahead in vain: one at a time, until one leaves the state as it was
         alone = len(runs) == 1
-        rooms = Spares(lambda: np.empty((2, records.width * largest), np.uint16))
+        rooms = Spares(lambda: Room(records.width, largest))
         with Crew(self.means.threads) as crew, ThreadPoolExecutor(workers) as pool:
             search = partial(self._block, crew, records, nodes, rooms, latest)
             for done, run in enumerate(runs):
@@ -218,9 +215,9 @@ class Partition:
         first, last = int(roots.start[0]), int(roots.stop[-1])
         roots.start, roots.stop = roots.start - first, roots.stop - first
         with rooms.one() as room, crew.block():
-            codes, spare = (shaped(half, records.width, last - first) for half in room)
+            codes = shaped(room.codes, records.width, last - first)
             records.fill(first, codes, range(records.width))
-            return block.search(self.cube, self.rules, codes, roots, latest(), crew, spare, self.cells, tell)
+            return block.search(self.cube, self.rules, codes, roots, latest(), crew, room, self.cells, tell)
 
 
 def _merged(state: list[State], found: Found) -> list[State]:
