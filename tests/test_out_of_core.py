@@ -177,6 +177,45 @@ def test_more_values_than_the_memory_holds_are_a_matter_of_resources_before_the_
     assert plan(config | {"limits": {"memory": "465MB"}}).facts["memory"]["least"] == 465_000_000
 
 
+def test_a_split_into_more_parts_and_values_than_the_memory_holds_is_refused_before_the_search(tmp_path: Path) -> None:
+    """A hierarchy splits into all its children at once; every part has values of its own, as many as it has people."""
+    rows, values = 1_200_000, 2_000
+    numbers = np.arange(rows)
+    table = {
+        "place": pa.array(numbers % 5_000),
+        "value": pa.array(np.char.add("v", ((numbers // 5_000 * 7 + numbers) % values).astype(str))),
+    }
+    pq.write_table(pa.table(table), tmp_path / "source.parquet")
+    columns = {"individual": "row", "quasi_identifiers": {"place": {"suppress": True}}, "sensitive": ["value"]}
+    config: dict[str, Any] = {"source": {"path": str(tmp_path / "source.parquet")}, "columns": columns}
+    config |= {"privacy": [{"l_diversity": {"kind": "distinct", "l": 3}}], "release": {"path": str(tmp_path / "out")}}
+    least = "so many values, which take 208 MB; the least that would do is 473MB"
+    for command in (pipeline.run, plan):
+        with pytest.raises(ResourceError, match=least):
+            command(config | {"limits": {"memory": "400MB"}})
+    (tmp_path / "config.yaml").write_text(json.dumps(config | {"limits": {"memory": "473MB"}}))
+    code, size = peak(tmp_path / "config.yaml")
+    assert code == 0
+    assert size <= 473_000_000
+
+
+def test_a_wide_table_is_released_where_there_is_no_room_to_measure_it(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(5).integers(0, 50, (40, 3_000))
+    table = {f"q{at}": pa.array(column) for at, column in enumerate(drawn)} | {"s": pa.array(drawn[0] % 4)}
+    pq.write_table(pa.table(table), tmp_path / "source.parquet")
+    columns = {"individual": "row", "quasi_identifiers": {f"q{at}": {} for at in range(40)}, "sensitive": ["s"]}
+    config: dict[str, Any] = {"source": {"path": str(tmp_path / "source.parquet")}, "columns": columns}
+    config |= {"privacy": [{"k_anonymity": {"k": 5}}], "release": {"path": str(tmp_path / "out")}}
+    told = [
+        pipeline.run(config | {"limits": {"memory": size}}, None, Options(overwrite=True, force=True))
+        for size in ("400MB", "1GB")
+    ]
+    tight, roomy = (run.report["utility"] for run in told)
+    assert tight["query_error"] is None
+    assert roomy["query_error"] is not None
+    assert [tight[name] for name in ("groups", "loss")] == [roomy[name] for name in ("groups", "loss")]
+
+
 @pytest.mark.parametrize(("limit", "privacy"), [(400, ALONE), (512, ALONE), (400, TOGETHER)])
 def test_the_whole_process_keeps_to_the_stated_memory(tmp_path: Path, limit: int, privacy: list[Any]) -> None:
     """Where groups depend on each other, most splits of a level wait for those before them."""

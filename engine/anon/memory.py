@@ -12,6 +12,7 @@ BATCHES = 40_000_000  # batches under way between DuckDB and us
 DATABASE = 65_000_000  # that DuckDB needs to sort anything
 TIGHT = 1_000_000_000  # of the whole process
 VALUE = 2_000  # that a sensitive value takes in criteria and in what is told of them
+ENTRY = 170  # that a value in one part of a split takes while the split is judged
 LEAST = 400_000_000  # of the whole process: with less, not even a few thousand groups can be told of
 
 
@@ -21,6 +22,7 @@ class Memory:
 
     total: int
     held: int = 0  # of it what stays until a release is judged and told: sensitive values, and what a search has left
+    split: int = 0  # values in the parts of the largest split that a search judges at a time
 
     @property
     def free(self) -> int:
@@ -55,7 +57,7 @@ class Memory:
     @property
     def least(self) -> int:
         """What would do for the whole process; some batches are read while others are made."""
-        return max(LIBRARIES + self.held + DATABASE + 2 * BATCHES, LEAST)
+        return max(LIBRARIES + self.held + DATABASE + max(2 * BATCHES, ENTRY * self.split), LEAST)
 
     def check(self, holding: str = "groups") -> None:
         """ResourceError, with the least that would do, if this is too little; `holding`: what holds most of it."""
@@ -65,7 +67,8 @@ class Memory:
                 f"the least that would do is {LEAST // 1_000_000}MB"
             )
         if self.total < self.least:
+            taken = self.held + ENTRY * self.split
             raise ResourceError(
                 f"limits.memory: {self.total // 1_000_000} MB is too little for so many {holding}, which take "
-                f"{self.held // 1_000_000} MB; the least that would do is {-(-self.least // 1_000_000)}MB"
+                f"{taken // 1_000_000} MB; the least that would do is {-(-self.least // 1_000_000)}MB"
             )

@@ -45,7 +45,7 @@ from anon.cube import Combinations, Combined, Cube, Room, Tuples, Widened
 from anon.database import at_rest, connect, limit, translated
 from anon.errors import ConfigError, Problem, UnsafeError
 from anon.explore.blocking import blocking
-from anon.explore.utility import MEASURED, Original, measure, of_recoding
+from anon.explore.utility import Original, measure, of_run
 from anon.grouped import Grouped
 from anon.levels import AnyRecoding, LevelRecoding
 from anon.memory import Memory
@@ -59,7 +59,7 @@ from anon.report.shape import shape
 from anon.report.traps import repeated
 from anon.saved_priors import save_estimates
 from anon.search.assignment import Assignment
-from anon.searching import searched, threads_of
+from anon.searching import memory_of, searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.source.origins import origin_of
 from anon.standing import Standing
@@ -168,7 +168,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         with progress.stage("cube"):
             place = partial(records.make, Memory(limits.memory).records, work.spill)
             cube = build_cube(config, source, Room(place, threads_of(config), partial(progress.update, "cube")))
-            Memory(limits.memory, cube.held).check("values")
+            memory_of(config, cube).check("values")
         with progress.stage("search"), at_rest(con):
             config = save_estimates(config, cube, work.run)
             tell = partial(progress.update, "search")
@@ -186,13 +186,10 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                 found = verify.verify(outsider, written, config)
                 blocked = blocking_of(found, outcome.recoding, written.number)
             with progress.stage("utility"):
-                if source.rows > MEASURED:
-                    measured = of_recoding(outcome.recoding, exact_labels(config))
-                else:
-                    multiplicity = config.columns.multiplicity
-                    original = Original(source, cube.domains, sensitive, multiplicity, threads_of(config))
-                    assert found.table is not None
-                    measured = measure(original, found.table)
+                multiplicity = config.columns.multiplicity
+                original = Original(source, cube.domains, sensitive, multiplicity, threads_of(config))
+                assert found.table is not None
+                measured = of_run(original, found.table, outcome.recoding, exact_labels(config), memory)
             with progress.stage("report"):
                 names = facts.Names.of(found, config, options.show_values)
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}

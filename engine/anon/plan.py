@@ -94,7 +94,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
         with progress.stage("cube"):
             room = Room(places.make, searching.threads_of(config), partial(progress.update, "cube"))
             cube = pipeline.build_cube(config, source, room)
-            Memory(limits.memory, cube.held).check("values")
+            searching.memory_of(config, cube).check("values")
         told = _told(config, source, cube, options, places, copied) | _standing(config, options, origin)
         told["warnings"] += _in_the_way(config, told)
         source.check_unchanged()
@@ -105,7 +105,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
 def _told(config: Config, source: Source, cube: Cube, options: Options, places: Places, copied: int) -> dict[str, Any]:
     values = searching.sensitive_values(config, cube)
     refused = _refused(config, cube, values, options.show_values)
-    memory, count, sizes = Memory(config.limits.memory, cube.held), cube.records.count, cube.records.sizes
+    memory, count, sizes = searching.memory_of(config, cube), cube.records.count, cube.records.sizes
     inside = records.bytes_in_memory(count, sizes)
     told: dict[str, Any] = {
         "feasible": refused is None,

@@ -66,9 +66,19 @@ def _reused(config: Config, cube: Cube, values: Values, means: Means, tell: Tell
     return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
 
 
+def memory_of(config: Config, cube: Cube) -> Memory:
+    """The memory of a search, with what the sensitive values of the cube take of it."""
+    split = 0
+    if config.method.kind == "partition":
+        from anon.search.candidates import largest_split
+
+        split = largest_split(cube)
+    return Memory(config.limits.memory, cube.held, split)
+
+
 def means_of(config: Config, cube: Cube, spill: Path | None = None, checkpoint: Checkpoint | None = None) -> Means:
     """What the config's search may use."""
-    return Means(Memory(config.limits.memory, cube.held), threads_of(config), spill, checkpoint)
+    return Means(memory_of(config, cube), threads_of(config), spill, checkpoint)
 
 
 def partition_search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Partition:

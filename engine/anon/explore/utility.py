@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,18 +24,20 @@ from anon.cube.building import quasi_identifier, sensitive
 from anon.cube.counted import count
 from anon.cube.domain import as_numbers
 from anon.database import at_rest, halved
-from anon.errors import SourceError
+from anon.errors import ResourceError, SourceError
 from anon.explore import bucketized
 from anon.explore.cells import Cells, boxes_between, one_box_each, read_cells
 from anon.explore.queries import QUERIES, Floats, Queries, Told, error
 from anon.grouped import Grouped, Reading, code_tuples, listed
 from anon.histograms import histograms
 from anon.levels import AnyRecoding
+from anon.memory import Memory
 from anon.search.assignment import Assignment
 from anon.source import Column, Source
 from anon.values import text
 
 MEASURED = 1_000_000  # rows; a run on more leaves what takes more passes over the source to `anon utility`
+JOINED = 8_000_000  # bytes that a database needs for each column of labels, which it joins to the groups all at once
 DIGITS = 12  # of the divergence that do not depend on the order in which a database adds
 
 
@@ -114,6 +116,17 @@ class Released:
 
     expected: Floats  # per query
     logs: float | None  # n log(n / area + suppressed / whole) over labels and values; None if groups share labels
+
+
+def of_run(
+    original: Original, table: Grouped, recoding: AnyRecoding | Assignment, exact: bool, memory: Memory
+) -> dict[str, Any]:
+    """The facts about the release of a run; of a large or wide table as far as its recoding knows them. A release that
+    was verified is not lost because there is no room to measure it."""
+    if original.source.rows <= MEASURED and JOINED * len(original.quasi_identifiers) <= memory.database:
+        with suppress(ResourceError):
+            return measure(original, table)
+    return of_recoding(recoding, exact)
 
 
 def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, Any]:

@@ -151,6 +151,19 @@ class Demands:
         return found
 
 
+def largest_split(cube: Cube) -> int:
+    """Values in the parts of the largest split that is counted in lists, at most: by a hierarchy, all at once."""
+    trees = [domain.tree for domain in cube.domains if domain.tree is not None]
+    parts = max((int(np.diff(tree.child_start).max(initial=0)) for tree in trees), default=0)
+    cells = [parts * other.size for other in cube.others]
+    listed = [each for each, other in zip(cells, cube.others) if _in_lists(other.size, each)]
+    return min(max(listed, default=0), int(cube.totals[0].sum()))
+
+
+def _in_lists(size: int, cells: int) -> bool:
+    return size > DENSE or cells > TABLE
+
+
 class Evaluator(ABC):
     """Evaluates splits of nodes."""
 
@@ -239,7 +252,7 @@ class Evaluator(ABC):
         cut_start, cut = Splits(which, column, part_start, low, high, low).cuts()
         groups = {}
         for value, size in self.sizes.items():
-            if size > DENSE or size * len(low) > TABLE:
+            if _in_lists(size, size * len(low)):
                 groups[value] = self.lists(nodes, which, column, cut_start, cut, value)
             else:
                 groups[value] = self._groups(partial(self.tables, nodes, which, column, cut_start, cut), value)
