@@ -58,6 +58,10 @@ class Found:
         own["unique"] = np.array(self.unique)
         return own | self.fragment.arrays() | state_arrays(self.state)
 
+    def after(self, state: list[State]) -> list[State]:
+        """What it leaves, together with the state that was before it."""
+        return [before.merge(after) for before, after in zip(state, self.state)]
+
     @classmethod
     def of(cls, arrays: Arrays) -> Found:
         own = arrays["group"], arrays["codes"], arrays["entries"], int(arrays["unique"])

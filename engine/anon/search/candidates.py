@@ -160,8 +160,9 @@ def largest_split(cube: Cube) -> int:
     return min(max(listed, default=0), int(cube.totals[0].sum()))
 
 
-def _in_lists(size: int, cells: int) -> bool:
-    return size > DENSE or cells > TABLE
+def _in_lists(size: int, cells: Ints | int) -> NDArray[np.bool_]:
+    """Whether splits with so many counters, of a column with so many codes, are counted in lists."""
+    return np.asarray(cells) > (TABLE if size <= DENSE else -1)
 
 
 class Evaluator(ABC):
@@ -210,7 +211,7 @@ class Evaluator(ABC):
         cells = np.zeros(len(which), np.int64)
         for size in self.sizes.values():
             own = parts * size
-            cells += np.where((size > DENSE) | (own > TABLE), np.minimum(own, nodes.people[which]), own)
+            cells += np.where(_in_lists(size, own), np.minimum(own, nodes.people[which]), own)
         return cells
 
     def cut_once(self, nodes: Nodes, boundaries: Boundaries, column: Ints) -> Splits:

@@ -167,7 +167,7 @@ class Partition:
             state was taken over, so they are looked at in this order; one that is taken over twice does no harm."""
             found, now = tuple(ahead), left[0]
             for each in found:
-                if not each.done() or each.exception() or not self.rules.hold(merged := _merged(now, each.result())):
+                if not each.done() or each.exception() or not self.rules.hold(merged := each.result().after(now)):
                     break
                 now = merged
             return now
@@ -184,7 +184,7 @@ class Partition:
                 while len(ahead) < (1 if alone else 2 * workers) and (following := next(todo, None)):
                     ahead.append(pool.submit(search, following, **(by_itself if alone else {})))
                 found = ahead[0].result()
-                merged = _merged(left[0], found)
+                merged = found.after(left[0])
                 if not self.rules.hold(merged):
                     found, alone = pool.submit(search, run, **by_itself, again=True).result(), True
                     merged = found.state
@@ -218,11 +218,6 @@ class Partition:
             codes = shaped(room.codes, records.width, last - first)
             records.fill(first, codes, range(records.width))
             return block.search(self.cube, self.rules, codes, roots, latest(), crew, room, self.cells, tell)
-
-
-def _merged(state: list[State], found: Found) -> list[State]:
-    """A state together with what a block has left."""
-    return [before.merge(after) for before, after in zip(state, found.state)]
 
 
 class Pace:

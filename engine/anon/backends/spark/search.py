@@ -80,7 +80,7 @@ class SparkPartition(Partition):
         for at, run in enumerate(runs):
             found = known.pop(at)
             assert found is not None
-            merged = [before.merge(after) for before, after in zip(state, found.state)]
+            merged = found.after(state)
             if not self.rules.hold(merged):
                 known |= self._searched(gathered, nodes, runs, list(range(at, min(at + cores, len(runs)))), state)
                 found = known.pop(at)
