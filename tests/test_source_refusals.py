@@ -121,6 +121,14 @@ UNREADABLE: dict[str, tuple[Callable[[House], str], str]] = {
     "header not utf-8": (file_of("t.csv", b"age,zip,SECR\xffET\n1,2,3\n"), "line 1: it is not UTF-8"),
     "long line": (file_of("t.csv", HEAD + b"21,02139,SECRET,SECRET\n"), "t.csv, line 3: it is not well-formed"),
     "short line": (file_of("t.csv", HEAD + b"SECRET\n"), "line 3: it is not well-formed"),
+    "last line of 33 MB": (file_of("t.csv", HEAD + b"21,02139," + b"SECRET" * 5_500_000), "line 3: it is too long"),
+    "last line of 32 MB after many": (
+        file_of("t.csv", HEAD + b"20,02139,Flu\n" * 645_000 + b"21,02139," + b"SECRET" * 5_333_334 + b"\n"),
+        "it is too long",
+    ),
+    "zeros at the end": (file_of("t.csv", HEAD + b"21,02139,SECRET" + b"\0" * 4096), "line 3: it holds zero bytes"),
+    "40 MB of zeros": (file_of("t.csv", HEAD + b"\0" * 40_000_000), "line 3: it holds zero bytes"),
+    "zeros instead of rows": (file_of("t.csv", HEAD + b"21,02139,SECRET\n\0\0\n"), "line 4: it holds zero bytes"),
     "open quote": (file_of("t.csv", HEAD + b'21,02139,"SECRET\n'), "line 3: it is not well-formed"),
 }
 

@@ -21,6 +21,7 @@ from anon.errors import SourceError
 SEPARATORS = ",;\t|"
 FORMATS = (".parquet", ".csv")
 PARQUET_BEGINS = b"PAR1"
+BLOCK = 8 * 2**20  # bytes; under half of the 32 MB from which on DuckDB drops an unquoted last line without an error
 
 # A CSV column has the first type that all its values are written like; a leading zero or a stray word keeps it text.
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -210,6 +211,8 @@ def _register_csv(
     other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
     if other:
         raise SourceError(f"{other[0]}: its first line differs from that of {paths[0].name}; parts must agree")
+    for path in paths:
+        _check_bytes(path)
     aliases = [f"c{index}" for index in range(len(names))]
     columns = ", ".join(f"{alias}: 'VARCHAR'" for alias in aliases)
     wanted = take(names)
@@ -250,6 +253,23 @@ def _header(path: Path) -> tuple[str, list[str]]:
     if not names or not all(names):
         raise SourceError(f"{path}: line 1: it does not name every column")
     return separator, names
+
+
+def _check_bytes(path: Path) -> None:
+    """Refuse a CSV file with zero bytes or with a line so long that DuckDB may drop the row it holds.
+
+    A file that was cut off while it was written often ends in zeros. Every line of two blocks or more leaves one block
+    without a line end; DuckDB itself refuses shorter ones that are too long."""
+    line = 1
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            ends = block.count(b"\n") or block.count(b"\r")
+            if (zero := block.find(0)) >= 0:
+                line += block.count(b"\n", 0, zero)
+                raise SourceError(f"{path}: line {line}: it holds zero bytes; the file is damaged or no text")
+            if len(block) == BLOCK and not ends:
+                raise SourceError(f"{path}: line {line}: it is too long, over {BLOCK:,} bytes")
+            line += ends
 
 
 def _typed_text(con: duckdb.DuckDBPyConnection, table: str, column: str) -> str:
