@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon.backends.spark.failures import on_spark
+from anon.backends.spark.properties import submitted
 from anon.config import Spark
 from anon.errors import SourceError
 
@@ -98,9 +99,11 @@ def _started(pyspark: Any, backend: Spark) -> SparkSession:
         builder = builder.master(master)
     conf = {"spark.ui.showConsoleProgress": "false"} | backend.conf
     here = master is None or master.startswith("local")
-    for name, value in conf.items():
-        builder = builder.config(name, value)
     with _environment(pyspark, conf.get("spark.pyspark.python"), here), on_spark("starting Spark"):
+        with submitted(conf):
+            pyspark.SparkContext.setSystemProperty("spark.app.name", "anon")  # starts Java, if it is not running yet
+        for name, value in conf.items():  # goes through a socket now, and reaches a Java that was running before
+            builder = builder.config(name, value)
         spark: SparkSession = builder.getOrCreate()
         spark.sparkContext.setLogLevel(backend.conf.get("spark.log.level", "ERROR"))
         return spark
