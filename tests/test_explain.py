@@ -64,7 +64,7 @@ def test_a_report_of_another_version_is_not_explained(house: House) -> None:
     path = house.folder / "out-run" / "report.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 99}))
     code, said = explain(house.folder / "out-run")
-    assert code == 2 and "a report of version 99" in said
+    assert code == 2 and "a report.json of version 99" in said
 
 
 def test_what_blocks_groups_is_counted_group_by_group(house: House) -> None:

@@ -356,7 +356,7 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     result = pipeline.run(given)
     manifest = json.loads((tmp_path / "out-run" / "manifest.json").read_text())
     report = json.loads((tmp_path / "out-run" / "report.json").read_text())
-    assert (manifest["version"], report["version"]) == (1, 2)
+    assert (manifest["version"], report["version"]) == (2, 3)
     digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (tmp_path / "out").iterdir()}
     assert manifest["release"] == digests
     size = (tmp_path / "source.parquet").stat().st_size
@@ -371,6 +371,10 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     assert sum(groups.values()) == result.to_dict()["groups"]
     assert list(report["seconds"]) == ["source", "cube", "search", "release", "verify", "utility", "report"]
     assert report["provenance"].items() <= manifest.items()
+    for content in (manifest, report):
+        others = {name: value for name, value in content.items() if name != "sha256"}
+        text = json.dumps(others, ensure_ascii=False)
+        assert content["sha256"] == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_secrets_are_in_no_file_and_no_message(

@@ -19,12 +19,12 @@ from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.levels import AnyRecoding
 from anon.report.page import render
+from anon.report.reading import VERSIONS, sealed
 from anon.search.assignment import Assignment
 from anon.source import Source
 from anon.standing import Standing, digest, digests, told_marks
 from anon.workspace import Workspace
 
-MANIFEST = 1  # version of manifest.json
 PROVENANCE = ("run", "anon", "began", "config_sha256", "source", "rows", "rows_dropped", "release")  # for the page
 RUN_LEAVES = re.compile(
     r"(release|qi|sensitive)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv"
@@ -96,7 +96,7 @@ def write_run(
 ) -> None:
     """Fills the run folder, which stays in the house: beside the recoding the manifest, the report and its page."""
     manifest = {
-        "version": MANIFEST,
+        "version": VERSIONS["manifest.json"],
         "run": work.run_id,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
         "config": config.original,
@@ -115,7 +115,7 @@ def write_run(
     report = report | {"provenance": {name: manifest[name] for name in PROVENANCE}}
     with translated("writing the run folder"):
         for name, content in (("manifest.json", manifest), ("report.json", report)):
-            text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            text = json.dumps(sealed(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             (work.run / name).write_text(text, encoding="utf-8")
         (work.run / "report.html").write_text(render(report), encoding="utf-8")
 

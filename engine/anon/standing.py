@@ -15,7 +15,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from anon.config import Config, redact
-from anon.errors import SourceError
+from anon.errors import ConfigError, SourceError
+from anon.report.reading import read_sealed
 from anon.source.origins import Mark, Origin
 
 Json = dict[str, Any]
@@ -35,14 +36,12 @@ class Standing:
     @classmethod
     def of(cls, config: Config, show_values: bool) -> Standing:
         own = about(config, show_values)
+        run = config.release.run
         try:
-            text = (config.release.run / "manifest.json").read_bytes()
-            manifest, report = json.loads(text), json.loads((config.release.run / "report.json").read_bytes())
-        except (OSError, ValueError, RecursionError):  # a thousand brackets nest too deep to be read
+            manifest, report = read_sealed(run, "manifest.json"), read_sealed(run, "report.json")
+        except ConfigError:
             return cls(config, own)
-        if not isinstance(manifest, dict) or not isinstance(report, dict):
-            return cls(config, own)
-        return cls(config, own, manifest, report, hashlib.sha256(text).hexdigest())
+        return cls(config, own, manifest, report, digest(run / "manifest.json"))
 
     def may_be_current(self, origin: Origin) -> bool:
         """Whether a run might only make the same release again: the same config, and the release is still there. What

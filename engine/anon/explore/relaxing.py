@@ -28,7 +28,7 @@ from anon.pipeline import Options
 from anon.progress import Progress
 from anon.recoding import Recoding
 from anon.records import InMemory
-from anon.report.reading import read_json
+from anon.report.reading import read_sealed
 from anon.source import open_source
 from anon.source.origins import origin_of
 from anon.standing import about, told_marks
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from anon.search.lattice.frequency import Node
 
 WORK = 4_000_000  # rows that are searched, each as often as it is
-NEEDED = {"config", "base", "trial", "files", "source", "rows"}  # of manifest.json
 NOT_APPLICABLE = {
     "merge": "people are put into groups one by one, so that there are no cuts or levels that a criterion refuses; a "
     "smaller r lets groups be smaller",
@@ -79,7 +78,7 @@ def relaxing(run: Path, report: Facts, options: Options, progress: Progress) -> 
     try:
         if reason := NOT_APPLICABLE.get(report["method"]["kind"]):
             raise NotMeasured(reason)
-        manifest = _manifest(run)
+        manifest = read_sealed(run, "manifest.json")
         if manifest["rows"] > WORK // 2:
             raise NotMeasured(f"more than {WORK // 2:,} rows")
         config = _config(manifest, options)
@@ -91,13 +90,6 @@ def relaxing(run: Path, report: Facts, options: Options, progress: Progress) -> 
         return {"measured": False, "why": str(reason)}
     except ResourceError as error:
         return {"measured": False, "why": str(error)}
-
-
-def _manifest(run: Path) -> Facts:
-    manifest = read_json(run, "manifest.json")
-    if not manifest.keys() >= NEEDED:
-        raise NotMeasured("the manifest.json of another version, which does not say where the config was")
-    return manifest
 
 
 def _config(manifest: Facts, options: Options) -> Config:

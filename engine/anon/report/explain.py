@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon.report.promises import closest
-from anon.report.reading import read_json, read_report, unreadable
+from anon.report.reading import read_run
 
 if TYPE_CHECKING:
     from anon.pipeline import Options
@@ -19,7 +19,7 @@ def explained(run: Path, options: Options, progress: Progress) -> dict[str, Any]
     """Why a run came to its release, and what looser criteria would come to, for which its source is read again."""
     from anon.explore.relaxing import relaxing
 
-    report, recoding = read_report(run), read_json(run, "recoding.json")
+    report, recoding = read_run(run)
     told = _told(report, recoding)  # first: a run folder that cannot be read is not worth a search
     found = relaxing(run, report, options, progress)
     return told | {"binding": _binding(told["criteria"], report, found), "relaxing": found}
@@ -28,16 +28,13 @@ def explained(run: Path, options: Options, progress: Progress) -> dict[str, Any]
 def _told(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:
     """The method, what holds and how near it is to failing, what blocks groups, what was generalized and lost per
     column, and for a lattice every minimal combination of levels."""
-    try:
-        utility, criteria = report["utility"], report["summary"]["criteria"]
-        found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
-        criteria = [entry | {"near": nearness(entry)} for entry in criteria]
-        found |= {"criteria": criteria, "binding": None}
-        found |= {"columns": _columns(report, recoding, utility["loss"]["columns"]), "loss": utility["loss"]}
-        lattice: dict[str, Any] = report.get("lattice", {})
-        return found | {"blocking": report.get("blocking") or None} | lattice
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        raise unreadable("report.json or recoding.json") from None
+    utility, criteria = report["utility"], report["summary"]["criteria"]
+    found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
+    criteria = [entry | {"near": nearness(entry)} for entry in criteria]
+    found |= {"criteria": criteria, "binding": None}
+    found |= {"columns": _columns(report, recoding, utility["loss"]["columns"]), "loss": utility["loss"]}
+    lattice: dict[str, Any] = report.get("lattice", {})
+    return found | {"blocking": report.get("blocking") or None} | lattice
 
 
 def nearness(entry: dict[str, Any]) -> float | None:

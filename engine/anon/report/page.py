@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from anon.database import translated
 from anon.errors import ConfigError
-from anon.report.reading import EXPECTED, read_report
+from anon.report.reading import read_sealed
 from anon.report.view import view
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SCRIPTS = ("svg.js", "charts.js", "skyline.js", "map.js", "lattice.js", "main.js
 
 def write(run: Path, out: Path | None = None, show_values: bool = False) -> dict[str, Any]:
     """Renders the page of a run folder again; where it is, and its size in bytes."""
-    report, out = read_report(run), out or run / "report.html"
+    report, out = read_sealed(run, "report.json"), out or run / "report.html"
     text = render(report)
     if show_values and not report["shows_values"]:
         raise ConfigError.at("--show-values", "a run that did not record values", "a run with --show-values")
@@ -48,18 +48,14 @@ def _private(path: str, flags: int) -> int:
 
 
 def render(report: dict[str, Any]) -> str:
-    """The page of a report; ConfigError if something is missing in it."""
+    """Return the page of a report."""
     from markupsafe import Markup
 
     style = (PARTS / "style.css").read_text(encoding="utf-8")
     script = "\n".join((PARTS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}}})();\n'
-    try:
-        told = view(report)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise ConfigError.at("RUN", "a report.json in which something is missing", EXPECTED) from error
     return _environment().get_template("template.html").render(
-        told,
+        view(report),
         policy=f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}; base-uri 'none'; "
         "form-action 'none'",
         style=Markup(style),  # noqa: S704 - our own files, without data

@@ -1,7 +1,10 @@
-"""What a run folder holds, as `report` and `explain` read it, after the way of the data."""
+"""Reads what a run folder holds, for `report`, `explain` and `reuse`. manifest.json and report.json carry their own
+digests, and the manifest that of the recoding, so that a damaged file, or one of another run, is refused before it is
+used."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,32 +12,76 @@ from typing import Any
 from anon.errors import ConfigError
 from anon.report import VERSION
 
-EXPECTED = "the run folder of an earlier `anon run` (release.run), with its report.json"
+VERSIONS = {"manifest.json": 2, "report.json": VERSION}
+FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"
+OWN = "sha256"  # the field that holds the digest of the others
+Json = dict[str, Any]
 
 
-def read_json(run: Path, name: str) -> dict[str, Any]:
-    """One of the files of a run folder; ConfigError if there is none that can be read."""
-    try:
-        found = json.loads((run / name).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise ConfigError.at("RUN", f"{run}, where no {name} is", EXPECTED) from None
-    except (OSError, ValueError, RecursionError):
-        raise unreadable(name) from None
-    if not isinstance(found, dict):
-        raise unreadable(name)
+def sealed(content: Json) -> Json:
+    """Return a JSON object with its own digest.
+
+    >>> sealed({"run": "1"})["sha256"] == sealed({"run": "2"})["sha256"]
+    False
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return content | {OWN: hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()}
+
+
+def read_sealed(run: Path, name: str, field: str = FIELD, expected: str = EXPECTED) -> Json:
+    """Read the manifest or the report of a run folder; ConfigError if it is not as this version wrote it."""
+    found = _parsed(_bytes(run, name, field, expected), name, field, expected)
+    version = found.get("version")
+    if type(version) is int and version != VERSIONS[name]:
+        wanted = f"version {VERSIONS[name]}, which this anon writes; run it again"
+        raise ConfigError.at(field, f"a {name} of version {version}", wanted)
+    if not _intact(found):
+        raise _unreadable(name, field, expected)
     return found
 
 
-def unreadable(name: str) -> ConfigError:
-    return ConfigError.at("RUN", f"a {name} that cannot be read", EXPECTED)
+def read_recoding(run: Path, field: str = FIELD, expected: str = EXPECTED) -> tuple[Json, bytes]:
+    """Read the recoding.json that the manifest of a run folder is about: as an object, and as it was written."""
+    manifest = read_sealed(run, "manifest.json", field, expected)
+    content = _bytes(run, "recoding.json", field, expected)
+    if hashlib.sha256(content).hexdigest() != manifest["recoding_sha256"]:
+        raise ConfigError.at(field, "a recoding.json that is not the one this run wrote", expected)
+    return _parsed(content, "recoding.json", field, expected), content
 
 
-def read_report(run: Path) -> dict[str, Any]:
-    """The report.json of a run folder, of the version that this anon writes."""
-    report = read_json(run, "report.json")
-    if "version" not in report:
-        raise unreadable("report.json")
-    if report["version"] != VERSION:
-        found = f"a report of version {report['version']}"
-        raise ConfigError.at("RUN", found, f"version {VERSION}, which this anon writes; run it again")
-    return report
+def read_run(run: Path) -> tuple[Json, Json]:
+    """Read the report and the recoding of a run folder, which must be of one run."""
+    report, manifest = read_sealed(run, "report.json"), read_sealed(run, "manifest.json")
+    if report["provenance"]["run"] != manifest["run"]:
+        raise ConfigError.at(FIELD, "a report.json and a manifest.json of different runs", EXPECTED)
+    return report, read_recoding(run)[0]
+
+
+def _bytes(run: Path, name: str, field: str, expected: str) -> bytes:
+    try:
+        return (run / name).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError.at(field, f"{run}, where no {name} is", expected) from None
+    except OSError:
+        raise _unreadable(name, field, expected) from None
+
+
+def _parsed(content: bytes, name: str, field: str, expected: str) -> Json:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):  # a thousand brackets nest too deep to be read
+        found = None
+    if not isinstance(found, dict):
+        raise _unreadable(name, field, expected)
+    return found
+
+
+def _intact(found: Json) -> bool:
+    try:
+        return sealed({name: value for name, value in found.items() if name != OWN}) == found
+    except ValueError:  # infinity and NaN are no numbers of JSON
+        return False
+
+
+def _unreadable(name: str, field: str, expected: str) -> ConfigError:
+    return ConfigError.at(field, f"a {name} that is damaged or that anon did not write", expected)

@@ -5,7 +5,6 @@ fall into the cells at the open ends; a category that is under no node of the re
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from anon.cube.domain import CUTTABLE, parsed
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap
 from anon.recoding import FORMAT, column_facts
+from anon.report.reading import read_recoding, read_sealed
 from anon.source import Column
 from anon.values import text
 
@@ -43,17 +43,10 @@ class Earlier:
 
     @classmethod
     def of(cls, folder: Path) -> Earlier:
-        try:
-            written = (folder / "recoding.json").read_bytes()
-            data, manifest = json.loads(written), json.loads((folder / "manifest.json").read_bytes())
-            known = data["format"] == FORMAT and data["method"] in ("partition", "lattice")
-            known = known and all("nulls" in column for column in data["columns"]) and "run" in manifest
-        except (FileNotFoundError, NotADirectoryError):
-            raise ConfigError.at(FIELD, "no recoding.json and manifest.json there", EXPECTED) from None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            known = False
-        if not known:
-            raise ConfigError.at(FIELD, "a recoding.json that cannot be read", EXPECTED)
+        manifest = read_sealed(folder, "manifest.json", FIELD, EXPECTED)
+        data, written = read_recoding(folder, FIELD, EXPECTED)
+        if data.get("format") != FORMAT or data.get("method") not in ("partition", "lattice"):
+            raise ConfigError.at(FIELD, "a recoding that cannot be reused", EXPECTED)
         if manifest.get("trial"):
             raise ConfigError.at(FIELD, "the recoding of a trial, which saw a sample only", EXPECTED)
         return cls(written, data, manifest)
