@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 import anon
 from anon.cli import app
 from anon.errors import ConfigError, SourceError
+from anon.plan import plan as planned
 from anon.source import origins
 from anon.source import postgres as postgres_source
 from tests.conftest import House
@@ -160,10 +161,93 @@ def test_a_query_cannot_write(house: House, visits: Postgres) -> None:
     visits.execute("CREATE OR REPLACE FUNCTION spoil() RETURNS int LANGUAGE sql AS 'DELETE FROM visits RETURNING 1'")
     with pytest.raises(SourceError, match=r"the server refused the query.*psql"):
         anon.run(with_source(house, in_postgres(visits, f"SELECT *, spoil() FROM ({QUERY}) AS v")))
-    duck = in_duckdb(house)
-    duck["duckdb"]["query"] = "DELETE FROM visits RETURNING *"
-    with pytest.raises(SourceError, match="the query: Parser Error"):
-        anon.run(with_source(house, duck))
+
+
+NOT_ONE_SELECT = [
+    "SELECT 1; SELECT * FROM visits", "DELETE FROM visits RETURNING *", "COPY visits TO '{out}'", "ATTACH '{out}' AS x",
+    "INSTALL httpfs", "LOAD httpfs", "SET enable_external_access = true", "PRAGMA enable_profiling", "EXPLAIN {query}",
+    "CALL enable_logging(storage = 'file', storage_path = '{out}')", "CREATE TEMP TABLE t AS {query}",
+    "EXPORT DATABASE '{out}'", "-- nothing",
+]  # fmt: skip
+OTHER_FILES = [
+    "SELECT * EXCLUDE zip, content AS zip FROM visits, read_text('{other}')", "FROM read_csv('{other}')",
+    "SELECT * EXCLUDE zip, file AS zip FROM visits, glob('{folder}/*')", "FROM read_blob('{folder}/*')",
+    "FROM read_duckdb('{other}')", "FROM query('SELECT * FROM read_text(''{other}'')')",
+    "SELECT * FROM visits WHERE zip IN (SELECT content FROM read_text('{other}'))", "FROM seen_elsewhere",
+]  # fmt: skip
+UNBALANCED = [
+    "SELECT 1) AS x; COPY (SELECT 1) TO '{out}'; SELECT * FROM ({query}", "SELECT 1) AS x, ({query}",
+    "{query} /*", "{query}) --", "{query}; --\n) AS x; DROP TABLE visits",
+]  # fmt: skip
+NOT_ALLOWED = [
+    "FROM enable_logging(storage = 'file', storage_config = {{'path': '{out}'}})", "FROM enable_profiling()",
+    "WITH gone AS (DELETE FROM visits RETURNING *) FROM gone", "SELECT nextval('counter') FROM visits",
+    "FROM '{other}'",
+]  # fmt: skip
+
+
+def hostile_duckdb(house: House) -> tuple[dict[str, Any], dict[str, str]]:
+    """A DuckDB file, and the names that hostile queries on it are written with."""
+    source, other = in_duckdb(house), house.folder / "other.csv"
+    other.write_text("content\nsecret of another file\n")
+    with duckdb.connect(source["duckdb"]["file"]) as con:
+        con.execute(f"CREATE VIEW seen_elsewhere AS SELECT * FROM read_text('{other}')")
+        con.execute("CREATE SEQUENCE counter")
+    return source, {"out": f"{house.folder}/stolen", "other": str(other), "folder": str(house.folder), "query": QUERY}
+
+
+@pytest.mark.parametrize(
+    ("queries", "error", "words"),
+    [
+        (NOT_ONE_SELECT, ConfigError, "source.duckdb.query: found .* statement.*; expected one SELECT statement"),
+        (OTHER_FILES, SourceError, "reads another file or loads an extension"),
+        (UNBALANCED, SourceError, "the query: Parser Error"),
+        (NOT_ALLOWED, SourceError, r"house\.db: (DuckDB refused it|the query)"),
+    ],
+)
+def test_a_query_on_a_duckdb_file_is_one_select_on_its_tables(
+    house: House, queries: list[str], error: type[Exception], words: str
+) -> None:
+    source, names = hostile_duckdb(house)
+    before = Path(source["duckdb"]["file"]).read_bytes()
+    for query in queries:
+        source["duckdb"]["query"] = query.format(**names)
+        for attempt in (anon.run, planned):
+            with pytest.raises(error, match=words) as caught:
+                attempt(with_source(house, source))
+            assert "secret of another file" not in str(caught.value)
+    assert sorted(path.name for path in house.folder.iterdir()) == ["house.db", "other.csv"]
+    assert Path(source["duckdb"]["file"]).read_bytes() == before
+
+
+def test_init_takes_one_select_too(house: House) -> None:
+    source, names = hostile_duckdb(house)
+    for query, code in ((OTHER_FILES[0], 5), (NOT_ONE_SELECT[0], 2), (UNBALANCED[0], 5)):
+        said = CliRunner().invoke(app, ["init", source["duckdb"]["file"], "--query", query.format(**names), "--json"])
+        assert said.exit_code == code, said.output
+    assert sorted(path.name for path in house.folder.iterdir()) == ["house.db", "other.csv"]
+
+
+def test_a_query_on_postgres_is_one_statement_that_cannot_write(house: House, visits: Postgres) -> None:
+    visits.execute("CREATE SEQUENCE IF NOT EXISTS counter")
+    hostile = {
+        "SELECT 1; SELECT * FROM visits": "source.postgres.query: found several statements; expected one SELECT",
+        f"{QUERY}; COMMIT; DELETE FROM visits": "found several statements",
+        "SELECT 1) AS x; DELETE FROM visits; SELECT * FROM (SELECT * FROM visits": "the query: syntax error",
+        f"SELECT 1 AS one) AS x, ({QUERY}": "the query: syntax error",
+        f"{QUERY} /*": "the query: unterminated",
+        "DELETE FROM visits RETURNING *": "the query: syntax error",
+        "WITH gone AS (DELETE FROM visits RETURNING *) SELECT * FROM gone": "the server refused the query",
+        "SELECT *, nextval('counter') FROM visits": "the server refused the query",
+        "SELECT *, set_config('transaction_read_only', 'off', false) FROM visits": "the server refused the query",
+        f"{QUERY} FOR UPDATE": "the server refused the query",
+        "COPY visits TO STDOUT": "the query: syntax error",
+        "SELECT * INTO copied FROM visits": "the query: SELECT ... INTO is not allowed here",
+    }
+    for query, words in hostile.items():
+        with pytest.raises((ConfigError, SourceError), match=words):
+            anon.run(with_source(house, in_postgres(visits, query), columns__keep=[]))
+    assert released(house, with_source(house, in_postgres(visits))) == from_file(house)
 
 
 def test_types_of_postgres_become_those_of_a_release(house: House, postgres: Postgres) -> None:

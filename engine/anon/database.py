@@ -50,6 +50,14 @@ def connect(
     return con
 
 
+def isolate(con: duckdb.DuckDBPyConnection) -> None:
+    """Confine a connection to the database that it has open, and to its own spill folder: it reads and writes no other
+    file, loads no extension, and none of this can be changed back."""
+    for name, value in {"allow_community_extensions": False, "enable_external_access": False}.items():
+        con.execute(f"SET {name} = {literal(value)}").fetchall()
+    con.execute("SET lock_configuration = true").fetchall()
+
+
 def limit(con: duckdb.DuckDBPyConnection, memory: Memory) -> None:
     """Gives a connection its share of the memory, after that has changed."""
     con.execute(f"SET memory_limit = {literal(f'{memory.database}B')}").fetchall()

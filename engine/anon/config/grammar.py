@@ -51,14 +51,14 @@ class DuckDB(Model):
     """A query on a DuckDB database file."""
 
     file: File = Field(description="DuckDB database file, relative to the config")
-    query: Name = Field(description="SQL query whose result is the table")
+    query: Name = Field(description="SQL query whose result is the table: one SELECT statement")
 
 
 class Postgres(Model):
     """A query on a PostgreSQL database."""
 
     dsn: Name = Field(description="connection string; take the password from ${NAME}", repr=False)
-    query: Name = Field(description="SQL query whose result is the table")
+    query: Name = Field(description="SQL query whose result is the table: one SELECT statement")
 
 
 class Source(Model):

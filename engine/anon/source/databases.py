@@ -12,11 +12,12 @@ from pathlib import Path
 import duckdb
 
 from anon.config import Columns, Config, DuckDB, redact
-from anon.database import connect, literal, quote, translated
-from anon.errors import SourceError
+from anon.database import connect, isolate, literal, quote, translated
+from anon.errors import ConfigError, SourceError
 from anon.source.origins import Origin, fingerprint, wanted
 
 IN_THE_QUERY = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException)
+ONE_SELECT = "one SELECT statement"
 WIDE = {"HUGEINT", "UHUGEINT"}  # which Parquet does not have
 
 
@@ -44,13 +45,17 @@ class Query(Origin):
         """SQL for some columns of the answer."""
         return f"SELECT {listed} FROM (\n{self.query}\n) AS source_query {rows}"
 
+    def not_one_select(self, found: str) -> ConfigError:
+        return ConfigError.at(f"source.{self.config.source.kind}.query", found, ONE_SELECT)
+
     def told(self, said: str) -> str:
         """The first line of what a database says of the query, without what came from variables."""
         return redact(said.strip().split("\n")[0], self.config.secrets)
 
 
 class DuckDBQuery(Query):
-    """A query on a DuckDB file, which is opened for reading and only while it is copied."""
+    """A query on a DuckDB file, which is opened for reading and only while it is copied, on a connection that reaches
+    nothing else."""
 
     def __init__(self, source: DuckDB, config: Config) -> None:
         super().__init__(redact(str(source.file), config.secrets), source.query, config)
@@ -61,12 +66,23 @@ class DuckDBQuery(Query):
     def copy(self, columns: Columns | None, to: Path) -> str:
         limits = self.config.limits
         with self._answering(), closing(connect(limits.memory, limits.threads, to.parent, self.file)) as con:
+            isolate(con)
+            self._check_statement(con)
             answer = con.sql(self.part("*", "LIMIT 0"))
             types = dict(zip(answer.columns, map(str, answer.types)))
             taken = wanted(columns)(answer.columns) if columns else answer.columns
             listed = ", ".join(_writable(name, types[name]) for name in taken)
             con.execute(f"COPY ({self.part(listed)}) TO {literal(str(to))} (FORMAT parquet)").fetchall()
         return "*"
+
+    def _check_statement(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Refuse anything but one SELECT. What parses as one statement by itself has balanced parentheses and ends its
+        comments, so `part` cannot give it another meaning."""
+        statements = con.extract_statements(self.query)
+        if len(statements) != 1:
+            raise self.not_one_select(f"{len(statements)} statements")
+        if statements[0].type != duckdb.StatementType.SELECT:
+            raise self.not_one_select(f"a statement of type {statements[0].type.name}")
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -75,6 +91,9 @@ class DuckDBQuery(Query):
                 yield
             except IN_THE_QUERY as error:
                 raise SourceError(f"{self.name}: the query: {self.told(str(error))}") from None
+            except duckdb.PermissionException:
+                found = "the query, or a view it uses, reads another file or loads an extension"
+                raise SourceError(f"{self.name}: {found}; it may read the tables of this file only") from None
             except duckdb.IOException as error:
                 if "lock" in str(error):
                     raise SourceError(f"{self.name}: another program has the file open for writing") from None

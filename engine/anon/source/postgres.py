@@ -30,6 +30,7 @@ AS_THEY_ARE = {
     *("bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "name"),
     *("date", "timestamp", "timestamptz"),
 }
+SEVERAL = "cannot insert multiple commands"  # what the server says of more than one statement
 DIGITS = 38  # of a decimal of DuckDB
 ASK = "psql, asked the same, says why"  # its messages may quote values, so they are not repeated here
 CONNECTING = {  # what libpq says, without the values in it
@@ -68,12 +69,23 @@ class PostgresQuery(Query):
             cursor.execute("SET client_encoding TO 'UTF8'")
             connection.commit()
             cursor.execute(SNAPSHOT)
+            self._check_statement(cursor)
             cursor.execute(self.part("*", "LIMIT 0"))
             schema = cursor.fetch_arrow_table().schema
             taken = _taken(schema, columns)
             cursor.execute(self.part(", ".join(map(_selected, taken))))
             self._write(cursor.fetch_record_batch(), to)
         return taken
+
+    def _check_statement(self, cursor: Any) -> None:
+        """Let the server parse the query by itself, without running it. Its protocol takes one statement at a time;
+        `part`, which makes a subquery of it, takes only a SELECT."""
+        try:
+            cursor.adbc_execute_schema(self.query)
+        except self.driver.ProgrammingError as error:
+            if SEVERAL in str(error):
+                raise self.not_one_select("several statements") from None
+            raise
 
     def _write(self, batches: pa.RecordBatchReader, to: Path) -> None:
         with pq.ParquetWriter(to, batches.schema, compression="lz4", store_schema=False) as writer:
