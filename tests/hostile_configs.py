@@ -193,11 +193,11 @@ CASES: dict[str, Case] = {
         command=("attack", "CONFIG", "--on", "HOUSE/table.parquet", "--threshold", "1e-999999999"),
     ),
     "a recoding that is not there": Case(
-        2, ("method.run", "no recoding.json"), {"method": {"kind": "reuse", "run": "earlier-run"}}
+        2, ("method.run", "no manifest.json"), {"method": {"kind": "reuse", "run": "earlier-run"}}
     ),
     "a recoding that is garbled": Case(
         2,
-        ("method.run", "cannot be read"),
+        ("method.run", "a manifest.json that is damaged"),
         {"method": {"kind": "reuse", "run": "earlier-run"}},
         all_of(file("earlier-run/recoding.json", "{MARK"), file("earlier-run/manifest.json", "[]")),
     ),
@@ -215,7 +215,7 @@ CASES: dict[str, Case] = {
         config=GOOD.replace("{path: HOUSE/table.parquet}", "{duckdb: {file: HOUSE/house.db, query: SELECT 1}}"),
     ),
     "a report of nothing": Case(
-        2, ("RUN", "cannot be read"), make=file("run/report.json", "{"), command=("report", "HOUSE/run")
+        2, ("RUN", "a report.json that is damaged"), make=file("run/report.json", "{"), command=("report", "HOUSE/run")
     ),
     "an explanation of nothing": Case(2, ("RUN", "no report.json"), command=("explain", "HOUSE")),
     "a check of a table without the columns": Case(

@@ -339,8 +339,8 @@ CASES: dict[str, Case] = {
     ),
     "CSV in UTF-16": Case(5, ("table.csv", "UTF-16"), CSV, file("table.csv", HEAD.encode("utf-16"))),
     "CSV with a NUL": Case(
-        2,
-        ("columns.quasi_identifiers.zip.digits", "not exactly 5 digits"),
+        5,
+        ("line 3", "zero bytes"),
         CSV,
         file("table.csv", HEAD.encode() + b"77701,77\x00700,MARK\n"),
     ),
