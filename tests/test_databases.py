@@ -115,11 +115,11 @@ def test_identifiers_are_not_even_copied(
 ) -> None:
     seen: list[list[str]] = []
 
-    def look(con: Any, name: str) -> tuple[int, int]:
+    def look(con: Any, name: str) -> tuple[int, str]:
         copies = list(house.folder.rglob("raw_rows.parquet"))
         assert all(path.parent.stat().st_mode & 0o777 == 0o700 for path in copies)
         seen.extend(pq.read_schema(path).names for path in copies)
-        return 1, 1
+        return 1, "1"
 
     monkeypatch.setattr("anon.source.databases.fingerprint", look)
     for source in (in_duckdb(house), in_postgres(visits)):

@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -85,6 +86,16 @@ def touched(house: House) -> None:
     house.write(ROWS.slice(0, 1500))
 
 
+def set_back(house: House) -> None:
+    """Other rows in as many bytes, under the old time of modification."""
+    table = house.folder / "table.parquet"
+    about, before = table.stat(), table.read_bytes()
+    house.write(ROWS.set_column(3, "disease", pc.replace_substring(ROWS["disease"], "HIV", "H1V")))
+    after = table.read_bytes()
+    assert len(after) == len(before) and after != before
+    os.utime(table, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
 def more_files(house: House) -> None:
     house.write(ROWS, "table.parquet/more.parquet")
 
@@ -97,7 +108,7 @@ def other_release(house: House) -> None:
     house.write(ROWS, "out/release.parquet")
 
 
-@pytest.mark.parametrize("change", [touched, more_files, other_hierarchy, other_release])
+@pytest.mark.parametrize("change", [touched, set_back, more_files, other_hierarchy, other_release])
 def test_whatever_the_release_depends_on_makes_a_new_run(house: House, change: Any) -> None:
     lines = [f"0213{i};{'low' if i < 3 else 'high'};*" for i in range(5)]
     (house.folder / "zip.csv").write_text("\n".join(lines))

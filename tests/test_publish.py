@@ -359,9 +359,9 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     assert (manifest["version"], report["version"]) == (2, 3)
     digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (tmp_path / "out").iterdir()}
     assert manifest["release"] == digests
-    size = (tmp_path / "source.parquet").stat().st_size
-    changed = str((tmp_path / "source.parquet").stat().st_mtime_ns)
-    assert manifest["source"] == [{"file": str(tmp_path / "source.parquet"), "bytes": size, "changed": changed}]
+    about = (tmp_path / "source.parquet").stat()
+    source = {"file": str(tmp_path / "source.parquet"), "bytes": about.st_size}
+    assert manifest["source"] == [source | {"changed": f"{about.st_mtime_ns}-{about.st_ctime_ns}"}]
     assert (manifest["rows"], manifest["rows_dropped"]) == (80, 0)
     assert manifest["config"] == given
     assert report["individual"] == "row"

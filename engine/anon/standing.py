@@ -81,7 +81,7 @@ def told_marks(marks: list[Mark], config: Config) -> list[Json]:
     """The parts of the source as the manifest lists them."""
     what, unit = ("query", "rows") if config.source.kind in QUERIES else ("file", "bytes")
     names = [(redact(name, config.secrets), size, changed) for name, size, changed in marks]
-    return [{what: name, unit: size, "changed": str(changed)} for name, size, changed in names]
+    return [{what: name, unit: size, "changed": changed} for name, size, changed in names]
 
 
 def about(config: Config, show_values: bool) -> Json:

@@ -19,7 +19,7 @@ from anon.errors import SourceError
 from anon.source.checks import check_present, named_columns
 from anon.source.tables import Take, as_arrow, describe, narrow, one, register_files, register_frame, resolve, stat
 
-Mark = tuple[str, int, int]  # what a part of the source is known by: its name, its size and when or how it changed
+Mark = tuple[str, int, str]  # what a part of the source is known by: its name, its size and when or how it changed
 CHANGED = "the source changed while it was being read; run again when it is complete"
 
 
@@ -49,11 +49,11 @@ def wanted(columns: Columns) -> Take:
     return take
 
 
-def fingerprint(con: duckdb.DuckDBPyConnection, name: str) -> tuple[int, int]:
+def fingerprint(con: duckdb.DuckDBPyConnection, name: str) -> tuple[int, str]:
     """How many rows a table has, and a number that depends on them but not on their order."""
     listed = ", ".join(quote(column) for column in describe(con, name))
     rows, total = one(con, f"SELECT count(*), coalesce(sum(CAST(hash({listed}) AS HUGEINT)), 0) FROM {name}")
-    return int(rows), int(total)
+    return int(rows), str(total)
 
 
 class Frame(Origin):

@@ -151,7 +151,7 @@ class StoredFiles(Origin):
                 if self.store.files.get_file_info(self.store.bucket).type == fs.FileType.NotFound:
                     raise SourceError(f"{self.store.uri}: there is no such bucket, or no access to it")
             raise SourceError(f"{self.store.uri}: no object there, or none that is named .parquet or .csv")
-        return [(info.path, int(info.size), int(info.mtime_ns or 0)) for info in chosen]
+        return [(info.path, int(info.size), str(info.mtime_ns or 0)) for info in chosen]
 
     def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
         take, paths = wanted(columns), [path for path, _, _ in self.marks]

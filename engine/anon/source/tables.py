@@ -107,11 +107,14 @@ def bucketized_pair(table: Any) -> tuple[Any, Any] | None:
     return qi, sensitive
 
 
-def stat(paths: list[Path]) -> list[tuple[str, int, int]]:
+def stat(paths: list[Path]) -> list[tuple[str, int, str]]:
+    """Return what each file is known by: its name, its size, and when its content and its inode changed. Programs can
+    set the first time back, but not the second. Inode numbers are left out: some network mounts renumber files."""
     marks = []
     for path in paths:
         with translated(f"reading {path}"):
-            marks.append((str(path), path.stat().st_size, path.stat().st_mtime_ns))
+            about = path.stat()
+        marks.append((str(path), about.st_size, f"{about.st_mtime_ns}-{about.st_ctime_ns}"))
     return marks
 
 
