@@ -6,12 +6,17 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
+from typer.testing import CliRunner
 
+from anon.checkpoint import Checkpoint
+from anon.cli import app
 from anon.config import load, redact
-from anon.errors import ConfigError
+from anon.errors import ConfigError, Lost
+from tests.conftest import House
 from tests.helpers_config import POINT, SMALL, changed, criterion, file, problems
 
 SECRET = "s3cr\"et\\pass'word"
@@ -122,3 +127,30 @@ def test_the_text_of_a_mapping_is_its_json_in_its_own_order() -> None:
 def test_a_short_value_is_not_told_by_a_name_in_the_midst_of_a_word() -> None:
     assert redact("found 'sex', x and x=1", (("PW", "x"),)) == "found 'sex', ${PW} and ${PW}=1"
     assert redact("unexpected", (("PW", "xpec"),)) == "une${PW}ted"
+
+
+@pytest.mark.parametrize("written", ["very-secret-client", "./very-secret-client//", "x/../very-secret-client"])
+def test_a_variable_in_the_place_of_a_release_is_not_printed(
+    house: House, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setenv("CLIENT", written)
+    house.write({"age": [20] * 4, "zip": ["02139"] * 4, "disease": ["Flu"] * 4})
+    config = house.config(release={"path": "${CLIENT}/out", "run": "${CLIENT}/run"})
+    config["limits"] = {"memory": "1GB"}
+    (house.folder / "config.yaml").write_text(json.dumps(config))
+
+    def outputs(*command: str, code: int) -> None:
+        said = CliRunner().invoke(app, [*command, str(house.folder / "config.yaml")])
+        assert (said.exit_code, "very-secret-client" in said.output) == (code, False), said.output
+
+    for way in ([], ["--json"], ["--log-json"]):
+        outputs("run", "--force", *way, code=0)
+        outputs("run", *way, code=0)
+        outputs("plan", *way, code=0)
+    house.write({"age": [20] * 5, "zip": ["02139"] * 5, "disease": ["Flu"] * 5})
+    outputs("run", "--json", code=2)
+    monkeypatch.setattr(Checkpoint, "steps", lambda self: 3)
+    for failure, code in ((KeyboardInterrupt(), 130), (Lost("the cluster is gone"), 5)):
+        monkeypatch.setattr("anon.pipeline.searched", Mock(side_effect=failure))
+        for way in ([], ["--json"], ["--log-json"]):
+            outputs("run", "--overwrite", *way, code=code)

@@ -85,11 +85,7 @@ def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any, module: str
 
 
 def _show_result(result: Result, as_json: bool) -> None:
-    places = {}
-    if result.release and result.run:
-        what = "trial" if "trial" in result.facts else "release"
-        places = {what: str(result.release), "report ": str(result.run / "report.html")}
-    _show(result.to_dict(), as_json, "show", result.report, places)
+    _show(result.to_dict(), as_json, "show", result.report, result.places)
 
 
 def _show_risk(result: Result, as_json: bool, strict: bool, way: str, progress: Progress) -> int:

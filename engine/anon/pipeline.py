@@ -4,7 +4,7 @@ table that is already grouped. `run` is the way of the data; what follows it are
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -126,6 +126,7 @@ class Result:
     report: dict[str, Any]
     release: Path | str | None = None
     run: Path | None = None
+    places: dict[str, str] = field(default_factory=dict)  # what a run left, and where, for people to read
 
     @property
     def safe(self) -> bool:
@@ -225,7 +226,15 @@ def ended(config: Config, told: dict[str, Any], report: dict[str, Any], progress
     """The result of a run that has published its release, which is told."""
     progress.warn(told["warnings"])
     progress.done(rows=told["rows"], groups=told["groups"], **({"trial": config.trial} if config.trial else {}))
-    return Result(told, report, config.release.path, config.release.run)
+    return _result(config, told, report)
+
+
+def _result(config: Config, told: dict[str, Any], report: dict[str, Any]) -> Result:
+    """Return the result of a run with the places of what it left, in which variables keep their names."""
+    release = config.release
+    places = {"trial" if config.trial else "release": release.path, "report": release.run / "report.html"}
+    shown = {name: redact(str(place), config.secrets) for name, place in places.items()}
+    return Result(told, report, release.path, release.run, shown)
 
 
 def up_to_date(before: Standing, options: Options, progress: Progress) -> Result:
@@ -234,8 +243,7 @@ def up_to_date(before: Standing, options: Options, progress: Progress) -> Result
     if options.strict:
         refuse_warnings(told)
     progress.done(up_to_date=True, rows=told["rows"], groups=told["groups"])
-    release = before.config.release
-    return Result(told, before.report, release.path, release.run)
+    return _result(before.config, told, before.report)
 
 
 @telling_no_secrets(source=False)

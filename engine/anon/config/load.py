@@ -75,11 +75,24 @@ def redact(text: str, secrets: Secrets) -> str:
     >>> redact("user:abc", (("A", "a"), ("PASSWORD", "abc")))
     'user:${PASSWORD}'
     """
-    names = {value: name for name, value in reversed(secrets) if value}
+    names = {form: name for name, value in reversed(secrets) for form in _forms(value)}
     if not names:
         return text
     pattern = "|".join(_wherever(value) for value in sorted(names, key=len, reverse=True))
     return re.sub(pattern, lambda match: "${" + names[match[0]] + "}", text)
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yield the value of a variable as it may appear in a text: as it is, and as a path that was resolved.
+
+    >>> list(_forms("../clients//acme/")), list(_forms(""))
+    (['clients/acme', '../clients//acme/'], [])
+    """
+    resolved = "/".join(part for part in os.path.normpath(value).split("/") if part != "..")
+    if value and len(resolved) >= LONG_ENOUGH:
+        yield resolved
+    if value:
+        yield value
 
 
 def _wherever(value: str) -> str:
@@ -102,6 +115,9 @@ def telling_no_secrets(
                 return work(loaded, *rest, **more)
             except AnonError as error:
                 error.reword(lambda said: redact(said, loaded.secrets))
+                raise
+            except KeyboardInterrupt as stopped:
+                stopped.args = tuple(redact(str(said), loaded.secrets) for said in stopped.args)
                 raise
 
         return keeping

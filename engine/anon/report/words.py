@@ -52,9 +52,9 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     show_warnings(console, facts)
     if report.get("individual") == "row":
         console.print("every row was counted as another person (individual: row)", highlight=False)
-    width = max((len(name.strip()) for name in places), default=0)
+    width = max(map(len, places), default=0)
     for name, place in places.items():
-        console.print(Text.assemble((f"{name.strip():{width}}", "bold"), "  ", _near(place)), soft_wrap=True)
+        console.print(Text.assemble((f"{name:{width}}", "bold"), "  ", _near(place)), soft_wrap=True)
 
 
 def show_warnings(console: Console, told: dict[str, Any]) -> None:
