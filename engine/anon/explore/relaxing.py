@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from anon import pipeline, searching
 from anon.config import Config, Criterion, load
-from anon.config.support import exact_labels
+from anon.config.support import exact_labels, refuse_unsupported
 from anon.criteria import bind
 from anon.cube import Cube, Room
 from anon.database import connect
@@ -28,7 +28,6 @@ from anon.pipeline import Options
 from anon.progress import Progress
 from anon.recoding import Recoding
 from anon.records import InMemory
-from anon.report.reading import read_sealed
 from anon.source import open_source
 from anon.source.origins import origin_of
 from anon.standing import about, told_marks
@@ -73,12 +72,11 @@ class Tried:
         return {"name": self.spec.name, "refuses_alone": self.refused, "settings": told}
 
 
-def relaxing(run: Path, report: Facts, options: Options, progress: Progress) -> Facts:
+def relaxing(manifest: Facts, report: Facts, options: Options, progress: Progress) -> Facts:
     """What relaxing each criterion of a run would buy; or why that is not measured."""
     try:
         if reason := NOT_APPLICABLE.get(report["method"]["kind"]):
             raise NotMeasured(reason)
-        manifest = read_sealed(run, "manifest.json")
         if manifest["rows"] > WORK // 2:
             raise NotMeasured(f"more than {WORK // 2:,} rows")
         config = _config(manifest, options)
@@ -95,6 +93,7 @@ def relaxing(run: Path, report: Facts, options: Options, progress: Progress) -> 
 def _config(manifest: Facts, options: Options) -> Config:
     try:
         config = load(manifest["config"], base=Path(manifest["base"]))
+        refuse_unsupported(config, run=True)
         if manifest["trial"]:
             config = as_trial(config, manifest["trial"])
         if about(config, False)["files"] != manifest["files"]:

@@ -19,9 +19,9 @@ def explained(run: Path, options: Options, progress: Progress) -> dict[str, Any]
     """Why a run came to its release, and what looser criteria would come to, for which its source is read again."""
     from anon.explore.relaxing import relaxing
 
-    report, recoding = read_run(run)
-    told = _told(report, recoding)  # first: a run folder that cannot be read is not worth a search
-    found = relaxing(run, report, options, progress)
+    manifest, report, recoding = read_run(run)
+    told = _told(report, recoding)
+    found = relaxing(manifest, report, options, progress)
     return told | {"binding": _binding(told["criteria"], report, found), "relaxing": found}
 
 

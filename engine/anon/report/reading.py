@@ -1,6 +1,6 @@
 """Reads what a run folder holds, for `report`, `explain` and `reuse`. manifest.json and report.json carry their own
 digests, and the manifest that of the recoding, so that a damaged file, or one of another run, is refused before it is
-used."""
+used; `schema` and `schema_recoding` say what form their content has."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from anon.report import VERSION
 
 VERSIONS = {"manifest.json": 2, "report.json": VERSION}
 FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"
+DEEPEST = 64  # levels of nested lists and objects
 OWN = "sha256"  # the field that holds the digest of the others
 Json = dict[str, Any]
 
@@ -25,7 +26,7 @@ def sealed(content: Json) -> Json:
     False
     """
     text = json.dumps(content, ensure_ascii=False, allow_nan=False)
-    return content | {OWN: hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()}
+    return content | {OWN: hashlib.sha256(text.encode()).hexdigest()}
 
 
 def read_sealed(run: Path, name: str, field: str = FIELD, expected: str = EXPECTED) -> Json:
@@ -35,7 +36,12 @@ def read_sealed(run: Path, name: str, field: str = FIELD, expected: str = EXPECT
     if type(version) is int and version != VERSIONS[name]:
         wanted = f"version {VERSIONS[name]}, which this anon writes; run it again"
         raise ConfigError.at(field, f"a {name} of version {version}", wanted)
-    if not _intact(found):
+    try:
+        intact = _is_flat(found) and sealed({key: value for key, value in found.items() if key != OWN}) == found
+        _check_form(name, found)
+    except ValueError:  # NaN, half of a surrogate pair, or another form
+        intact = False
+    if not intact:
         raise _unreadable(name, field, expected)
     return found
 
@@ -46,15 +52,50 @@ def read_recoding(run: Path, field: str = FIELD, expected: str = EXPECTED) -> tu
     content = _bytes(run, "recoding.json", field, expected)
     if hashlib.sha256(content).hexdigest() != manifest["recoding_sha256"]:
         raise ConfigError.at(field, "a recoding.json that is not the one this run wrote", expected)
-    return _parsed(content, "recoding.json", field, expected), content
+    found = _parsed(content, "recoding.json", field, expected)
+    try:
+        _check_form("recoding.json", found)
+    except ValueError:
+        raise _unreadable("recoding.json", field, expected) from None
+    return found, content
 
 
-def read_run(run: Path) -> tuple[Json, Json]:
-    """Read the report and the recoding of a run folder, which must be of one run."""
+def read_run(run: Path) -> tuple[Json, Json, Json]:
+    """Read the manifest, the report and the recoding of a run folder, which must be of one run."""
     report, manifest = read_sealed(run, "report.json"), read_sealed(run, "manifest.json")
-    if report["provenance"]["run"] != manifest["run"]:
+    recoding, _ = read_recoding(run)
+    told, config = report["provenance"], manifest["config"]
+    method = config.get("method", {})
+    columns = sorted(column["name"] for column in recoding["columns"])
+    same = (
+        told == {name: manifest.get(name) for name in told}
+        and report["privacy"] == config.get("privacy")
+        and isinstance(method, dict)
+        and report["method"] == {"kind": report["method"]["kind"], **method}
+        and columns == sorted(report["utility"]["loss"]["columns"])
+    )
+    if not same:
         raise ConfigError.at(FIELD, "a report.json and a manifest.json of different runs", EXPECTED)
-    return report, read_recoding(run)[0]
+    return manifest, report, recoding
+
+
+def _check_form(name: str, found: Json) -> None:
+    """Raise ValueError if a file does not have the form that this version writes."""
+    if name == "recoding.json":
+        from anon.report.schema_recoding import check
+
+        return check(found)
+    from anon.report import schema
+
+    model = schema.Manifest if name == "manifest.json" else schema.Report
+    model.model_validate(found)
+    return None
+
+
+def _is_flat(value: Any, deepest: int = DEEPEST) -> bool:
+    """Whether the levels of nested lists and objects are few enough for every reader."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return deepest > 0 and all(_is_flat(each, deepest - 1) for each in inside)
 
 
 def _bytes(run: Path, name: str, field: str, expected: str) -> bytes:
@@ -69,18 +110,11 @@ def _bytes(run: Path, name: str, field: str, expected: str) -> bytes:
 def _parsed(content: bytes, name: str, field: str, expected: str) -> Json:
     try:
         found = json.loads(content)
-    except (ValueError, RecursionError):  # a thousand brackets nest too deep to be read
+    except (ValueError, RecursionError):  # not JSON, or more brackets than can be read
         found = None
     if not isinstance(found, dict):
         raise _unreadable(name, field, expected)
     return found
-
-
-def _intact(found: Json) -> bool:
-    try:
-        return sealed({name: value for name, value in found.items() if name != OWN}) == found
-    except ValueError:  # infinity and NaN are no numbers of JSON
-        return False
 
 
 def _unreadable(name: str, field: str, expected: str) -> ConfigError:

@@ -154,9 +154,14 @@ class Earlier:
         if self.method == "lattice":
             level = self.level(column)
             nodes = {row[level] for row in rows}
-            return [level > 0 and path[level - 1] in nodes for path in paths]
+            return [0 < level <= len(path) and path[level - 1] in nodes for path in paths]
         labels = {label for row in rows for label in row[1:-1]}
         return [any(label in labels for label in path[:-1]) for path in paths]
+
+
+def unfit() -> ConfigError:
+    """The error for a recoding whose parts do not belong together."""
+    return ConfigError.at(FIELD, "a recoding.json whose nodes contradict each other", EXPECTED)
 
 
 def _parsed(words: list[str], counted: Counted, column: Column) -> pa.Array:

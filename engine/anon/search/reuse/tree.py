@@ -16,7 +16,7 @@ from anon.progress import Tell
 from anon.recoding import Recoding
 from anon.search.outcome import GroupCounts
 from anon.search.reuse.counting import Ints, add, batches
-from anon.search.reuse.earlier import NEW, Earlier
+from anon.search.reuse.earlier import NEW, Earlier, unfit
 from anon.search.tree import canonical
 
 Cell = tuple[int, int]
@@ -66,10 +66,13 @@ def place(nodes: list[dict[str, Any]], domains: list[Domain]) -> Placed:
         j = number[node["column"]]
         if domains[j].tree is None:
             first = nodes[node["children"][0]]
-            cut = int(domains[j].null) if first["label"] is None else codes[j][node["cut"]]
+            cut = int(domains[j].null) if first["label"] is None else codes[j].get(node["cut"], 0)
+            if not cells[j][0] < cut <= cells[j][1]:
+                raise unfit()
             parts = list(zip(node["children"], [(cells[j][0], cut - 1), (cut, cells[j][1])]))
         else:
-            parts = _hierarchy_parts(domains[j], [(child, nodes[child]["label"]) for child in node["children"]])
+            children = [(child, nodes[child]["label"]) for child in node["children"]]
+            parts = _hierarchy_parts(domains[j], cells[j], children)
         placed.column.append(j)
         placed.cuts.append([low for _, (low, _) in parts[1:]])
         placed.child.append(len(queue))
@@ -77,21 +80,34 @@ def place(nodes: list[dict[str, Any]], domains: list[Domain]) -> Placed:
     return placed
 
 
-def _hierarchy_parts(domain: Domain, children: list[tuple[int, str | None]]) -> list[tuple[int, Cell]]:
-    """The children of a split with the hierarchy nodes that they stand for, and -1 for the codes between them."""
+def _hierarchy_parts(
+    domain: Domain, cell: Cell, children: list[tuple[int, str | None]]
+) -> list[tuple[int, Cell]]:
+    """The children of a split of a cell with the hierarchy nodes that they stand for, and -1 for the codes between."""
     tree = domain.tree
     assert tree is not None
-    ranges = [domain.cell(label) for _, label in children]
+    ranges = [_cell(domain, label) for _, label in children]
+    if any(low < cell[0] or high > cell[1] for low, high in ranges):
+        raise unfit()
     over = int(tree.common(min(low for low, _ in ranges), max(high for _, high in ranges)))
     below = tree.child[tree.child_start[over] : tree.child_start[over + 1]]
     parts, following = [], 0
     for (child, _), (low, high) in zip(children, ranges):
-        node = next(n for n in below if tree.low[n] <= low and high <= tree.high[n])
+        node = next((n for n in below if tree.low[n] <= low and high <= tree.high[n]), None)
+        if node is None or tree.low[node] < following:
+            raise unfit()
         if tree.low[node] > following:
             parts.append((-1, (following, int(tree.low[node]) - 1)))
         parts.append((child, (int(tree.low[node]), int(tree.high[node]))))
         following = int(tree.high[node]) + 1
     return parts if following == domain.size else [*parts, (-1, (following, domain.size - 1))]
+
+
+def _cell(domain: Domain, label: str | None) -> Cell:
+    try:
+        return domain.cell(label)
+    except KeyError:
+        raise unfit() from None
 
 
 def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) -> Recoding:
@@ -149,7 +165,7 @@ class _Members:
         self.low, self.high = cells[:, :, 0].copy(), cells[:, :, 1].copy()
         self.treed = [j for j, domain in enumerate(domains) if domain.tree is not None]
         for j in self.treed:
-            then = [domains[j].cell(labels[domains[j].column]) for labels in placed.labels]
+            then = [_cell(domains[j], labels[domains[j].column]) for labels in placed.labels]
             self.low[:, j], self.high[:, j] = np.array(then, np.int64).reshape(-1, 2).T
 
     def add(self, codes: NDArray[np.uint16], group: NDArray[np.uint32]) -> None:

@@ -1,0 +1,321 @@
+"""The objects that manifest.json and report.json are made of, as far as they are read. `schema` has the files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Several = Annotated[int, Field(ge=1, le=2**53)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1.000001)]
+Figure = Number | Literal["inf"]
+PERCENT = 101  # entries of a list by whole percent
+
+
+def demand(holds: bool, what: str) -> None:
+    """Raise the error that makes pydantic refuse a value."""
+    if not holds:
+        raise ValueError(what)
+
+
+class Part(BaseModel):
+    """An object of a file. Keys that nobody reads may be there, and those with a default may be absent; null is a value
+    only of the others, and of the `nullable` ones."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, defer_build=True)
+    nullable: ClassVar[str] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_absent_or_there(cls, data: Any) -> Any:
+        optional = [name for name, info in cls.model_fields.items() if not info.is_required() and name != cls.nullable]
+        demand(isinstance(data, dict) and all(data.get(name, 0) is not None for name in optional), "no null")
+        return data
+
+
+class SourcePart(Part):
+    """A file with its bytes, or a query with its rows."""
+
+    file: str = ""
+    bytes: Count = 0
+    query: str = ""
+    rows: Count = 0
+
+    @model_validator(mode="after")
+    def _has_a_size(self) -> Self:
+        both = {"query", "rows"} if "query" in self.model_fields_set else {"file", "bytes"}
+        demand(both <= self.model_fields_set, "a name and a size")
+        return self
+
+
+class Point(Part):
+    """A skyline point of a value, and what was found of it."""
+
+    value: str
+    l: Count
+    k: Count
+    m: Count
+    c: Annotated[float, Field(gt=0, le=1)]
+    breach: Share
+    safe: bool
+    worst_group: Count
+    worst_labels: dict[str, str | None] = {}
+
+
+class Failure(Part):
+    """Something that a criterion demands and the table does not have."""
+
+    text: str
+    worst_group: Count
+
+
+class CriterionFacts(Part):
+    """What was found of a criterion."""
+
+    name: str
+    safe: bool
+    figure: Figure | dict[str, Figure]
+    bound: Figure | dict[str, Figure]
+    relation: str
+    worst_group: Count
+    worst_labels: dict[str, str | None] = {}
+    kind: str = ""
+    sensitive: str | list[str] = ""
+    points: list[Point] = []
+    exempt: list[str] = []
+    failed: list[Failure] = []
+
+    @model_validator(mode="after")
+    def _fits_its_name(self) -> Self:
+        both = [isinstance(each, dict) for each in (self.figure, self.bound)]
+        demand(both == [self.name == "k_e"] * 2, "two figures of k_e, and one of others")
+        if self.name == "skyline":
+            demand("points" in self.model_fields_set and isinstance(self.sensitive, str), "the points of a column")
+        return self
+
+
+class Warned(Part):
+    """A warning."""
+
+    code: str
+    count: Count
+    text: str
+
+
+class Risk(Part):
+    """The chance that somebody is recognized."""
+
+    highest: Annotated[float, Field(gt=0, le=1)]
+    mean: Share
+    under_5: Count
+    unique_before: Count | None
+    homogeneous_rows: Count
+
+
+class Kept(Part):
+    """What somebody finds who also knows a kept column."""
+
+    smallest_group: Count
+    unique_share: Share
+    homogeneous_share: Share
+
+
+class Summary(Part):
+    """What `run` prints."""
+
+    trial: str = ""
+    safe: bool
+    rows: Count
+    individuals: Several
+    groups: Several
+    suppressed: Count
+    criteria: list[CriterionFacts]
+    risk: Risk
+    with_kept: dict[str, Kept]
+    warnings: list[Warned]
+
+
+class Loss(Part):
+    """The share of the detail that was lost."""
+
+    all: Share
+    columns: dict[str, Share]
+
+
+class QueryError(Part):
+    """How far random queries are off."""
+
+    queries: Count
+    median: Number
+    mean: Number
+
+
+class Utility(Part):
+    """What the release still tells."""
+
+    groups: Count
+    suppressed: Count
+    discernibility: Number
+    height: Count | None
+    divergence: Number | None
+    loss: Loss
+    query_error: QueryError | None
+
+
+class ColumnFacts(Part):
+    """What became of a quasi-identifier."""
+
+    name: str
+    values: Count
+    labels: Count
+    as_it_is: Share
+    not_at_all: Share
+    levels: list[Count] = []
+    cuts: Count = 0
+
+    @model_validator(mode="after")
+    def _says_how(self) -> Self:
+        demand(bool({"levels", "cuts"} & self.model_fields_set), "levels or cuts")
+        return self
+
+
+class TreeNode(Part):
+    """A part of the table between cuts."""
+
+    nullable = "label"
+    individuals: Several
+    above: Count = 0
+    split: Count = 0
+    groups: Count = 1
+    label: str | None = None
+
+
+class Levels(Part):
+    """A combination of levels with what it costs."""
+
+    levels: dict[str, Count]
+    groups: Count
+    average_group: Number
+    discernibility: Number
+    height: Count
+    divergence: Number
+    loss: Number
+    suppressed: Count
+
+
+class Finer(Part):
+    """The combination with one level less in a column, and the places of the criteria that refuse it."""
+
+    column: str
+    level: Count
+    refused_by: list[Count]
+
+
+class Lattice(Part):
+    """The minimal combinations of levels."""
+
+    nullable = "finer"
+    choose: Literal["loss", "height", "discernibility", "average", "divergence"]
+    chosen: Levels
+    minimal: list[Levels]
+    finer: list[Finer] | None = None
+
+
+class Height(Part):
+    """The combinations of levels of one height."""
+
+    nodes: Count
+    safe: Count
+
+
+class LatticeNodes(Part):
+    """How many combinations of levels there are."""
+
+    heights: list[Height]
+    safe: str = ""
+
+
+class Blocked(Part):
+    """Groups, and the individuals in them."""
+
+    groups: Count
+    individuals: Count
+
+
+class BlockedBy(Blocked):
+    """The groups that a criterion keeps from being split."""
+
+    only: Blocked
+    at_most: Blocked
+
+
+class Blocking(Part):
+    """Which criteria keep groups from being split."""
+
+    criteria: list[BlockedBy]
+    refused: Blocked
+    finest: Blocked
+
+
+class ValueFacts(Part):
+    """A sensitive value."""
+
+    value: str
+    individuals: Count
+    highest: Share | None = None
+
+
+class LargestShare(Part):
+    """Groups and their individuals by the percentage that their most frequent value has."""
+
+    groups: Annotated[list[Count], Field(min_length=PERCENT, max_length=PERCENT)]
+    individuals: Annotated[list[Count], Field(min_length=PERCENT, max_length=PERCENT)]
+
+
+class Elimination(Part):
+    """Who is affected once values are ruled out."""
+
+    threshold: Share
+    affected: Annotated[list[Blocked], Field(min_length=1)]
+
+
+class Disclosure(Part):
+    """The maximum disclosure given pieces of knowledge."""
+
+    implications: Annotated[list[Share], Field(min_length=1)]
+    negations: Annotated[list[Share], Field(min_length=1)]
+    worst: list[str]
+
+
+class Skyline(Part):
+    """A knowledge skyline, which the page draws."""
+
+    confidence: Share
+
+
+class Knowledge(Part):
+    """What may be known of a value."""
+
+    value: str
+    curves: dict[str, list[list[Number]]]
+    skylines: list[Skyline]
+
+
+class SensitiveFacts(Part):
+    """A sensitive column."""
+
+    column: str
+    distinct: Count
+    values: list[ValueFacts]
+    largest_share: LargestShare | None = None
+    elimination: Elimination | None = None
+    disclosure: Disclosure | None = None
+    knowledge: list[Knowledge]
+
+    @model_validator(mode="after")
+    def _shares_of_each(self) -> Self:
+        if self.largest_share is not None:
+            demand(all(each.highest is not None for each in self.values), "the largest share of each value")
+        return self
