@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import anon
 from anon.errors import ConfigError, UnsafeError
+from anon.plan import plan
 from tests import helpers_release
 from tests.conftest import House
 
@@ -79,6 +80,13 @@ def again(house: House, table: pa.Table, k: int = 3, run: str = "first-run") -> 
     anon.run(config(house, method, "again", k), table, overwrite=True)
     released: list[dict[str, Any]] = pa.parquet.read_table(house.folder / "again" / "release.parquet").to_pylist()
     return released
+
+
+def planned(house: House, table: pa.Table, k: int = 3) -> dict[str, Any]:
+    before = {path for path in house.folder.rglob("*") if path.is_file()}
+    found = plan(config(house, {"kind": "reuse", "run": str(house.folder / "first-run")}, "again", k), table).to_dict()
+    assert {path for path in house.folder.rglob("*") if path.is_file()} == before
+    return found
 
 
 def files(house: House, out: str) -> list[bytes]:
@@ -193,8 +201,9 @@ def test_a_place_that_nobody_was_in_is_exit_3_with_the_count(house: House) -> No
     )
     first(house, table)
     more = pa.Table.from_pylist([{"age": 11, "ward": "n3", **fixed}] * 2)
-    with pytest.raises(UnsafeError, match="the recoding has no group for 2 individuals"):
+    with pytest.raises(UnsafeError, match="the recoding has no group for 2 individuals") as caught:
         again(house, pa.concat_tables([table, more]))
+    assert planned(house, pa.concat_tables([table, more]))["reason"] == str(caught.value)
     assert not (house.folder / "again").exists()
 
 
@@ -202,8 +211,12 @@ def test_a_place_that_nobody_was_in_is_exit_3_with_the_count(house: House) -> No
 def test_rows_that_make_a_group_too_small_are_exit_3_and_nothing_is_published(house: House, kind: str) -> None:
     table = rows(1, 400)
     first(house, table, kind)
-    with pytest.raises(UnsafeError, match=r"no longer safe for these rows: k_anonymity [13] "):
-        again(house, table, k=4) if kind == "partition" else again(house, table.slice(0, 60), k=20)
+    few, k = (table, 4) if kind == "partition" else (table.slice(0, 60), 20)
+    with pytest.raises(UnsafeError, match=r"no longer safe for these rows: k_anonymity [13] ") as caught:
+        again(house, few, k)
+    found = planned(house, few, k)
+    assert (found["feasible"], found["reason"]) == (False, str(caught.value))
+    assert planned(house, table)["feasible"]
     assert not (house.folder / "again").exists()
     assert house.leftovers() == []
 

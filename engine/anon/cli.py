@@ -357,7 +357,8 @@ def plan(
     """What a run of the config would do, without searching or writing: sizes, memory, disk, and what stands in its way.
 
     Walks the first stages of a run, so mistakes end as they would there (exit 2; a gap in a hierarchy is one). Exit 3
-    when the whole table as one group already fails a criterion that splitting only makes worse: no release exists.
+    when the whole table as one group already fails a criterion that splitting only makes worse: no release exists. The
+    method reuse has no search: its recoding is applied and the result verified, and exit 3 says that it is not safe.
     """
 
     def work() -> int:

@@ -1,6 +1,7 @@
 """What a run would do, without searching or writing anything that stays: the first stages of the way of the data
 (config -> source -> cube -> search -> release -> verify -> report) as `pipeline.run` walks them, up to the search,
-which is made ready and asked for its size. What the cube puts on the disk is gone again when the plan is made."""
+which is made ready and asked for its size. A reuse, which has no search, is tried up to its verification. What is put
+on the disk is gone again when the plan is made."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from typing import Any, cast
 
 import duckdb
 
-from anon import pipeline, records, searching
-from anon.config import Config, Lattice, Partition, load, redact, telling_no_secrets
+from anon import pipeline, records, release, searching, verify
+from anon.checkpoint import Checkpoint
+from anon.config import Config, Lattice, Partition, Reuse, load, redact, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Values, bind
 from anon.cube import Cube, Room
-from anon.database import connect
+from anon.database import at_rest, connect, limit
 from anon.errors import UnsafeError
 from anon.levels import Levels
 from anon.memory import LIBRARIES, Memory
@@ -31,7 +33,7 @@ from anon.source import Source, open_source
 from anon.source.origins import Origin, origin_of
 from anon.standing import Standing
 from anon.verify import Findings
-from anon.workspace import scratch
+from anon.workspace import private_folder, scratch
 
 
 class Traced:
@@ -75,7 +77,8 @@ class Places:
 @telling_no_secrets(source=True)
 def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """What a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB, in
-    order. Mistakes raise what a run would raise; criteria that no release can satisfy are told as `feasible`: false."""
+    order. Mistakes raise what a run would raise; criteria that no release can satisfy, or that the release of a reused
+    recoding does not satisfy, are told as `feasible`: false."""
     config, progress = pipeline.adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
     check_places(config, overwrite=True)
@@ -97,9 +100,35 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             searching.memory_of(config, cube).check("values")
         told = _told(config, source, cube, options, places, copied) | _standing(config, options, origin)
         told["warnings"] += _in_the_way(config, told)
+        sql = [redact(sql, config.secrets) for sql in queries]
+        if isinstance(config.method, Reuse) and told["feasible"] and "up_to_date" not in told:
+            told |= _reuse(config, source, cube, spill, options, progress)
         source.check_unchanged()
         cube.records.close()
-    return Result(told, {"sql": [redact(sql, config.secrets) for sql in queries]})
+    return Result(told, {"sql": sql})
+
+
+def _reuse(
+    config: Config, source: Source, cube: Cube, spill: Path, options: Options, progress: Progress
+) -> dict[str, Any]:
+    """Apply the recoding and verify the release that it gives, in the spill folder. A reuse has no search, and whether
+    an earlier recoding is safe for new rows shows in the release only."""
+    folder = private_folder(spill / "release", "limits.temp")
+    try:
+        with progress.stage("reuse"):
+            tell = partial(progress.update, "reuse")
+            outcome = searching.searched(config, cube, spill, Checkpoint(spill), options.show_values, tell)
+            memory = Memory(config.limits.memory, cube.held + outcome.nbytes)
+            memory.check()
+            limit(source.con, memory)
+            sensitive = [cube.domain(column.name) for column in source.sensitive]
+            written = release.write(source, outcome, sensitive, config, folder, spill)
+        outsider = connect(config.limits.memory, config.limits.threads, spill, held=memory.held)
+        with closing(outsider), progress.stage("verify"), at_rest(source.con):
+            verify.verify(outsider, written, config)
+    except UnsafeError as error:
+        return {"feasible": False, "reason": str(error)}
+    return {}
 
 
 def _told(config: Config, source: Source, cube: Cube, options: Options, places: Places, copied: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ SINGULAR = {
     "individuals": "individual", "rows": "row", "values": "value", "numbers": "number", "folders": "folder",
     "criteria": "criterion",
 }
+ASSIGNING = ("merge", "colour")  # methods that may find no safe groups although the whole table is one
 LOST = "What was lost (0% is as in the source, 100% is nothing left)"
 
 
@@ -104,7 +105,9 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
         console.print(Text("Up to date: a run would do nothing, except with --force.", style="bold green"))
     elif all(entry["safe"] for entry in plan["criteria"]):
         there = any(warning["code"] == "release_exists" for warning in plan["warnings"])
-        console.print(Text(f"Nothing {'else ' * there}stands in the way of a run.", style="bold green"))
+        search = "; whether everybody finds a safe group shows in its search" if plan["method"] in ASSIGNING else ""
+        said = f"Nothing {'else ' * there}was found that stands in the way of a run{search}."
+        console.print(Text(said, style="bold green"), soft_wrap=True)
     else:
         console.print("The whole table as one group is not safe, but smaller groups may be: a run looks for them.")
     for number, sql in enumerate(plan.get("sql", []), start=1):
@@ -182,6 +185,8 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
     smallest = round(1 / facts["risk"]["highest"])
     if not facts["safe"]:
         said = Text("The table is not safe.", style="bold red")
+    elif facts.get("up_to_date"):
+        said = Text("It was verified when it was written: every criterion holds.", style="bold green")
     elif written:
         what = "trial" if "trial" in facts else "release"
         said = Text(f"The {what} is written and verified: every criterion holds.", style="bold green")
