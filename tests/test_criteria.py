@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, KAnonymity, Point, Skyline
 from anon.criteria.l_diversity import l_diversity
-from anon.criteria.skyline import _least_size
 from tests.criterion_laws import check_batches
 from tests.oracles import skyline as formula
 from tests.oracles import worlds
@@ -236,16 +235,6 @@ def test_no_safe_group_is_smaller_than_the_least_size(group: list[str], asked: l
     criterion = skyline(same_for_all(*(Point(*a, c) for a, c in asked)))
     if criterion.verdict(criterion.state(histograms([group]))).safe:
         assert len(group) >= criterion.least_group
-
-
-def test_the_least_size_is_reached_by_a_group_of_different_values() -> None:
-    point = Point(2, 3, 1, Fraction(1, 2))
-    least = _least_size([point], 50)
-    for size, safe in ((least, True), (least - 1, False)):
-        values = [f"v{i}" for i in range(size)]
-        criterion = Skyline("s", [[point]] + [[] for _ in values[1:]])
-        groups = Groups.dense(np.ones((1, size), np.int64))
-        assert criterion.verdict(criterion.state(groups)).safe is safe
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,11 @@ from anon.criteria.protocol import (
     State,
     Verdict,
 )
+from anon.criteria.skyline_bounds import demands, least_size
 
 STATISTICS = 5
 KINDS = ("single", "set", "multiset")
-MANY = 1_000  # relatives; hints and least sizes are not worth exact products of more factors than this
+MANY = 1_000  # relatives; hints are not worth exact products of more factors than this
 FEW = 64  # groups; more than these are worth a memo
 MEMO = 1 << 19  # numbers in it, at most
 HEAD = 4  # of each of its rows, before figures: FIGURES of kernels.c
@@ -191,8 +192,8 @@ class Skyline(Criterion):
         self.alone = all(slot.point.m == 0 for slot in self.slots)
         exempt = any(not own for own in points)
         if multiplicity == "single" and points and not exempt:
-            self.least_group = min(_least_size(own, len(points)) for own in points)
-            self.demands = _demands(points)
+            self.least_group = min(least_size(own, len(points)) for own in set(map(tuple, points)))
+            self.demands = demands(points)
         self._width = 3 + max((slot.point.l for slot in self.slots), default=0)
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
@@ -355,39 +356,3 @@ def _largest(limit: int, holds: Callable[[int], bool]) -> int | None:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low if low >= 0 else None
-
-
-def _demands(points: list[list[Point]]) -> tuple[tuple[int, int], ...]:
-    """What a safe group has whichever value is its most frequent one: T > 0 of that value means that more than k people
-    have none of it and of the l most frequent others, V > 0 that more than k + m have not it."""
-    pairs: list[tuple[int, int]] = []
-    for l in range(min(max(point.l for point in own) for own in points), -1, -1):
-        fewest = min(max(p.k + 1 + (p.m if l == 0 else 0) for p in own if p.l >= l) for own in points)
-        if not pairs or fewest > pairs[-1][1]:
-            pairs.append((l + 1, fewest))
-    return tuple(pairs)
-
-
-def _least_size(points: list[Point], values: int) -> int:
-    """The fewest people a safe group can have whose most frequent value has these points, if there are so many values.
-    Of n people at least n / values have it, and (l + 1) n / values one of l + 1 values."""
-
-    def may_be_safe(n: int) -> bool:
-        return all(_may_be_safe(n, p, values) for p in points)
-
-    low, high = 0, 1
-    while not may_be_safe(high):
-        low, high = high, high * 2
-        if high > 2**40:
-            return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if may_be_safe(middle) else (middle, high)
-    return high
-
-
-def _may_be_safe(n: int, p: Point, values: int) -> bool:
-    s = -(-n // values)
-    named = max(-(-n * min(p.l + 1, values) // values), min(s + p.l, n))
-    left = n - named - p.k
-    return left > 0 and n - s - p.k - p.m > 0 and Fraction(left, s) > p.least_ratio
