@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from anon.criteria import CLOSE, SAFE, Criterion, Groups, KAnonymity, Point, Skyline
+from anon.criteria import CLOSE, SAFE, Criterion, Groups, KAnonymity, Point, Skyline, prunes
 from anon.criteria.alpha_k import AlphaK
 from anon.criteria.ck_safety import CKSafety
 from anon.criteria.dissimilarity import Dissimilarity
@@ -244,6 +244,15 @@ def test_no_group_that_has_two_safe_parts_is_taken_for_one_that_has_not(name: st
 def test_safe_groups_are_safe_together_where_a_criterion_says_so(name: str) -> None:
     found = every(name)
     assert found.safe[found.merged(found.safe, found.safe)].all()
+
+
+@pytest.mark.parametrize("name", [name for name, (criterion, _) in CASES.items() if criterion.monotone])
+def test_a_criterion_prunes_with_suppression_iff_safe_groups_absorb_everybody(name: str) -> None:
+    """Both ways: what is claimed holds for all small groups, and where it is not claimed some group tells why."""
+    found, everybody = every(name), np.ones(len(every(name).safe), bool)
+    absorbs = bool(found.safe[found.merged(found.safe, everybody)].all())
+    assert prunes(CASES[name][0], Fraction(1, 10)) == (absorbs and name != "recursive (1, 1)"), "always safe"
+    assert prunes(CASES[name][0], Fraction(0))
 
 
 @pytest.mark.parametrize("name", CASES)

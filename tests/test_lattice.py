@@ -22,6 +22,7 @@ from anon.config.support import refuse_unsupported
 from anon.criteria import bind
 from anon.errors import ConfigError, UnsafeError
 from anon.search.lattice import Lattice
+from anon.search.lattice.search import Search
 from tests.helpers_lattice import SENSITIVE, Ran, Table, cube_of, random_table, run
 from tests.oracles import lattice as oracle
 from tests.oracles import skyline
@@ -30,6 +31,15 @@ from tests.test_every_criterion import CASES, DIVERSITY, NAMES, each
 METRICS = ("loss", "height", "discernibility", "average", "divergence")
 ERRATIC = ("dissimilarity", "absolute", "epsilon_m")  # criteria that are not monotone
 POINT = {"l": 1, "k": 1, "m": 1, "c": 0.9}
+SAME = (0, 1, 1, Fraction(1))
+CERTAIN: dict[str, tuple[dict[str, Any], Any]] = {  # nobody may be certain of anything: with suppression these prune
+    "certain": (
+        {"points": [{"l": 0, "k": 1, "m": 1, "c": 1}]},
+        lambda g, t: skyline.safe([[row["d"] for row in group] for group in g], {value: [SAME] for value in "abcd"}),
+    ),
+    "certain_ck": ({"c": 1, "k": 1}, each(lambda v: len(set(v)) >= 3)),
+}
+PRUNING = ("k_anonymity", "group_size", "distinct", "k_e", *CERTAIN)  # also with suppression
 OWN: dict[str, tuple[dict[str, Any], Any]] = {
     "k_anonymity": ({"k": 2}, each(lambda v: len(v) >= 2)),
     "skyline": (
@@ -39,11 +49,12 @@ OWN: dict[str, tuple[dict[str, Any], Any]] = {
         ),
     ),
 }
-ALL = {**CASES, **OWN}
+ALL = {**CASES, **OWN, **CERTAIN}
 
 
 def criterion(case: str) -> dict[str, Any]:
-    name, parameters = NAMES.get(case, case), dict(ALL[case][0])
+    names = {**NAMES, "certain": "skyline", "certain_ck": "ck_safety"}
+    name, parameters = names.get(case, case), dict(ALL[case][0])
     if name not in ("group_size", "k_anonymity"):
         parameters = {"sensitive": "d", **parameters}
     if case in DIVERSITY:
@@ -92,6 +103,24 @@ def searched(table: Table, cases: list[str], counted: bool, suppress: Fraction, 
         return lattice.run()
     except UnsafeError:
         return None
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if case not in ERRATIC])
+def test_with_suppression_only_criteria_that_need_it_are_checked_on_every_node(case: str) -> None:
+    """What prunes asks for fewer nodes than there are, and finds what asking for all of them finds."""
+    table = random_table(29)
+    told: list[dict[str, Any]] = []
+    config = load(table.config(Path("/"), [criterion(case)]), run=False)
+    cube = cube_of(table, True)
+    values = searching.sensitive_values(config, cube)
+    criteria = bind(config.privacy, values, shared=True)
+    rebound, share = searching.released_values(config, values), Fraction(1, 5)
+    lattice = Lattice(cube, criteria, "loss", share, rebound, tell=lambda **facts: told.append(facts))
+    safe = lattice._safe_nodes(None)
+    checks = sum(facts["columns"] == len(lattice.columns) for facts in told)
+    exhaustive = Search(lattice._sets(True, None), lattice.judge, lambda **facts: None)
+    assert np.array_equal(safe, exhaustive.checked(np.ones(safe.shape, bool)))
+    assert (checks < safe.size) == (case in PRUNING), (checks, safe.size)
 
 
 def assigned(found: Any, table: Table, node: oracle.Node) -> None:

@@ -24,7 +24,8 @@ has at least k + 2 values. Otherwise target and other atoms may prefer different
 
 Monotone (Theorem 15), so that an unsafe whole table proves that no release is safe. For the target's person compare
 what is left per target value in both parts of a merged group: the merged figure is a mediant, so that one part's is no
-higher; go on in the same way with the other people, part by part.
+higher; go on in the same way with the other people, part by part. With suppression it stays so for c = 1: a group with
+k + 2 values has them whoever is merged into it.
 
 With k *negated atoms* ("Ed does not have the flu") instead of implications the worst case rules out the target's k
 next values: c_0 / (n - c_1 - ... - c_k) (Theorem 19), below c / (c + 1) iff recursive (c, k + 2)-diversity holds.
@@ -109,6 +110,7 @@ class CKSafety(Criterion):
         self._least = float(self.least_ratio)
         self._tolerance = NEAR * self._least
         self.alone = k == 0 or c == 1
+        self.absorbs = c == 1
         # F_k is at most n - k - 1, which n different values reach
         self.least_group = floor(k + 1 / c) + 1
 

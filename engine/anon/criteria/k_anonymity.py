@@ -23,6 +23,7 @@ class KAnonymity(GroupCriterion):
     """n >= k in every group. State: the smallest n."""
 
     words = (INDIVIDUALS,)
+    absorbs = True
 
     def __init__(self, k: int, name: str = "k_anonymity") -> None:
         self.name, self.k, self.least_group = name, k, k

@@ -1,7 +1,7 @@
 """(k, e)-anonymity (Zhang, Koudas, Srivastava, Yu: Aggregate Query Answering on Anonymized Tables, ICDE 2007): every
 group has at least k distinct sensitive numbers, and its largest and smallest are at least e apart.
 
-Monotone: a union has every value of its parts.
+Monotone: a union has every value of its parts. With suppression too, for the same reason.
 
 >>> from anon.criteria.protocol import Groups
 >>> criterion = KE("salary", 3, Fraction(5000), [Fraction(number) for number in (30_000, 33_000, 35_000, 90_000)])
@@ -30,6 +30,7 @@ class KE(GroupCriterion):
     are the two findings of the verdict. `where` is the field to blame for values that are no numbers."""
 
     name = "k_e"
+    absorbs = True
     words = ("{figure} different values, asked for at least {bound}", "a range of {figure}, asked for at least {bound}")
 
     def __init__(

@@ -31,7 +31,14 @@ safe; not for sets and multisets, where merging may raise the breach probability
 >>> 1 / (1 + Counts(2, 1, (0,)).target(0, "multiset")), 1 / (1 + Counts(3, 1, (2,)).target(0, "multiset"))
 (Fraction(1, 2), Fraction(9, 17))
 
-Points with m = 0 judge each group alone; with m > 0 the target and its family may be in different groups.
+Points with m = 0 judge each group alone; with m > 0 the target and its family may be in different groups. So do points
+with c = 1: they ask for T > 0 and V > 0, and if T(l, k) V(m, k + 1) > 0 in every group, no minimum is zero.
+
+If all values have the same points, all with c = 1, skylines of single values stay monotone with suppression. A group is
+safe then iff for each point more than k of its people have none of its l + 1 most frequent values, and more than k + m
+do not have its most frequent value. Whoever is merged into it, the people outside any l + 1 values of the whole include
+those of the group outside these values, who are at least those outside its own l + 1 most frequent ones; and likewise
+for one value. Values with points of their own may ask for more than those of the group they come to.
 
 Figures 1 to 3 of the paper, group 2 = {Flu, Cancer, Flu, AIDS}, target Tom, sigma = AIDS. Nothing known: 1/4. Tom
 does not have Cancer: 1/3. Gary has Flu as well: 1/2.
@@ -189,7 +196,9 @@ class Skyline(Criterion):
         self._knowledge = np.array(knowledge, np.int64).reshape(-1, 4)
         self._least = np.array([float(s.point.least_ratio) for s in self.slots])
         self._tolerance = np.where(self._least > 0, np.maximum(NEAR * self._least, SMALLEST), 0.0)
-        self.alone = all(slot.point.m == 0 for slot in self.slots)
+        self.alone = all(slot.point.m == 0 or slot.point.c == 1 for slot in self.slots)
+        same = len(set(map(frozenset, points))) <= 1
+        self.absorbs = self.monotone and same and all(slot.point.c == 1 for slot in self.slots)
         exempt = any(not own for own in points)
         if multiplicity == "single" and points and not exempt:
             self.least_group = min(least_size(own, len(points)) for own in set(map(tuple, points)))

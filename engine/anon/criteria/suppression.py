@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from anon.criteria.l_diversity import LDiversity
 from anon.criteria.protocol import Criterion
 
 
 def prunes(criterion: Criterion, suppress: Fraction) -> bool:
-    """Whether a node above a safe one, and the same node of fewer columns, must be safe too. With suppression a group
-    that passes must go on to pass after being merged with one that does not: sizes do, and numbers of values."""
-    if not suppress:
-        return criterion.monotone
-    if criterion.name in ("k_anonymity", "group_size"):
-        return True
-    return (
-        isinstance(criterion, LDiversity) and criterion.kind == "distinct" and not (criterion.kept or criterion.context)
-    )
+    """Return whether every node above a safe one, and the same node of fewer columns, is safe too.
+
+    Their groups are unions of the safe node's groups. Without suppression all of these are safe. With suppression some
+    of them fail, so that being safe must survive merging with people who were not: then a union fails only if it
+    consists of groups that fail, and no more individuals are suppressed than before. In a joint reading (Definition 4.6
+    of l-diversity) merging may add contexts, which are judged by themselves.
+    """
+    return criterion.absorbs and not criterion.context if suppress else criterion.monotone

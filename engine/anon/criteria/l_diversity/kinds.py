@@ -99,6 +99,7 @@ class DistinctDiversity(LDiversity):
     def __init__(self, column: str, l: int, keep_possible: Percents) -> None:
         self.l = l
         super().__init__(column, Fraction(l), l, keep_possible)
+        self.absorbs = not any(self.percents)
 
     def diversity(self, groups: Groups) -> Floats:
         return np.diff(groups.start).astype(np.float64)
