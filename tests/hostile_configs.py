@@ -124,7 +124,7 @@ CASES: dict[str, Case] = {
     ),
     "a misspelt value": Case(
         2,
-        ("privacy[0].skyline.values.mark-a", "case, space or form of Unicode"),
+        ("privacy[0].skyline.values.mark-a", "only in how it is written"),
         privacy(skyline={"points": [POINT], "values": {"mark-a": "exempt"}}),
     ),
     "a value that is a number in YAML": Case(

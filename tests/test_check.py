@@ -102,6 +102,15 @@ def test_a_named_value_must_occur_unless_it_may_be_absent(house: House) -> None:
     assert house.check(SAFE, privacy=[{"skyline": skyline | {"absent": "ok"}}]).safe
 
 
+def test_a_named_value_in_another_spelling_is_refused_unless_both_are_named(house: House) -> None:
+    skyline: dict[str, Any] = {"points": POINTS, "absent": "ok", "values": {"FLU": "exempt"}}
+    with pytest.raises(ConfigError, match="a value differs from it only in how it is written") as caught:
+        house.check(SAFE, privacy=[{"skyline": skyline}])
+    assert "Flu" not in str(caught.value)
+    skyline["values"] = {"FLU": "exempt", "Flu": POINTS}
+    assert house.check(SAFE, privacy=[{"skyline": skyline}]).safe
+
+
 def test_safe_is_exit_0_and_not_safe_exit_3_with_the_findings_on_stdout(house: House) -> None:
     path = str(house.write(SAFE, "grouped.parquet"))
     outcome = house.cli("check", "--on", path, "--json")

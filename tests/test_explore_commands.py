@@ -83,6 +83,41 @@ def test_a_value_that_is_not_there_is_one_infinite_point_and_a_warning(house: Ho
         anon.explore(house.config(), TABLE, ["measles"], [0.5], strict=True)
 
 
+def test_a_value_that_nobody_has_is_said_to_be_so(house: House) -> None:
+    on = str(house.write(TABLE, "given.parquet"))
+    said = house.cli("explore", "--on", on, "--value", "measles", "--confidence", "0.5").stdout
+    assert "measles: no individual of this table has this value of disease, so nothing was explored" in said
+    assert "warning: 1 value asked for that nobody has as disease" in said
+
+
+def test_one_value_and_one_confidence_need_no_list(house: House) -> None:
+    listed = anon.explore(house.config(), TABLE, ["hiv"], [0.5]).to_dict()
+    assert anon.explore(house.config(), TABLE, "hiv", 0.5).to_dict() == listed
+    assert anon.explore(house.config(), TABLE, "hiv", "0.5").to_dict() == listed
+    assert anon.explore(house.config(), TABLE, ("hiv",), iter(["0.5"])).to_dict() == listed
+
+
+@pytest.mark.parametrize("written", ["HIV", " hiv", "hi\u200bv"])
+def test_a_value_in_another_spelling_is_exit_2_and_quoted_only_where_it_may_be(house: House, written: str) -> None:
+    on = str(house.write(TABLE, "given.parquet"))
+    ask = ("--on", on, "--value", written, "--confidence", "0.5", "--json")
+    named = [{"skyline": {"points": [], "values": {"hiv": [{"l": 0, "k": 0, "m": 0, "c": 1}]}}}]
+    for options, changes, hint in (
+        ((), {}, "one differs only in how it is written (case, space, Unicode, 1 or 1.0 or 01)"),
+        (("--show-values",), {}, "did you mean 'hiv'?"),
+        ((), {"privacy": named}, "did you mean 'hiv'?"),
+    ):
+        told = house.cli("explore", *ask, *options, **changes)
+        assert told.code == 2 and told.json["problems"][0]["hint"] == hint
+
+
+def test_a_number_is_found_however_it_is_written(house: House) -> None:
+    table = TABLE.set_column(TABLE.column_names.index("disease"), "disease", [[i % 3 for i in range(len(TABLE))]])
+    with pytest.raises(ConfigError, match="expected a value as it is written in the table"):
+        anon.explore(house.config(), table, "1.0", 0.5)
+    assert not anon.explore(house.config(), table, 1, 0.5).to_dict()["warnings"]
+
+
 @pytest.mark.parametrize(("command", "options"), COMMANDS)
 def test_every_form_of_a_table_is_read_and_the_source_is_not(
     house: House, command: str, options: tuple[str, ...]

@@ -146,13 +146,18 @@ TRAPS: dict[str, Trap] = {
         Side(table(**EVERYBODY), WHO),
     ),
     "a misspelt sensitive value": Trap(
-        (2, "differs from it only in case"),
+        (2, "differs from it only in how it is written"),
         Side(changes=skyline(values={"hiv": [POINT]})),
         Side(changes=skyline(values={"HIV": [POINT]})),
     ),
     "a misspelt sensitive value that may be absent": Trap(
         "absent_value",
         Side(changes=skyline(values={"HVI": [POINT]}, absent="ok")),
+        Side(changes=skyline(values={"HIV": [POINT]}, absent="ok")),
+    ),
+    "a sensitive value in another spelling that may be absent": Trap(
+        (2, "differs from it only in how it is written"),
+        Side(changes=skyline(values={"hiv": [POINT]}, absent="ok")),
         Side(changes=skyline(values={"HIV": [POINT]}, absent="ok")),
     ),
     "one sensitive value in two spellings": Trap(

@@ -11,7 +11,7 @@ The way of the data, one direction, each stage a function of what the one before
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +59,9 @@ def utility(config: AnyConfig, table: Any, **options: Any) -> Result:
     return pipeline.utility(config, table, pipeline.Options.of(**options))
 
 
-def explore(config: AnyConfig, table: Any, values: Sequence[str], confidences: Sequence[Any], **options: Any) -> Result:
+def explore(config: AnyConfig, table: Any, values: str | Iterable[str], confidences: Any, **options: Any) -> Result:
     """Knowledge skylines of a table that is already grouped, as for `check`: for each value and confidence all maximal
-    safe amounts of knowledge (l, k, m), and who succeeds just beyond each.
+    safe amounts of knowledge (l, k, m), and who succeeds just beyond each. One of either need not be in a list.
 
     Options: sensitive (the column, where there are several), memory, threads, show_values, strict.
     """

@@ -9,9 +9,12 @@ import re
 import unicodedata
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from fractions import Fraction
 
 EXPONENT = re.compile(r"-?[0-9](\.[0-9]{1,16})?e[-+][0-9]{1,3}")
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}")
+PLAIN_NUMBER = re.compile(r"[-+]?[0-9]{1,30}([.][0-9]{1,30})?")
+SPELLING = "case, space, Unicode, 1 or 1.0 or 01"  # what makes no other word for a reader: see `meant`
 Value = bool | int | float | Decimal | date | datetime | str
 
 
@@ -118,3 +121,13 @@ def folded(word: str) -> str:
     """
     seen = "".join(letter for letter in unicodedata.normalize("NFKC", word) if unicodedata.category(letter) != "Cf")
     return " ".join(seen.casefold().split())
+
+
+def meant(word: str) -> str | Fraction:
+    """Return what a word says to a reader: 1, 1.0 and 01 are one number.
+
+    >>> meant("01") == meant(" 1.0"), meant("HIV") == meant("hiv "), meant("1") == meant("1a")
+    (True, True, False)
+    """
+    seen = folded(word)
+    return Fraction(seen) if PLAIN_NUMBER.fullmatch(seen) else seen

@@ -25,7 +25,7 @@ from anon.criteria.skyline import Point, Skyline
 from anon.criteria.t_closeness import TCloseness
 from anon.criteria.variance import Variance
 from anon.errors import ConfigError, Problem
-from anon.values import folded
+from anon.values import SPELLING, meant
 
 CATEGORICAL = (
     "skyline",
@@ -96,8 +96,8 @@ class Binder:
         texts = self.texts(spec)
         found = {text: code for code, text in enumerate(texts) if text is not None}
         listed = list(names)
-        if not self.absent and spec.absent is None:
-            self.problems += _unknown(listed, found, where)
+        if not self.absent:
+            self.problems += _unknown(listed, found, where, may_be_absent=spec.absent is not None)
         return [found.get(name) for name in listed]
 
     def skyline(self, spec: grammar.Skyline, where: str) -> Criterion:
@@ -239,16 +239,19 @@ def _point(point: grammar.Point) -> Point:
     return Point(point.l, point.k, point.m, exact(point.c))
 
 
-def _unknown(names: list[str], known: dict[str, int], path: str) -> Iterator[Problem]:
-    """Names that are no values of the data. A near miss is told only where a reader may take it for the value: naming
+def _unknown(names: list[str], known: dict[str, int], path: str, may_be_absent: bool) -> Iterator[Problem]:
+    """Names that are no values of the data; those that may be absent only where the data has the value in another
+    spelling that no other name stands for. A near miss is told only where a reader may take it for the value: naming
     any other value would quote the data."""
-    there = {folded(value) for value in known}
+    there, named = {meant(value) for value in known}, {meant(name) for name in names if name in known}
     for name in names:
-        if name not in known:
-            near = "a value differs from it only in case, space or form of Unicode" if folded(name) in there else ""
-            others = difflib.get_close_matches(name, [n for n in names if n in known], n=1)
-            hint = near or (f"{others[0]!r} is there" if others else "set `absent: ok` if it may be missing")
-            yield Problem(f"{path}.{name}", f"{name!r}", "a value that occurs in the data", hint)
+        alike = meant(name) in there
+        if name in known or (may_be_absent and (not alike or meant(name) in named)):
+            continue
+        others = difflib.get_close_matches(name, [n for n in names if n in known], n=1)
+        hint = f"{others[0]!r} is there" if others else "set `absent: ok` if it may be missing"
+        hint = f"a value differs from it only in how it is written ({SPELLING})" if alike else hint
+        yield Problem(f"{path}.{name}", f"{name!r}", "a value that occurs in the data", hint)
 
 
 def vacuous(spec: grammar.Criterion) -> bool:

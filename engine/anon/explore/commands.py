@@ -4,7 +4,7 @@ the config's source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -18,7 +18,7 @@ from anon.config import LARGEST_EXPONENT, Config, load, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Groups, named_values, priors
 from anon.database import connect, translated
-from anon.errors import ConfigError, SourceError
+from anon.errors import ConfigError, Problem, SourceError
 from anon.explore import attacks
 from anon.explore.disclosure import curves
 from anon.explore.skylines import skylines
@@ -30,7 +30,7 @@ from anon.pipeline import DEFAULTS, Options, Result, adjusted
 from anon.progress import Progress
 from anon.report.facts import Names
 from anon.source import open_grouped
-from anon.values import text
+from anon.values import SPELLING, meant, text
 from anon.workspace import scratch
 
 MOST_PIECES = 1_000  # as in the config of ck_safety
@@ -49,11 +49,21 @@ class Looked:
     def histograms(self, attributes: tuple[tuple[str, ...], ...] = ()) -> Iterator[Groups]:
         return histograms(self.grouped, Reading((self.column,), attributes=attributes))
 
-    def code(self, value: str) -> int | None:
-        """The code of a value as users write it; `null` for a missing one."""
-        if value in self.texts:
-            return self.texts.index(value)
-        return self.texts.index(None) if value == "null" and None in self.texts else None
+    def codes(self, values: list[str]) -> list[int | None]:
+        """Return the codes of values as users write them (`null` for a missing one), None for one that nobody has;
+        ConfigError for one that is a value of the table but for how it is written."""
+        there = {"null": self.texts.index(None)} if None in self.texts else {}
+        there |= {text: code for code, text in enumerate(self.texts) if text is not None}
+        if problems := [problem for value in values if value not in there for problem in self._alike(value, there)]:
+            raise ConfigError(problems)
+        return [there.get(value) for value in values]
+
+    def _alike(self, value: str, there: Iterable[str]) -> Iterator[Problem]:
+        alike = [other for other in there if meant(other) == meant(value)]
+        shown = [other for other in alike if self.names.show_all or other in self.names.shown]
+        hint = f"did you mean {shown[0]!r}?" if shown else f"one differs only in how it is written ({SPELLING})"
+        if alike:
+            yield Problem("--value", repr(value), "a value as it is written in the table", hint)
 
     def name(self, code: int) -> str:
         return self.names.of_value(self.column, code)
@@ -91,6 +101,15 @@ def _column(config: Config, column: str | None) -> str:
     return column
 
 
+def _several(given: Any) -> list[Any]:
+    """Return what was given as a list; text and numbers are one value.
+
+    >>> _several("HIV"), _several(0.5), _several(("HIV", "Flu"))
+    (['HIV'], [0.5], ['HIV', 'Flu'])
+    """
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+
+
 def _share(given: Any, field: str) -> Fraction:
     """A confidence or threshold as it is written, above 0 and at most 1."""
     try:
@@ -108,19 +127,19 @@ def _share(given: Any, field: str) -> Fraction:
 def explore(
     config: Any,
     table: Any,
-    values: Sequence[str],
-    confidences: Sequence[Any],
+    values: str | Iterable[str],
+    confidences: Any,
     sensitive: str | None = None,
     options: Options = DEFAULTS,
     progress: Progress | None = None,
 ) -> Result:
     """The knowledge skylines of some values at some confidences."""
     progress = progress or Progress()
-    asked, values = [_share(c, "--confidence") for c in confidences], [str(value) for value in values]
+    asked, values = [_share(c, "--confidence") for c in _several(confidences)], [*map(str, _several(values))]
     if not values or not asked:
         raise ConfigError.at("--value" if not values else "--confidence", "none", "at least one")
     with _opened(config, table, options, progress, sensitive, values) as looked, progress.stage("explore"):
-        codes = [looked.code(value) for value in values]
+        codes = looked.codes(values)
         found = skylines(looked.histograms(), codes, asked, looked.grouped.multiplicity)
         called = [value for value in values for _ in asked]
         told = [skyline.to_dict(looked.name, value) for skyline, value in zip(found, called)]

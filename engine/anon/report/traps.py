@@ -15,7 +15,7 @@ from typing import Any
 
 from anon.config import Absolute, Config, Ordered, TCloseness
 from anon.criteria import CATEGORICAL, named_values, protects
-from anon.values import folded
+from anon.values import SPELLING, folded, meant
 from anon.verify import Findings
 
 UNIQUE_SHARE = 0.05  # of individuals with a value that nobody else has: worth a warning
@@ -27,7 +27,6 @@ NO_VALUE = {
     *("(null)", "<null>", "missing", "not available", "not known", "not specified", "unknown", "unspecified"),
     *("undefined", "tbd", "keine angabe", "k.a.", "unbekannt", "inconnu", "desconocido"),
 }
-PLAIN_NUMBER = re.compile(r"[-+]?[0-9]{1,30}([.][0-9]{1,30})?")
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
 DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*")
 
@@ -88,20 +87,14 @@ def _values_that_are_none(config: Config, values: Values) -> Iterator[Trap]:
 
 def _values_that_are_not_different(config: Config, values: Values) -> Iterator[Trap]:
     spec, about = config.columns.sensitive[values.column], [c for c in config.privacy if protects(c, values.column)]
-    alike = Counter(map(_meant, values.words))
-    text = f"values of {values.column} that differ only in how they are written (case, space, Unicode, 1 or 1.0 or 01)"
+    alike = Counter(map(meant, values.words))
+    text = f"values of {values.column} that differ only in how they are written ({SPELLING})"
     yield "look_alike_values", sum(times for times in alike.values() if times > 1), text
     chosen = spec.as_categories or spec.round is not None or spec.builder is not None
     categorical = bool(about) and all(criterion.name in CATEGORICAL for criterion in about)
     if categorical and not chosen and len(values.words) > MANY_NUMBERS and values.numbers:
         text = f"numbers or dates in {values.column} that count as different however close they are ({about[0].name})"
         yield "numbers_as_categories", len(values.words), text
-
-
-def _meant(word: str) -> str | Fraction:
-    """What a word says to a reader: 1, 1.0 and 01 are one number."""
-    seen = folded(word)
-    return Fraction(seen) if PLAIN_NUMBER.fullmatch(seen) else seen
 
 
 def _values_that_identify(config: Config, values: Values) -> Iterator[Trap]:

@@ -18,18 +18,19 @@ SENTENCES = 5
 
 def show_skylines(console: Console, told: dict[str, Any]) -> None:
     for skyline in told["skylines"]:
-        _show_skyline(console, skyline)
+        _show_skyline(console, skyline, told["sensitive"])
     show_warnings(console, told)
 
 
-def _show_skyline(console: Console, skyline: dict[str, Any]) -> None:
+def _show_skyline(console: Console, skyline: dict[str, Any], column: str) -> None:
     value, sure, points = skyline["value"], percent(skyline["confidence"]), skyline["points"]
     if not points:
         console.print(Text(f"{value}: {sure} is reached without any knowledge", style="bold red"))
         console.print(Padding(Text(skyline["witness"]["sentence"]), (0, 0, 1, 2)))
         return
     if points[0]["witness"] is None:
-        console.print(Text(f"{value}: nobody has it, so that no knowledge leads to it\n", style="bold"))
+        said = f"{value}: no individual of this table has this value of {column}, so nothing was explored; misspelt?\n"
+        console.print(Text(said, style="bold yellow"), soft_wrap=True)
         return
     table = new_table("l", "k", "m", "one l more", "one k more", "one m more", text=0)
     for point in points[:POINTS]:
