@@ -23,7 +23,7 @@ from math import ceil
 
 import numpy as np
 
-from anon.criteria.arithmetic import at_least, chosen, signs
+from anon.criteria.arithmetic import at_least, chosen, signs, size_of
 from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
 
 SHARE, SIZE = 0, 1
@@ -64,5 +64,6 @@ class AlphaK(GroupCriterion):
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         if finding.about == SIZE:
-            return [f"k = {int(finding.figure)}"]
-        return [f"alpha = {at_least(finding.figure)}"] if finding.figure < 1 else []
+            return size_of(finding.figure)
+        share = Fraction(int(self._largest(whole)[0]), int(whole.n[0]))
+        return [f"alpha = {at_least(share)}"] if share < 1 else []

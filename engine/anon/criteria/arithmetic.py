@@ -4,7 +4,8 @@ differences of numbers in floating point that are right to the last few bits how
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -95,20 +96,44 @@ def chosen(groups: Groups, which: Ints) -> Groups:
     return Groups(groups.n[which], start, groups.value[entry], groups.count[entry])
 
 
-def at_least(number: float) -> str:
-    """A number as six digits for a message, never below it.
+def at_least(number: Fraction | float) -> str:
+    """Return a number with six digits for a message, rounded up.
 
-    >>> at_least(1 / 3), at_least(0.25), at_most(2 / 3)
-    ('0.333334', '0.25', '0.666666')
+    >>> at_least(1 / 3), at_least(0.25), at_least(Fraction(9, 10)), at_most(Fraction(2, 3)), at_most(1234567)
+    ('0.333334', '0.25', '0.9', '0.666666', '1234560')
     """
     return _digits(number, ROUND_CEILING)
 
 
-def at_most(number: float) -> str:
-    """A number as six digits for a message, never above it."""
+def at_most(number: Fraction | float) -> str:
+    """Return a number with six digits for a message, rounded down."""
     return _digits(number, ROUND_FLOOR)
 
 
-def _digits(number: float, rounding: str) -> str:
-    digits = Context(prec=6, rounding=rounding).create_decimal(Decimal(repr(float(number))))
-    return format(digits.normalize(), "f")
+def _digits(number: Fraction | float, rounding: str) -> str:
+    exactly = number if isinstance(number, Fraction) else Fraction(repr(float(number)))
+    top, bottom = Decimal(exactly.numerator), Decimal(exactly.denominator)
+    return format(Context(prec=6, rounding=rounding).divide(top, bottom).normalize(), "f")
+
+
+def largest_below(limit: int, holds: Callable[[int], bool]) -> int | None:
+    """Return the largest number from 0 on and below a limit for which a condition holds that fails for all larger ones
+    once it fails.
+
+    >>> largest_below(10, lambda number: number * number < 20), largest_below(10, lambda number: False)
+    (4, None)
+    """
+    return bisect_left(range(limit), True, key=lambda number: not holds(number)) - 1 if limit and holds(0) else None
+
+
+def confidence_above(figure: float) -> list[str]:
+    """Return in words which bounds a confidence stays strictly below."""
+    if figure >= 1:
+        return []
+    above = at_least(figure)
+    return [f"c above {above}"] if Fraction(above) < 1 else ["c = 1"]
+
+
+def size_of(people: float) -> list[str]:
+    """Return in words which least size a group of this many people has; none for one person, which is any size."""
+    return [f"k = {int(people)}"] if people > 1 else []

@@ -65,6 +65,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.criteria.arithmetic import confidence_above, largest_below
 from anon.criteria.protocol import (
     CLOSE,
     NEAR,
@@ -160,9 +161,12 @@ class CKSafety(Criterion):
         return result
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
-        words = [f"c above {finding.figure:.6g}"] if finding.figure < 1 else []
-        weaker = (CKSafety(str(self.column), self.c, k) for k in range(self.k - 1, -1, -1))
-        return words + [f"k = {one.k}" for one in weaker if one.holds(one.state(whole))][:1]
+        def holds(k: int) -> bool:
+            weaker = CKSafety(str(self.column), self.c, k)
+            return weaker.holds(weaker.state(whole))
+
+        fewer = largest_below(self.k, holds)
+        return confidence_above(finding.figure) + ([f"k = {fewer}"] if fewer is not None else [])
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from anon.criteria.arithmetic import at_most, chosen, signs
+from anon.criteria.arithmetic import at_most, chosen, signs, size_of
 from anon.criteria.distances import Distance
 from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
 
@@ -80,5 +80,6 @@ class Dissimilarity(GroupCriterion):
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         if finding.about == SIZE:
-            return [f"k = {int(finding.figure)}"]
-        return [f"delta = {at_most(1 - finding.figure)}"] if finding.figure < 1 else []
+            return size_of(finding.figure)
+        ((near,), (others,)) = (numbers.tolist() for numbers in self._ratio(whole))
+        return [f"delta = {at_most(1 - Fraction(near, others))}"] if near < others else []

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon.criteria.arithmetic import size_of
 from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
 
 
@@ -39,4 +40,4 @@ class KAnonymity(GroupCriterion):
         return value, float(self.k)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
-        return [f"k = {int(finding.figure)}"]
+        return size_of(finding.figure)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.criteria.arithmetic import at_most, chosen
+from anon.criteria.arithmetic import at_most, chosen, size_of
 from anon.criteria.distances import absolute
 from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, Verdict
 
@@ -73,5 +73,6 @@ class KE(GroupCriterion):
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         if finding.about == DISTINCT:
-            return [f"k = {int(finding.figure)}"]
-        return [f"e = {at_most(finding.figure)}"]
+            return size_of(finding.figure)
+        ((low,), (high,)), units = (codes.tolist() for codes in self._ends(whole)), self._line.units
+        return [f"e = {at_most(Fraction(units.of[high] - units.of[low], units.per_one))}"] if low != high else []

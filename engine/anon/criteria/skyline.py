@@ -69,6 +69,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.criteria.arithmetic import confidence_above, largest_below
 from anon.criteria.protocol import (
     CLOSE,
     NEAR,
@@ -317,11 +318,11 @@ class Skyline(Criterion):
         def weaker_holds(name: str, number: int) -> bool:
             return holds(replace(point, **{name: number}))  # type: ignore[arg-type]
 
-        words = [f"c above {finding.figure:.6g}"] if finding.figure < 1 else []
+        words = confidence_above(finding.figure)
         for name in ("l", "k", "m"):
-            at_most = _largest(getattr(point, name), partial(weaker_holds, name))
-            if at_most is not None:
-                words.append(f"{name} = {at_most}")
+            fewer = largest_below(getattr(point, name), partial(weaker_holds, name))
+            if fewer is not None:
+                words.append(f"{name} = {fewer}")
         return words
 
 
@@ -356,12 +357,3 @@ def _exact_breach(point: Point, counts: list[Counts], kind: str) -> Fraction:
         if target.s
     ]
     return 1 / (1 + min(ratios)) if ratios else Fraction(0)
-
-
-def _largest(limit: int, holds: Callable[[int], bool]) -> int | None:
-    """The largest number below limit for which a condition that fails for larger numbers holds."""
-    low, high = -1, limit
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low if low >= 0 else None

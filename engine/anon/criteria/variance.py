@@ -50,14 +50,17 @@ class Variance(GroupCriterion):
         return variances[:, None]
 
     def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
+        return signs(*self._exactly(chosen(groups, which)), self.minimum)
+
+    def _exactly(self, groups: Groups) -> tuple[Ints, Ints]:
         """In whole numbers of any size: the variance is (n * squares - total * total) / (n * per_one) ** 2."""
-        close = chosen(groups, which)
-        count, unit, n = close.count.astype(object), self._exact[close.value], close.n.astype(object)
-        total, squares = (np.add.reduceat(count * power, close.start[:-1]) for power in (unit, unit * unit))
-        return signs(n * squares - total * total, (n * self._units.per_one) ** 2, self.minimum)
+        count, unit, n = groups.count.astype(object), self._exact[groups.value], groups.n.astype(object)
+        total, squares = (np.add.reduceat(count * power, groups.start[:-1]) for power in (unit, unit * unit))
+        return n * squares - total * total, (n * self._units.per_one) ** 2
 
     def told(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.minimum)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
-        return [f"minimum = {at_most(finding.figure)}"] if finding.figure > 0 else []
+        ((top,), (bottom,)) = self._exactly(whole)
+        return [f"minimum = {at_most(Fraction(top, bottom))}"] if top else []

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.criteria.l_diversity.entropy import adjusted_entropy, compare_entropy
+from anon.criteria.arithmetic import at_least, at_most, largest_below
+from anon.criteria.l_diversity.entropy import compare_entropy
 from anon.criteria.protocol import NEAR, Finding, Floats, GroupCriterion, Groups, Ints, Verdict
 
 Codes = frozenset[int]
@@ -42,7 +43,7 @@ class LDiversity(GroupCriterion):
 
     @abstractmethod
     def nearest_diversity(self, whole: Groups) -> list[str]:
-        """The nearest thresholds for which a group that fails would hold."""
+        """The nearest thresholds for which groups, one of which fails, would all hold."""
 
     def measure(self, groups: Groups) -> Floats:
         measures = np.empty((len(groups), len(self.bounds)))
@@ -84,10 +85,13 @@ class LDiversity(GroupCriterion):
         return f"{finding.figure:.6g}% of {value}, asked for at least {finding.bound:.6g}%"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
+        """The thresholds for which every context of the table holds, and of `keep_possible` for every value, which have
+        one percentage."""
         if not finding.about:
             return self.nearest_diversity(whole)
-        share = _down(finding.figure)
-        return [f"keep_possible.percent = {share}"] if share != "0" else []
+        counts = ((whole.n.tolist(), _counts_of(whole, code).tolist()) for code in self.kept)
+        percent = min(Fraction(100 * own, n) for sizes, held in counts for n, own in zip(sizes, held))
+        return [f"keep_possible.percent = {at_most(percent)}"] if percent else []
 
 
 class DistinctDiversity(LDiversity):
@@ -109,7 +113,8 @@ class DistinctDiversity(LDiversity):
         return found
 
     def nearest_diversity(self, whole: Groups) -> list[str]:
-        return [f"l = {len(whole.value)}"]
+        fewest = int(np.diff(whole.start).min())
+        return [f"l = {fewest}"] if fewest > 1 else []
 
 
 class FrequencyDiversity(LDiversity):
@@ -131,7 +136,9 @@ class FrequencyDiversity(LDiversity):
         return _compare(groups.n[which], self.l.denominator, largest, self.l.numerator)
 
     def nearest_diversity(self, whole: Groups) -> list[str]:
-        return [f"l = {_down(int(whole.n[0]) / int(whole.count.max()))}"]
+        largest = _largest(whole, whole.count).tolist()
+        l = min(Fraction(n, most) for n, most in zip(whole.n.tolist(), largest))
+        return [f"l = {at_most(l)}"] if l > 1 else []
 
 
 class EntropyDiversity(LDiversity):
@@ -160,7 +167,14 @@ class EntropyDiversity(LDiversity):
         return signs
 
     def nearest_diversity(self, whole: Groups) -> list[str]:
-        return [f"l = {_down(math.exp(adjusted_entropy(*self._counts(whole, 0))))}"]
+        """Of the two numbers of six digits next to the lowest diversity, the larger that all groups reach exactly."""
+        lowest = float(self.diversity(whole).min())
+        weaker = (
+            EntropyDiversity(str(self.column), Fraction(at_most(near)), self.dont_care, {})
+            for near in (lowest * (1 + NEAR), lowest * (1 - NEAR))
+        )
+        l = next(one.l for one in weaker if one.holds(one.state(whole)))
+        return [f"l = {at_most(l)}"] if l > 1 else []
 
     def _even(self, groups: Groups) -> NDArray[np.bool_]:
         """Groups whose counts are all equal once don't-care counts are lowered: exp(entropy) is how many they are."""
@@ -205,15 +219,17 @@ class RecursiveDiversity(LDiversity):
         return np.where(head > 0, _compare(tail, self.c.numerator, head, self.c.denominator), 1)
 
     def nearest_diversity(self, whole: Groups) -> list[str]:
-        codes, counts = whole.value.tolist(), whole.count.tolist()
-        head = max(count for code, count in zip(codes, counts) if code not in self.dont_care)
-        others = sorted(counts, reverse=True)
-        others.remove(head)
-        tail = sum(others[self.l - 2 :])
-        words = [f"c above {_up(head / tail)}"] if tail else []
-        smaller = range(min(self.l - 1, len(others) + 1), 1, -1)
-        holds = (f"l = {l}" for l in smaller if head < self.c * sum(others[l - 2 :]))
-        return words + list(holds)[:1]
+        heads, tails = (each.tolist() for each in self._head_and_tail(whole, np.arange(len(whole))))
+        pairs = [(head, tail) for head, tail in zip(heads, tails) if head]
+        above = [at_least(max(Fraction(*pair) for pair in pairs))] if all(tail for _, tail in pairs) else []
+
+        def holds(l: int) -> bool:
+            weaker = RecursiveDiversity(str(self.column), l, self.c, self.dont_care, {})
+            return weaker.holds(weaker.state(whole))
+
+        smaller = largest_below(self.l, holds)
+        words = [f"c above {c}" for c in above]
+        return words + ([f"l = {smaller}"] if smaller is not None and smaller > 1 else [])
 
     def _head_and_tail(self, groups: Groups, which: Ints) -> tuple[Ints, Ints]:
         from anon.criteria import kernels_l_diversity as kernels
@@ -274,13 +290,3 @@ def _longest(groups: Groups) -> int:
 
 def _mask(groups: Groups, codes: Codes) -> NDArray[np.bool_]:
     return np.isin(groups.value, list(codes)) if codes else np.zeros(len(groups.value), np.bool_)
-
-
-def _down(number: float) -> str:
-    """With three decimals, never more than the number."""
-    return f"{math.floor(number * 1000 * (1 - NEAR)) / 1000 if number * 1000 % 1 else number:.12g}"
-
-
-def _up(number: float) -> str:
-    """With three decimals, never less than the number."""
-    return f"{math.ceil(number * 1000 * (1 + NEAR)) / 1000 if number * 1000 % 1 else number:.12g}"
