@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from anon.hierarchy import HierarchyGap, inspect, paths
+from anon.errors import ResourceError
+from anon.hierarchy import HierarchyGap, inspect, paths, read
+from anon.hierarchy.labels import Level
+from anon.memory import LIBRARIES
 from tests.helpers_hierarchy import HierarchyFile, csv_file, labels, refusal, tree_of
 
 EDUCATION = "Bachelors;Higher;*\n10th;School;*\nMasters;Higher;*\n11th;School;*\n"
@@ -97,3 +103,30 @@ def test_inspect_counts_nodes_and_coverage_and_keeps_the_missing_values_apart(tm
     assert found.facts == tree | coverage
     assert found.missing == {"Doctorate": 2}
     assert "Doctorate" not in repr(found)
+
+
+def test_levels_number_labels_as_they_come(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    for size in (0, 1, 2, 50, 500):
+        labels = [rng.choice(["b", "a", "", "é", None, "aa", str(rng.randrange(40))]) for _ in range(size)]
+        level, names = Level.of(labels), list(dict.fromkeys(labels))
+        assert level.names.to_pylist() == names
+        assert level.number.tolist() == [names.index(label) for label in labels]
+        assert level.first.tolist() == [labels.index(name) for name in names]
+        assert level.size.tolist() == [labels.count(name) for name in names]
+
+
+def test_a_file_of_many_lines_takes_little_more_memory_than_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "places.csv"
+    path.write_text("".join(f"place {i:06};district {i // 100:04};region {i // 10_000};*\n" for i in range(100_000)))
+    tracemalloc.start()
+    try:
+        table = read(path, "c")
+        peak = tracemalloc.get_traced_memory()[1] + pa.total_allocated_bytes()
+    finally:
+        tracemalloc.stop()
+    assert len(table) == 100_000
+    assert peak < 5 * path.stat().st_size  # rows of Python texts take 12 times as much
+    with pytest.raises(ResourceError, match="places.csv, which takes 20 MB; at least 220MB is required"):
+        read(path, "c", LIBRARIES + 10_000_000)
+    assert len(read(path, "c", LIBRARIES + 21_000_000)) == 100_000

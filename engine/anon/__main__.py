@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nothing here uses
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")  # pyarrow would keep memory that it has freed
     gc.set_threshold(100_000)  # what is imported stays, and was searched for garbage again and again while it grew
     streams.be_patient()
     _leave(_command())

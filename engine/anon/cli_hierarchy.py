@@ -148,15 +148,16 @@ def _build(make: Callable[[], list[Row]], out: Path | None, overwrite: bool, as_
     from anon.hierarchy import as_csv, shape, write_rows
 
     rows = make()
+    facts = shape([len(set(labels)) for labels in zip(*rows)])
     if out is not None:
         write_rows(rows, out, overwrite)
     if as_json:
         where: dict[str, Any] = {"hierarchy": rows} if out is None else {"file": str(out)}
-        print(json.dumps(shape(rows) | where, ensure_ascii=False))
+        print(json.dumps(facts | where, ensure_ascii=False))
     elif out is None:
         sys.stdout.writelines(as_csv(rows))
     else:
-        _print(*_levels(f"{out} was written", shape(rows)))
+        _print(*_levels(f"{out} was written", facts))
     return 0
 
 

@@ -72,3 +72,13 @@ class Memory:
                 f"limits.memory: {self.total // 1_000_000} MB is too little for so many {holding}, which take "
                 f"{taken // 1_000_000} MB; the least that would do is {-(-self.least // 1_000_000)}MB"
             )
+
+
+def require(total: int, needed: int, what: str) -> None:
+    """Raise ResourceError, with the least that is required, if `what` takes more than the process may have beside its
+    libraries."""
+    if total < LIBRARIES + needed:
+        raise ResourceError(
+            f"limits.memory: {total // 1_000_000} MB is too little for {what}, which takes {needed // 1_000_000} MB; "
+            f"at least {-(-(LIBRARIES + needed) // 1_000_000)}MB is required"
+        )

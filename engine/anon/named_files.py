@@ -33,7 +33,7 @@ def _of_criteria(config: Config) -> Iterator[Reading]:
     for index, spec in enumerate(config.privacy):
         where, distance = f"privacy[{index}].{spec.name}", getattr(spec, "distance", None)
         if isinstance(distance, HierarchyDistance):
-            yield partial(hierarchy.read, distance.file, f"{where}.distance.file")
+            yield partial(hierarchy.read, distance.file, f"{where}.distance.file", config.limits.memory)
         if isinstance(distance, Matrix):
             yield partial(read_matrix, distance.file, f"{where}.distance.file")
         for at, prior in enumerate(spec.priors if isinstance(spec, RRobustness) else ()):
@@ -47,7 +47,8 @@ def _of_a_run(config: Config) -> Iterator[Reading]:
     builders += [("sensitive", name, spec.builder) for name, spec in columns.sensitive.items() if spec.builder]
     for role, name, builder in builders:
         if isinstance(builder, HierarchyFile):
-            yield partial(hierarchy.read, builder.hierarchy, f"columns.{role}.{name}.hierarchy")
+            where = f"columns.{role}.{name}.hierarchy"
+            yield partial(hierarchy.read, builder.hierarchy, where, config.limits.memory)
     if isinstance(config.method, Reuse):
         from anon.search.reuse import Earlier
 

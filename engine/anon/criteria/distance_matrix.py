@@ -18,9 +18,7 @@ from pathlib import Path
 
 from anon.config import LARGEST_EXPONENT
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.files import read_records, refuse
-
-Record = tuple[int, list[str]]  # the line it starts on, and its fields
+from anon.hierarchy.records import Record, read_records, refuse
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Sheet:
 
 def read_matrix(path: Path, where: str) -> dict[str, dict[str, Fraction]]:
     """The distance of each value to each value."""
-    records = read_records(path, where)
+    records = list(read_records(path, where))
     if not records:
         raise ConfigError.at(where, f"{path.name} without a line", "a line of values, then a line for each of them")
     sheet = Sheet(path.name, where, records[0][1][1:], records[1:])

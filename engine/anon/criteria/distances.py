@@ -23,8 +23,8 @@ from anon.criteria.distance_matrix import read_matrix
 from anon.criteria.protocol import NEAR, Groups, Ints, exact
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap, Tree
-from anon.hierarchy.files import read, refuse, rooted
-from anon.hierarchy.labels import Level
+from anon.hierarchy.files import read, rooted
+from anon.hierarchy.records import refuse
 
 Texts = Sequence[str | None]
 Function = Callable[[Any, Any], Any]
@@ -243,14 +243,15 @@ def _refuse_unlisted(texts: Texts, listed: Container[str], what: str, where: str
 def hierarchy_file(texts: Texts, path: Path, where: str = "privacy") -> Levels:
     """The level of the lowest common ancestor in a hierarchy file, over the height up to the level where all leaves of
     the file meet. Null is only under the root."""
-    table = read(path, where)
-    rows = {row[0]: row for row in rooted(table)}
-    missing = [name for name in texts if name is not None and name not in rows]
+    table, names = rooted(read(path, where)), [name for name in texts if name is not None]
+    place = table.find(names)
+    missing = [name for name, row in zip(names, place.tolist()) if row < 0]
     if missing:
         found = f"{len(missing)} of {len(texts)} distinct values that are not leaves of {path.name}"
         raise HierarchyGap([Problem(where, found, "every value of the column as a leaf")], missing=missing)
-    height = max((level for level, labels in enumerate(zip(*rows.values()), 1) if len(set(labels)) > 1), default=1)
-    paths = [(None,) * height if name is None else rows[name][:height] for name in texts]
+    height = max((number for number, level in enumerate(table.levels, 1) if len(level.names) > 1), default=1)
+    rows = iter(table.rows(place))
+    paths = [(None,) * height if name is None else next(rows)[:height] for name in texts]
     return Levels(_numbered(list(zip(*paths))))
 
 
@@ -262,7 +263,8 @@ def hierarchy_tree(tree: Tree) -> Levels:
 
 def _numbered(levels: Sequence[Sequence[Any]]) -> Ints:
     """The labels of each level as numbers from 0."""
-    return np.array([Level.of(labels).number for labels in levels], np.int64)
+    known = [{label: number for number, label in enumerate(dict.fromkeys(labels))} for labels in levels]
+    return np.array([[numbers[label] for label in labels] for numbers, labels in zip(known, levels)], np.int64)
 
 
 def matrix_file(texts: Texts, path: Path, where: str = "privacy") -> Listed:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from anon.criteria.protocol import Ints
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.files import read_records, refuse
+from anon.hierarchy.records import read_records, refuse
 from anon.values import respelt
 
 Signature = tuple[str | None, ...]
@@ -85,7 +85,7 @@ class _Line:
 
 def read_prior(path: Path, where: str) -> RawPrior:
     """A prior file, refused with the lines at fault. `where` is the field that names it."""
-    records = read_records(path, where)
+    records = list(read_records(path, where))
     if not records:
         raise ConfigError.at(where, f"{path.name} without a line", "a line of columns, then one for each probability")
     header = [name.strip() if name.strip() in RESERVED else name for name in records[0][1]]

@@ -156,13 +156,12 @@ def _refuse_other_types(
 
 def _file_paths(builder: HierarchyFile, values: Sequence[Any], where: str) -> Paths:
     table = read(builder.hierarchy, where)
-    place = {row[0]: i for i, row in enumerate(table.rows)}
     texts = [text(value) for value in values]
-    missing = [name for name in texts if name not in place]
+    place = table.find(texts)
+    missing = [name for name, row in zip(texts, place.tolist()) if row < 0]
     if missing:
         raise _gap(missing, len(values), table)
-    rows, ranks = rooted(table), table.ranks()
-    return Paths([rows[place[name]][1:] for name in texts], where, [ranks[place[name]] for name in texts])
+    return Paths([row[1:] for row in rooted(table).rows(place)], where, table.ranks()[place].tolist())
 
 
 def _gap(missing: list[str], total: int, table: Table) -> HierarchyGap:

@@ -4,22 +4,24 @@ refused with the lines at fault unless they are a tree, and compared with the va
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.labels import ROOT, Level, Row, first_of_name
+from anon.hierarchy.labels import Level, Row, first_of_name
+from anon.hierarchy.records import Columns, Problems, Record, read_records, refuse
+from anon.memory import LIBRARIES, require
 
-PROBLEMS_SHOWN = 10
+Ints = NDArray[np.int64]
 
 
 @dataclass
@@ -32,81 +34,106 @@ class HierarchyGap(ConfigError):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows `leaf, level 1, level 2, ...` and the line of the file that each one starts on. `listed` rows were made from
-    a list of data values, which messages do not quote."""
+    """Rows `leaf, level 1, level 2, ...` by level, and the line of the file that each row starts on. `listed` rows were
+    made from a list of data values, which messages do not quote."""
 
     name: str
     where: str
-    lines: list[int]
-    rows: list[Row]
+    lines: Ints
+    levels: list[Level]
     listed: bool = False
 
-    @cached_property
-    def levels(self) -> list[Level]:
-        return [Level.of(labels) for labels in zip(*self.rows)]
+    @classmethod
+    def of_list(cls, name: str, where: str, lines: list[int], rows: list[Row]) -> Table:
+        """The table of rows that were made from a list."""
+        return cls(name, where, np.array(lines, np.int64), [Level.of(labels) for labels in zip(*rows)], listed=True)
 
-    def ranks(self) -> list[int]:
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def rows(self, which: Ints | None = None) -> list[Row]:
+        """Some of the rows, or all."""
+        which = np.arange(len(self)) if which is None else which
+        return list(zip(*(level.at(which) for level in self.levels)))
+
+    def ranks(self) -> Ints:
         """The place of each row when leaves are ordered by the first line of their ancestors, from the top down."""
-        place = np.empty(len(self.rows), np.int64)
-        place[np.lexsort([level.number for level in self.levels])] = np.arange(len(self.rows))
-        return place.tolist()
+        place = np.empty(len(self), np.int64)
+        place[np.lexsort([level.number for level in self.levels])] = np.arange(len(self))
+        return place
+
+    def find(self, leaves: Sequence[str]) -> Ints:
+        """The row of each of some different leaves, -1 for what is none. Every leaf must be there once."""
+        wanted = pc.index_in(self.levels[0].names, value_set=pa.array(leaves, pa.string()))
+        found, rows = np.full(len(leaves), -1, np.int64), np.flatnonzero(np.asarray(wanted.is_valid()))
+        found[np.asarray(wanted.drop_null())] = rows
+        return found
 
     def problem(self, index: int, found: str, expected: str) -> Problem:
-        return Problem(self.where, f"{self.name} line {self.lines[index]}: {found}", expected)
+        return _problem(self.where, self.name, int(self.lines[index]), found, expected)
 
 
-def read(path: Path, where: str) -> Table:
-    """A hierarchy file, refused unless it is a tree."""
-    records = read_records(path, where)
-    return checked(Table(path.name, where, [line for line, _ in records], [tuple(fields) for _, fields in records]))
+def _problem(where: str, name: str, line: int, found: str, expected: str) -> Problem:
+    return Problem(where, f"{name} line {line}: {found}", expected)
+
+
+def read(path: Path, where: str, memory: int | None = None) -> Table:
+    """A hierarchy file, refused unless it is a tree. `memory`: of the whole process, which a large file may exceed."""
+    records, wrong = read_records(path, where), Problems()
+    first = next(records, None)
+    if first is None:
+        raise ConfigError.at(where, f"{path.name} without a row", "at least one row")
+    columns = Columns(len(first[1]), inf if memory is None else memory - LIBRARIES)
+    columns.fill(_well_formed(chain([first], records), path.name, where, wrong))
+    wrong.refuse()
+    if memory is not None:
+        require(memory, columns.taken, path.name)
+    found = checked(Table(path.name, where, columns.lines, [Level.of(column) for column in columns.pop()]))
+    pa.default_memory_pool().release_unused()  # else it keeps what telling the labels apart took
+    return found
+
+
+def _well_formed(records: Iterable[Record], name: str, where: str, wrong: Problems) -> Iterator[Record]:
+    """The records with as many fields as the first one and without empty labels; the others are `wrong`."""
+    start, width = 0, 0
+    for line, fields in records:
+        start, width = (start, width) if start else (line, len(fields))
+        if len(fields) != width:
+            wrong.add(_problem(where, name, line, f"{len(fields)} fields", f"{width} fields, as on line {start}"))
+        elif not all(fields[1:]):
+            found = f"an empty label at level {fields.index('', 1)}"
+            wrong.add(_problem(where, name, line, found, "a label at every level"))
+        else:
+            yield line, fields
 
 
 def checked(table: Table) -> Table:
     """The same table, refused unless it is a tree."""
-    if not table.rows:
+    if not len(table):
         raise ConfigError.at(table.where, f"{table.name} without a row", "at least one row")
-    for check in (_malformed_rows, _repeated_leaves, _second_parents, _ambiguous_labels):
-        refuse(list(check(table)))
+    for check in (_repeated_leaves, _second_parents, _ambiguous_labels):
+        refuse(check(table))
     return table
 
 
-def refuse(problems: list[Problem]) -> None:
-    """Raises the first few problems, if there are any."""
-    if len(problems) > PROBLEMS_SHOWN:
-        more = len(problems) - PROBLEMS_SHOWN
-        problems = [*problems[:PROBLEMS_SHOWN], Problem(problems[0].path, "", f"{more} more of the same kind")]
-    if problems:
-        raise ConfigError(problems)
-
-
-def _malformed_rows(table: Table) -> Iterator[Problem]:
-    width = len(table.rows[0])
-    for i, row in enumerate(table.rows):
-        if len(row) != width:
-            yield table.problem(i, f"{len(row)} fields", f"{width} fields, as on line {table.lines[0]}")
-        elif not all(row[1:]):
-            yield table.problem(i, f"an empty label at level {row.index('', 1)}", "a label at every level")
-
-
 def _repeated_leaves(table: Table) -> Iterator[Problem]:
-    first: dict[str, int] = {}
-    for i, row in enumerate(table.rows):
-        j = first.setdefault(row[0], i)
-        if j == i:
-            continue
-        if table.rows[j] == row:
+    leaves = table.levels[0]
+    first = leaves.first[leaves.number]
+    for i in np.flatnonzero(first != np.arange(len(first))).tolist():
+        j = int(first[i])
+        if all(level.number[i] == level.number[j] for level in table.levels):
             yield table.problem(i, f"the same row as on line {table.lines[j]}", "every leaf once")
         else:
-            found = f'leaf "{row[0]}" with other labels than on line {table.lines[j]}'
-            yield table.problem(i, found, "every leaf once")
+            leaf = leaves.names[int(leaves.number[i])].as_py()
+            yield table.problem(i, f'leaf "{leaf}" with other labels than on line {table.lines[j]}', "every leaf once")
 
 
 def _second_parents(table: Table) -> Iterator[Problem]:
     for depth, (level, above) in enumerate(pairwise(table.levels[1:]), 1):
         first = level.first[level.number]
         for i in np.flatnonzero(above.number != above.number[first]).tolist():
-            label, parent = table.rows[i][depth : depth + 2]
-            before = f'on line {table.lines[first[i]]} under "{table.rows[first[i]][depth + 1]}"'
+            (label,), (parent, other) = level.at(np.array([i])), above.at(np.array([i, first[i]]))
+            before = f'on line {table.lines[first[i]]} under "{other}"'
             found = f'"{label}" at level {depth} is under "{parent}", {before}'
             yield table.problem(i, found, "one parent for every label")
 
@@ -116,68 +143,33 @@ def _ambiguous_labels(table: Table) -> Iterator[Problem]:
 
     The leaf sets of a tree are nested or disjoint, so two that share their first leaf and their size are equal.
     """
-    levels = [*table.levels, Level.of([ROOT] * len(table.rows))]
-    names = [name for level in levels for name in level.names]
-    depth = np.repeat(np.arange(len(levels)), [len(level.names) for level in levels])
+    levels = [*table.levels, Level.of_root(len(table))]
+    names = pa.chunked_array([level.names for level in levels])
     first = np.concatenate([level.first for level in levels])
     size = np.concatenate([level.size for level in levels])
     before = first_of_name(names)
+    begins = np.cumsum([0, *(len(level.names) for level in levels)])
     for i in np.flatnonzero((first != first[before]) | (size != size[before])).tolist():
-        lower = int(depth[before[i]]), int(first[before[i]])
-        yield _ambiguity(table, names[i], lower, (int(depth[i]), int(first[i])))
+        lower, upper = ((int(np.searchsorted(begins, at, "right")) - 1, int(first[at])) for at in (before[i], i))
+        yield _ambiguity(table, names[i].as_py(), lower, upper)
 
 
 def _ambiguity(table: Table, label: str, lower: tuple[int, int], upper: tuple[int, int]) -> Problem:
     """The one mistake that `listed` rows can have, the others cannot arise from a list."""
     kind = "leaf" if lower[0] == 0 else f"level {lower[0]}"
-    again = "for the root" if upper[0] == len(table.rows[0]) else f"at level {upper[0]} on line {table.lines[upper[1]]}"
+    again = "for the root" if upper[0] == len(table.levels) else f"at level {upper[0]} on line {table.lines[upper[1]]}"
     name = "the label" if table.listed else f'"{label}"'
     found = f"{name} ({kind}) stands again {again}, for other leaves"
     return table.problem(lower[1], found, "one meaning for every label")
 
 
-def rooted(table: Table) -> list[Row]:
-    """The rows with `*` as the root: added above several top labels, or in place of a single one and its repeats."""
-    top = table.levels[-1].names
-    if len(table.levels) == 1 or len(top) > 1:
-        return [(*row, ROOT) for row in table.rows]
-    keep = max(i for i, level in enumerate(table.levels) if i == 0 or level.names != top) + 1
-    return [(*row[:keep], *[ROOT] * (len(row) - keep)) for row in table.rows]
-
-
-def read_records(path: Path, where: str) -> list[tuple[int, list[str]]]:
-    """The records of a CSV file and the line each one starts on, blank lines left out."""
-    content = read_text(path, where)
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=_separator(content), strict=True)
-    records, line = [], 1
-    try:
-        for fields in reader:
-            if fields:
-                records.append((line, fields))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        found = f"{path.name} line {line}: not CSV, {error}"
-        raise ConfigError.at(where, found, "fields in balanced double quotes") from None
-    return records
-
-
-def _separator(content: str) -> str:
-    """`;` if the first record has one outside its quotes, else `,`."""
-    record = re.match(r'(?:"(?:[^"]|"")*"|[^"\r\n])*', content.lstrip("\r\n"))
-    bare = re.sub(r'"(?:[^"]|"")*"', "", record[0]) if record else ""
-    return ";" if ";" in bare or "," not in bare else ","
-
-
-def read_text(path: Path, where: str) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark."""
-    try:
-        data = path.read_bytes()
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError.at(where, f"{path.name}: {error.strerror}", "a readable file") from None
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError.at(where, f"{path.name} line {line}: bytes that are not UTF-8", "a file in UTF-8") from None
+def rooted(table: Table) -> Table:
+    """The table with `*` as the root: added above several top labels, or in place of a single one and its repeats."""
+    levels, top, root = table.levels, table.levels[-1].names, Level.of_root(len(table))
+    if len(levels) == 1 or len(top) > 1:
+        return replace(table, levels=[*levels, root])
+    keep = max(i for i, level in enumerate(levels) if i == 0 or not level.names.equals(top)) + 1
+    return replace(table, levels=[*levels[:keep], *[root] * (len(levels) - keep)])
 
 
 @dataclass(frozen=True)
@@ -191,25 +183,22 @@ class Inspection:
 
 def inspect(path: Path, counts: Mapping[str, int] | None = None) -> Inspection:
     """The shape of a hierarchy file and, with the rows of each distinct value of a column, how far it covers them."""
-    rows = rooted(read(path, "FILE"))
+    table = rooted(read(path, "FILE"))
+    facts = shape([len(level.names) for level in table.levels])
     if counts is None:
-        return Inspection(shape(rows))
-    leaves = {row[0] for row in rows}
-    missing = {value: count for value, count in counts.items() if value not in leaves}
+        return Inspection(facts)
+    found = table.find(list(counts)).tolist()
+    missing = {value: count for (value, count), row in zip(counts.items(), found) if row < 0}
     coverage = {
         "values": len(counts),
         "rows": sum(counts.values()),
         "missing_values": len(missing),
         "missing_rows": sum(missing.values()),
-        "unused_leaves": len(leaves - counts.keys()),
+        "unused_leaves": len(table) - len(counts) + len(missing),
     }
-    return Inspection(shape(rows) | coverage, missing)
+    return Inspection(facts | coverage, missing)
 
 
-def shape(rows: Sequence[Row]) -> dict[str, Any]:
+def shape(nodes: list[int]) -> dict[str, Any]:
     """The leaves, the levels above them, and the nodes per level from the leaves to the root."""
-    return {
-        "leaves": len(rows),
-        "levels": len(rows[0]) - 1,
-        "nodes_per_level": [len(set(labels)) for labels in zip(*rows)],
-    }
+    return {"leaves": nodes[0], "levels": len(nodes) - 1, "nodes_per_level": nodes}

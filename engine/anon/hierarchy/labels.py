@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 ROOT = "*"
 
 Row = tuple[str, ...]
+Numbers = NDArray[np.int32]
 
 
 class Paths(list[Row]):
@@ -28,22 +31,47 @@ class Paths(list[Row]):
 @dataclass(frozen=True)
 class Level:
     """The labels of one level: the distinct ones by their first row, the number of each row's label among them, and for
-    each label its first row and its count of rows."""
+    each label its first row and its count of rows. A file may have millions of rows, so labels are Arrow text."""
 
-    names: list[str]
-    number: NDArray[np.int64]
-    first: NDArray[np.int64]
-    size: NDArray[np.int64]
+    names: pa.Array
+    number: Numbers
+    first: Numbers
+    size: Numbers
 
     @classmethod
-    def of(cls, labels: Sequence[str]) -> Level:
-        numbers = {name: i for i, name in enumerate(dict.fromkeys(labels))}
-        number = np.fromiter(map(numbers.__getitem__, labels), np.int64, len(labels))
-        _, first, size = np.unique(number, return_index=True, return_counts=True)
-        return cls(list(numbers), number, first, size)
+    def of(cls, labels: Sequence[str | None] | pa.ChunkedArray) -> Level:
+        """Sorts the labels, which takes a fraction of the memory of a table of hashes."""
+        column = labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else pa.array(labels, pa.string())
+        order = np.asarray(pc.array_sort_indices(column)).astype(np.int32)  # stable: of equal labels the first first
+        new = _begins(column.take(pa.array(order)))
+        first = order[new]
+        place = np.empty(len(first), np.int32)
+        by_row = np.argsort(first)
+        place[by_row] = np.arange(len(first), dtype=np.int32)
+        number = np.empty(len(order), np.int32)
+        number[order] = place[np.cumsum(new, dtype=np.int32) - 1]
+        first = first[by_row]
+        return cls(column.take(pa.array(first)), number, first, np.bincount(number).astype(np.int32))
+
+    @classmethod
+    def of_root(cls, rows: int) -> Level:
+        """The level of the root, which stands above all rows."""
+        return cls(pa.array([ROOT]), np.zeros(rows, np.int32), np.zeros(1, np.int32), np.array([rows], np.int32))
+
+    def at(self, rows: NDArray[np.integer]) -> list[str]:
+        """The labels of some rows."""
+        found: list[str] = self.names.take(pa.array(self.number[rows])).to_pylist()
+        return found
 
 
-def first_of_name(names: Sequence[str | None]) -> NDArray[np.int64]:
+def first_of_name(names: Sequence[str | None] | pa.ChunkedArray) -> Numbers:
     """For each name the first index it stands at."""
-    home: dict[str | None, int] = {}
-    return np.fromiter(map(home.setdefault, names, range(len(names))), np.int64, len(names))
+    level = Level.of(names)
+    return level.first[level.number]
+
+
+def _begins(labels: pa.Array) -> NDArray[np.bool_]:
+    """Where sorted labels, nulls last, begin to be others."""
+    missing = np.asarray(labels.is_null())
+    differ = pc.not_equal(labels[1:], labels[:-1]).fill_null(False)
+    return np.append(True, np.asarray(differ) | (missing[1:] != missing[:-1]))[: len(labels)]

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.hierarchy.builders import cell_paths, masked
-from anon.hierarchy.files import Table, checked, read_records, read_text, refuse, rooted
+from anon.hierarchy.files import Table, checked, rooted
 from anon.hierarchy.intervals import Cells
 from anon.hierarchy.labels import ROOT, Row
+from anon.hierarchy.records import read_records, read_text, refuse
 from anon.values import text
 
 MOST_NUMBERS = 1_000_000  # far more than a column with a hierarchy may have values
@@ -47,7 +48,7 @@ def prefix_rows(path: Path) -> list[Row]:
             lines.setdefault(value, number)
     width = max(map(len, lines), default=0)
     rows = [(value, *masked(value, width)) for value in lines]
-    return checked(Table(path.name, LIST, list(lines.values()), rows, listed=True)).rows
+    return checked(Table.of_list(path.name, LIST, list(lines.values()), rows)).rows()
 
 
 def parent_rows(path: Path) -> list[Row]:
@@ -60,14 +61,14 @@ def parent_rows(path: Path) -> list[Row]:
     depth = max(map(len, chains.values()), default=0)
     leaves = [(line, chains[value]) for line, value, _ in pairs if value not in inner]
     rows = [(*[chain[0]] * (depth - len(chain)), *chain) for _, chain in leaves]
-    return rooted(checked(Table(path.name, LIST, [line for line, _ in leaves], rows, listed=True)))
+    return rooted(checked(Table.of_list(path.name, LIST, [line for line, _ in leaves], rows))).rows()
 
 
 def _pairs(path: Path) -> list[tuple[int, str, str]]:
     """Line, value and parent of each pair."""
     first: dict[str, int] = {}
     problems = []
-    records = read_records(path, LIST)
+    records = list(read_records(path, LIST))
     for line, fields in records:
         if len(fields) != 2 or not all(fields):
             found = f"{path.name} line {line}: {sum(map(bool, fields))} names"

@@ -129,7 +129,7 @@ class _Nodes:
         low = level.first.astype(np.int32) + self.null
         if np.any(self.rows[-1][low] == self.rows[-1][np.maximum(low - 1, 0)], where=low > 0):
             raise ValueError("a label has two parents")
-        return np.append(np.zeros(self.null, np.int32), low), [*[None] * self.null, *level.names]
+        return np.append(np.zeros(self.null, np.int32), low), [*[None] * self.null, *level.names.to_pylist()]
 
     def refuse_same_labels(self, where: str) -> None:
         """A label must say which codes it stands for."""
