@@ -127,6 +127,6 @@ def test_a_file_of_many_lines_takes_little_more_memory_than_its_text(tmp_path: P
         tracemalloc.stop()
     assert len(table) == 100_000
     assert peak < 5 * path.stat().st_size  # rows of Python texts take 12 times as much
-    with pytest.raises(ResourceError, match="places.csv, which takes 20 MB; at least 220MB is required"):
+    with pytest.raises(ResourceError, match=r"places\.csv, which takes 20 MB; at least 220MB is required"):
         read(path, "c", LIBRARIES + 10_000_000)
     assert len(read(path, "c", LIBRARIES + 21_000_000)) == 100_000
