@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from dataclasses import replace
-from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -38,28 +37,28 @@ DAYS = [dt.date(2024, 1, 1), dt.date(2024, 3, 1), dt.date(2024, 4, 1), dt.date(2
     ("domain", "cell", "label"),
     [
         (AGES, (0, 4), "*"),
-        (AGES, (1, 2), "20-34"),
+        (AGES, (1, 2), "19-34"),
         (AGES, (0, 0), "18"),
-        (AGES, (0, 1), "<=33"),
+        (AGES, (0, 1), "<=29"),
         (AGES, (0, 2), "<=34"),
         (AGES, (4, 4), "85"),
         (AGES, (3, 4), ">=35"),
-        (AGES, (2, 3), "34-84"),
+        (AGES, (2, 3), "30-59"),
         (free("integer", [-9, -5, 3, 7]), (1, 1), "-5"),
-        (free("integer", [-9, -5, 0, 3, 7]), (1, 3), "-5..6"),
+        (free("integer", [-9, -5, 0, 3, 7]), (1, 3), "-7..4"),
         (free("integer", [-9, -5, -3, 7]), (1, 1), "-5"),
-        (free("integer", [-9, -5, -4, -2]), (1, 2), "-5..-3"),
+        (free("integer", [-9, -5, -4, -2]), (1, 2), "-7..-4"),
         (free("integer", [0, 5], null=True), (0, 0), None),
-        (free("integer", [18, 20, 30], null=True), (0, 2), "null|<=29"),
+        (free("integer", [18, 20, 30], null=True), (0, 2), "null|<=24"),
         (free("integer", [18, 20, 30], null=True), (0, 1), "null|18"),
         (free("integer", [18, 20, 30], null=True), (1, 3), "not null"),
         (free("integer", [18, 20, 30], null=True), (0, 3), "*"),
-        (free("number", [0.0, 1.5, 2.0, 2.25, 9.0]), (1, 2), "[1.5,2.25)"),
-        (free("number", [0.0, 1.5, 2.25]), (0, 1), "<2.25"),
-        (free("number", [0.0, 1.5, 2.25]), (1, 2), ">=1.5"),
-        (free("date", DAYS), (0, 1), "<=2024-03-31"),
-        (free("date", DAYS), (1, 2), "2024-03-01..2024-06-29"),
-        (free("date", DAYS), (2, 3), ">=2024-04-01"),
+        (free("number", [0.0, 1.5, 2.0, 2.25, 9.0]), (1, 2), "[0.8,2.1)"),
+        (free("number", [0.0, 1.5, 2.25]), (0, 1), "<2"),
+        (free("number", [0.0, 1.5, 2.25]), (1, 2), ">=0.8"),
+        (free("date", DAYS), (0, 1), "<=2024-03-16"),
+        (free("date", DAYS), (1, 2), "2024-02-01..2024-04-30"),
+        (free("date", DAYS), (2, 3), ">=2024-03-17"),
         (free("boolean", [False, True]), (1, 1), "true"),
         (free("text", ["a", "b", "c", "d"]), (0, 2), "{a|b|c}"),
         (free("text", ["a", "b|c", "{d}", "e"]), (1, 2), r"{b\|c|\{d\}}"),
@@ -73,12 +72,13 @@ def test_labels_are_the_cells_of_the_contract(domain: Domain, cell: tuple[int, i
 
 def test_a_timestamp_cell_is_half_open() -> None:
     moments = [dt.datetime(2024, 1, day, 12) for day in (1, 2, 3, 4)]
-    assert free("timestamp", moments).label(1, 2) == "[2024-01-02T12:00:00,2024-01-04T12:00:00)"
+    assert free("timestamp", moments).label(1, 2) == "[2024-01-02T00:00:00,2024-01-04T00:00:00)"
 
 
 def test_a_bin_is_labelled_as_a_range_even_alone() -> None:
-    bins = Domain("c", "integer", pa.array([0, 10, 20]), False, False)
-    assert [bins.label(i, i) for i in range(3)] == ["<=9", "10-19", ">=20"]
+    """A bound lies between the largest value of one bin and the smallest of the next."""
+    bins = Domain("c", "integer", pa.array([0, 10, 20]), False, False, last=pa.array([5, 17, 30]))
+    assert [bins.label(i, i) for i in range(3)] == ["<=7", "8-18", ">=19"]
 
 
 kinds = st.sampled_from(["integer", "number", "date", "timestamp", "text"])
@@ -135,19 +135,6 @@ def test_encoding_gives_the_codes_of_the_values(domain: Domain, rng: Any) -> Non
     assert domain.encode(column).tolist() == codes
 
 
-@settings(max_examples=200, deadline=None)
-@given(domains())
-def test_a_domain_survives_being_written_down(domain: Domain) -> None:
-    again = Domain.from_dict(json.loads(json.dumps(domain.to_dict())))
-    assert again.values.equals(domain.values)
-    assert (again.texts, again.null, again.kind) == (domain.texts, domain.null, domain.kind)
-
-
-def test_a_decimal_domain_survives_too() -> None:
-    domain = free("decimal", [Decimal("1.50"), Decimal("2.25")])
-    assert Domain.from_dict(domain.to_dict()).values.equals(domain.values)
-
-
 def test_a_new_value_means_that_the_source_changed() -> None:
     with pytest.raises(SourceError, match="new values"):
         AGES.encode(pa.array([18, 19], pa.int64()))
@@ -181,6 +168,7 @@ def test_many_numbers_become_exact_weighted_quantile_bins(monkeypatch: pytest.Mo
     domain = quasi_identifier(source, column)
     assert (domain.single, domain.null) == (False, True)
     assert domain.values.to_pylist() == [0, 1, 26]  # 0 alone is two of the four quarters
+    assert domain.last is not None and domain.last.to_pylist() == [0, 25, 50]
     again, column = source_of(pa.array(values[::-1], pa.int64()))
     assert quasi_identifier(again, column).values.equals(domain.values)
     codes = domain.encode(pa.array([None, 0, 1, 25, 26, 50], pa.int64()))
@@ -263,6 +251,7 @@ def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:
             value = [100, 200, 300][codes[0]] if node["column"] == "q0" else f"leaf{codes[1]}"
             children = [written["nodes"][child] for child in node["children"]]
             if "cut" in node:
+                assert node["cut"] in ("200", "150", "250")
                 child = children[int(value >= int(node["cut"]))]
             else:
                 above = next(path for path in written["columns"][1]["hierarchy"] if path[0] == value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -137,16 +136,6 @@ def test_equal_labels_have_equal_labels_above(column: tuple[Any, list[Any]]) -> 
     assert len({len(path) for path in found}) == 1
     for i in range(len(found[0]) - 1):
         assert len({path[i : i + 2] for path in found}) == len({path[i] for path in found})
-
-
-@given(columns(), st.booleans())
-def test_a_tree_survives_json(column: tuple[Any, list[Any]], null: bool) -> None:
-    tree, _ = tree_of(*column, null=null)
-    again = Tree.from_dict(json.loads(json.dumps(tree.to_dict())))
-    assert again.to_dict() == tree.to_dict()
-    for name in ("node_at", "child_start", "child"):
-        assert getattr(again, name).tolist() == getattr(tree, name).tolist()
-        assert getattr(again, name).dtype == getattr(tree, name).dtype == np.int32
 
 
 # Speed

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +130,7 @@ def test_more_of_the_same_rows_fall_into_the_same_cells(house: House) -> None:
 
 
 def test_labels_are_the_cells_between_the_earlier_cuts_and_numbers_outside_fall_into_the_ends(house: House) -> None:
-    """Cut at 20, 30 and 40; new numbers below, above and between, and none at a cut."""
+    """Cut at 15, 25 and 35; new numbers below, above and between."""
     hierarchy(house)
     ages = [10] * 3 + [20] * 3 + [30] * 3 + [40] * 3
     fixed = {"zip": "021", "seen": dt.date(2024, 1, 1), "ward": "n1", "disease": "Flu", "cost": 1.0}
@@ -137,11 +139,73 @@ def test_labels_are_the_cells_between_the_earlier_cuts_and_numbers_outside_fall_
     assert {row["age"] for row in pa.parquet.read_table(house.folder / "first" / "release.parquet").to_pylist()} == {
         "10", "20", "30", "40",
     }  # fmt: skip
-    new = [-5] * 2 + [12] + [21] * 3 + [35, 36, 39] + [77, 88, 99]
+    new = [-5] * 2 + [14] + [15, 21, 24] + [25, 33, 34] + [35, 88, 99]
     found = again(house, pa.Table.from_pylist([{"age": age, **fixed} for age in new]))
-    assert sorted(row["age"] for row in found) == sorted(["<=19"] * 3 + ["20-29"] * 3 + ["30-39"] * 3 + [">=40"] * 3)
-    gone = again(house, pa.Table.from_pylist([{"age": age, **fixed} for age in [25] * 3 + [31] * 3]))
-    assert {row["age"] for row in gone} == {"20-29", "30-39"}
+    assert sorted(row["age"] for row in found) == sorted(["<=14"] * 3 + ["15-24"] * 3 + ["25-34"] * 3 + [">=35"] * 3)
+    gone = again(house, pa.Table.from_pylist([{"age": age, **fixed} for age in [24] * 3 + [30] * 3]))
+    assert {row["age"] for row in gone} == {"15-24", "30"}
+
+
+MOMENT = dt.datetime(1969, 7, 20, 20, 17, 40)
+MILLISECOND, MICROSECOND = dt.timedelta(milliseconds=1), dt.timedelta(microseconds=1)
+NEIGHBOURS: dict[str, tuple[pa.DataType, list[Any], list[Any], str, str]] = {
+    "integer": (pa.int64(), [-30, -10], [-21, -20], "<=-21", ">=-20"),
+    "decimal": (pa.decimal128(9, 2), [1.5, 1.6], [1.54, 1.55], "<1.55", ">=1.55"),
+    "number": (pa.float64(), [1e-3, 1.5e-3], [math.nextafter(0.0013, 0), 0.0013], "<0.0013", ">=0.0013"),
+    "date": (
+        pa.date32(), [dt.date(1969, 12, 20), dt.date(1970, 1, 20)], [dt.date(1969, 12, 31), dt.date(1970, 1, 1)],
+        "<=1969-12-31", ">=1970-01-01",
+    ),
+    "timestamp": (
+        pa.timestamp("us"), [MOMENT, MOMENT + 3 * MILLISECOND],
+        [MOMENT + MILLISECOND - MICROSECOND, MOMENT + MILLISECOND],
+        "<1969-07-20T20:17:40.001", ">=1969-07-20T20:17:40.001",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NEIGHBOURS)
+def test_a_value_between_earlier_neighbours_is_in_the_cell_that_its_label_says(house: House, kind: str) -> None:
+    """The bound lies between the values of then: what lies just below it now, and what lies at it, are parted."""
+    type_, then, now, below, above = NEIGHBOURS[kind]
+    columns = {"individual": "row", "quasi_identifiers": {"q": {}}, "sensitive": ["disease"]}
+    made = house.config(columns=columns, privacy=[{"k_anonymity": {"k": 2}}])
+
+    def table(values: list[Any]) -> pa.Table:
+        exact = [Decimal(str(value)) for value in values] if kind == "decimal" else values
+        return pa.table({"q": pa.array(exact, type_), "disease": ["Flu"] * len(values)})
+
+    anon.run(made, table(then * 2))
+    cut = json.loads((house.folder / "out-run" / "recoding.json").read_text())["nodes"][0]["cut"]
+    assert above == f">={cut}"
+    made["method"] = {"kind": "reuse", "run": made["release"]["run"]}
+    made["release"] = {"path": str(house.folder / "again")}
+    anon.run(made, table(then + now))
+    found = pa.parquet.read_table(house.folder / "again" / "release.parquet")["q"].to_pylist()
+    assert sorted(found) == sorted([below, above] * 2)
+
+
+def test_more_new_values_than_there_are_codes_fall_into_the_earlier_cells(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table may have as many values as there are codes, and none in a cell of then."""
+    monkeypatch.setattr("anon.search.reuse.earlier.CODES", 4)
+    columns = {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["disease"]}
+    made = house.config(columns=columns, privacy=[{"k_anonymity": {"k": 2}}])
+    anon.run(made, pa.table({"age": [10, 10, 20, 20, 30, 30], "disease": ["Flu"] * 6}))
+    made["method"] = {"kind": "reuse", "run": made["release"]["run"]}
+    made["release"] = {"path": str(house.folder / "again")}
+    anon.run(made, pa.table({"age": [8, 9, 11, 12], "disease": ["Flu"] * 4}))
+    assert pa.parquet.read_table(house.folder / "again" / "release.parquet")["age"].to_pylist() == ["<=14"] * 4
+
+
+def test_more_categories_of_then_and_now_than_there_are_codes_are_refused(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first(house, rows(1, 100))
+    monkeypatch.setattr("anon.cube.building.CODES", 6)
+    with pytest.raises(ConfigError, match=r"quasi_identifiers\.ward: found 7 distinct values; expected at most 6"):
+        again(house, rows(1, 20, ward="n9", zip="020", seen=dt.date(2024, 1, 1), age=30))
 
 
 @pytest.mark.parametrize("nulls", ["before", "after"])

@@ -22,7 +22,7 @@ from anon.errors import ConfigError
 Ints = NDArray[np.int64]
 FORMAT = 1
 NODES = 65_536  # that are written at a time
-LABEL = 220  # bytes of a label and its cell as objects, about
+LABEL = 320  # bytes of a label, its cell and its bounds as objects, about
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Recoding:
 
     def _some_nodes(self, first: int, above: NDArray[np.int8], label: list[Callable[[int, int], str]]) -> Iterator[str]:
         last = first + len(above)
-        names, texts = [_json(domain.column) for domain in self.domains], [domain.texts for domain in self.domains]
+        names = [_json(domain.column) for domain in self.domains]
         group = np.where(self.column[first:last] < 0, self.child[first:last], 0)
         people, narrowed = self.people[group].tolist(), self._narrowed(group, label, names)
         starts, columns = self.cut_start[first : last + 1].astype(np.int64), self.column[first:last].tolist()
@@ -159,7 +159,7 @@ class Recoding:
             if j < 0:
                 yield f'{{{start}"group": {child}, "people": {people[i]}, "labels": {{{narrowed[i]}}}}}'
                 continue
-            where = f'"cut": {_json(texts[j][cut[at]])}, ' if self.domains[j].tree is None else ""
+            where = f'"cut": {_json(self.domains[j].cut(cut[at]))}, ' if self.domains[j].tree is None else ""
             yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + cuts[i] + 1))}}}'
 
     def _narrowed(self, group: NDArray[Any], label: list[Callable[[int, int], str]], names: list[str]) -> list[str]:

@@ -40,10 +40,12 @@ def quasi_identifier(source: Source, column: Column, builder: Builder, counted: 
         expected = f"at most {TEXT_VALUES} values, or a hierarchy (suppress, digits, hierarchy)"
         hint = why_text(source.con, source.VIEW, column.alias)
         raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected, hint)
-    if counted.bins is not None:
-        if not free or column.kind not in CUTTABLE:
+    null = counted.values.null_count > 0
+    if counted.bins is not None or distinct > CODES:
+        if counted.bins is None or not free or column.kind not in CUTTABLE:
             raise ConfigError.at(path, f"{distinct:,} distinct values", f"at most {CODES:,}, or numbers cut freely")
-        return Domain(column.name, column.kind, counted.bins, False, counted.values.null_count > 0), counted.rows
+        binned = Domain(column.name, column.kind, counted.bins, False, null, None, counted.last, counted.cuts)
+        return binned, counted.rows
     domain = _distinct(column, counted)
     if free:
         return domain, counted.rows
@@ -61,7 +63,8 @@ def sensitive(column: Column, counted: Counted) -> Domain:
 
 def _distinct(column: Column, counted: Counted) -> Domain:
     values = counted.values
-    return Domain(column.name, column.kind, values.drop_null(), True, values.null_count > 0)
+    null = values.null_count > 0
+    return Domain(column.name, column.kind, values.drop_null(), True, null, cuts=counted.cuts)
 
 
 def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder) -> tuple[Domain, Ints]:

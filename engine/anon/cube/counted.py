@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.cube.domain import CODES, LOOKUP, as_numbers
+from anon.cube.domain import CODES, LOOKUP, EarlierCuts
+from anon.cube.ranges import as_numbers
 from anon.errors import SourceError
 from anon.progress import Tell
 from anon.source import Column, Source
@@ -31,6 +32,8 @@ class Counted:
     values: pa.Array
     rows: Ints
     bins: pa.Array | None = None
+    last: pa.Array | None = None  # the largest value of each bin
+    cuts: EarlierCuts | None = None  # of an earlier recoding, which decides where cells begin and end
 
     @classmethod
     def of(cls, values: pa.Array, rows: Ints) -> Counted:
@@ -39,7 +42,8 @@ class Counted:
         first = values.null_count  # null is a value by itself, and comes first
         begins = _bins(rows[first:]) + first
         of_bins = np.append(rows[:first], np.add.reduceat(rows, begins))
-        return cls(len(values), values, of_bins, values.take(pa.array(begins)))
+        last = np.append(begins[1:], len(values)) - 1
+        return cls(len(values), values, of_bins, values.take(pa.array(begins)), values.take(pa.array(last)))
 
 
 def _bins(rows: Ints) -> Ints:
@@ -65,10 +69,10 @@ def _grouped(source: Source, column: Column) -> Counted:
         table = source.query(
             f"WITH binned AS (SELECT {name} AS v, n, (sum(n) OVER (ORDER BY {name}) - n) * {CODES - 1} "
             f"// sum(n) OVER () AS bin FROM counted WHERE {name} IS NOT NULL) "
-            "SELECT min(v) AS v, sum(n)::BIGINT AS n FROM binned GROUP BY bin ORDER BY v"
+            "SELECT min(v) AS v, max(v) AS last, sum(n)::BIGINT AS n FROM binned GROUP BY bin ORDER BY v"
         )
         bins, rows = _array(table["v"]), np.append(nulls, table["n"].to_numpy()).astype(np.int64)
-        return Counted(distinct, pa.nulls(len(nulls), bins.type), rows, bins)
+        return Counted(distinct, pa.nulls(len(nulls), bins.type), rows, bins, _array(table["last"]))
 
 
 def _array(values: pa.ChunkedArray) -> pa.Array:

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anon.cube.bounds import between
+from anon.cube.ranges import WHOLE, Side, as_numbers, ends_of, number_of, parsed
 from anon.errors import SourceError
 from anon.hierarchy import Tree
 from anon.values import span, text
@@ -21,8 +23,16 @@ from anon.values import span, text
 CODES = 65_536  # a code is an unsigned 16-bit integer
 LOOKUP = 2**22  # whole numbers within a range of this size are encoded through a table
 TEXT_VALUES = 64  # text without a hierarchy is listed in labels, so it may not have more values than this
-WHOLE = ("integer", "date")  # kinds whose cells have a last value
 CUTTABLE = ("integer", "number", "date", "timestamp")  # kinds that may be binned when they have too many values
+
+
+@dataclass(frozen=True)
+class EarlierCuts:
+    """The cuts that an earlier recoding made in a column: the published bounds in order, and the cells that it
+    published as one value."""
+
+    bounds: pa.Array
+    exact: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,8 @@ class Domain:
     single: bool  # every code is one value; otherwise codes are bins
     null: bool  # code 0 is null, and the values start at code 1
     tree: Tree | None = None
+    last: pa.Array | None = None  # of bins the largest value of each
+    cuts: EarlierCuts | None = None  # where cells begin and end, if an earlier recoding decided that
 
     @property
     def size(self) -> int:
@@ -137,34 +149,81 @@ class Domain:
 
     def _values_label(self, low: int, high: int) -> str:
         first, last = int(self.null), self.size - 1
-        if low == high and self.single:
+        if low == high and self._published_as_value(low):
             return self._text(low)
         if self.kind in ("text", "boolean"):
             return "{" + "|".join(_escaped(self._text(code)) for code in range(low, high + 1)) + "}"
         if (low, high) == (first, last):
             return "not null"
         if high == last:
-            return f">={self._text(low)}"
-        end = self._end(high)
+            return f">={text(self.bound(low))}"
+        end = self.bound(high + 1)
         if self.kind in WHOLE:
-            return f"<={end}" if low == first else span(self._text(low), end)
-        return f"<{end}" if low == first else f"[{self._text(low)},{end})"
+            end = text(_before(end))
+            return f"<={end}" if low == first else span(text(self.bound(low)), end)
+        return f"<{text(end)}" if low == first else f"[{text(self.bound(low))},{text(end)})"
 
-    def _end(self, code: int) -> str:
-        """Where a cell that ends with this code ends: the last whole value before the next code, or the next itself."""
-        following = self._value(code + 1)
-        return text(_before(following) if self.kind in WHOLE else following)
+    def _published_as_value(self, code: int) -> bool:
+        """Whether the cell of one code is labelled with its value. Under an earlier recoding only if it was before."""
+        return self.single and (self.cuts is None or self._text(code) in self.cuts.exact)
+
+    def bound(self, code: int) -> Any:
+        """The published bound between a code and the one before it: the values from there on are above it."""
+        if code not in self._bounds:
+            self._bounds[code] = self._bound(code)
+        return self._bounds[code]
+
+    @cached_property
+    def _bounds(self) -> dict[int, Any]:
+        return {}
+
+    def _bound(self, code: int) -> Any:
+        lower, upper = self._largest[code - 1 - self.null].as_py(), self._value(code)
+        if self.cuts is not None:
+            at = int(np.searchsorted(as_numbers(self.cuts.bounds), self.numbers[code - self.null], "right"))
+            if at and (bound := self.cuts.bounds[at - 1].as_py()) > lower:
+                return bound
+        return between(lower, upper)
+
+    @property
+    def _largest(self) -> pa.Array:
+        """The largest value of each code."""
+        return self.values if self.last is None else self.last
+
+    @cached_property
+    def numbers(self) -> NDArray[Any]:
+        """The smallest value of each code as a number."""
+        return as_numbers(self.values)
+
+    @cached_property
+    def largest_numbers(self) -> NDArray[Any]:
+        """The largest value of each code as a number."""
+        return as_numbers(self._largest)
+
+    def cut(self, code: int) -> str | None:
+        """The text of the cut before a code: the published bound, or the value of a category; None to cut off null."""
+        if code == self.null:
+            return None
+        return text(self.bound(code)) if self.kind in CUTTABLE else self._text(code)
+
+    def cut_codes(self, cuts: list[str]) -> dict[str, int]:
+        """The code that begins at each cut."""
+        if self.kind not in CUTTABLE:
+            return {word: code for code, word in enumerate(self.texts) if word is not None}
+        bounds = as_numbers(parsed(cuts, str(self.values.type)))
+        codes = np.searchsorted(self.numbers, bounds) + self.null
+        return dict(zip(cuts, codes.tolist()))
 
     def cell(self, label: str | None) -> tuple[int, int]:
-        """The codes low..high (inclusive) of the cell with a published label; KeyError if there is none."""
+        """The codes low..high (inclusive) under a published label; KeyError if there are none. A range need not be one
+        that this domain would publish: it may come from other rows, or from an earlier recoding."""
         if self.tree is not None or self.kind in ("text", "boolean"):
             return self._cells[label]
         if label == "*":
             return 0, self.size - 1
-        if label is None:
-            return 0, 0
-        low, high = self._range_cell(label.removeprefix("null|"))
-        return (0 if label.startswith("null|") else low), high
+        if label is None or label.startswith("null|"):
+            return self._null_cell(label)
+        return self._range_cell(label)
 
     @cached_property
     def _cells(self) -> dict[str | None, tuple[int, int]]:
@@ -175,35 +234,33 @@ class Domain:
         codes = range(self.size)
         return {self.label(low, high): (low, high) for low in codes for high in codes[low:]}
 
-    @cached_property
-    def _ends(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The codes by the texts that their cells begin with, and by those that they end with."""
-        first, last = int(self.null), self.size - 1
-        starts = {text(value): code for code, value in enumerate(self._objects, first)}
-        return starts, {self._end(code): code for code in range(first, last)}
+    def _null_cell(self, label: str | None) -> tuple[int, int]:
+        low, high = (1, 0) if label is None else self._range_cell(label.removeprefix("null|"))
+        if not self.null or low != 1:
+            raise KeyError(label)
+        return 0, high
 
     def _range_cell(self, label: str) -> tuple[int, int]:
-        first, last = int(self.null), self.size - 1
-        starts, ends = self._ends
-        if label == "not null":
-            return first, last
-        if label in starts:
-            return starts[label], starts[label]
-        if label.startswith(">="):
-            return starts[label[2:]], last
-        if label.startswith("<"):
-            return first, ends[label.lstrip("<=")]
-        mark = next((mark for mark in (",", "..", "-") if mark in label), " ")
-        low, _, high = label.strip("[)").partition(mark)
-        return starts[low], ends[high]
+        """The codes whose values lie in the range of a label. KeyError if it holds only a part of a bin."""
+        low, high = 0, len(self.values)
+        if label != "not null":
+            start, end, side = ends_of(label, self.kind, str(self.values.type))
+            low = 0 if start is None else self._place(start, "left")
+            high = high if end is None else self._place(end, side)
+        if low >= high or (label == "not null" and not self.null):
+            raise KeyError(label)
+        return low + self.null, high - 1 + self.null
+
+    def _place(self, value: Any, side: Side) -> int:
+        """How many codes lie below a value; KeyError if it lies inside a bin."""
+        place = int(np.searchsorted(self.numbers, value, side))
+        if place != np.searchsorted(self.largest_numbers, value, side):
+            raise KeyError("inside a bin")
+        return place
 
     def bin_of(self, word: str) -> int:
         """The code of the bin that a value, given as text, lies in; KeyError if it lies in none."""
-        try:
-            value = as_numbers(parsed([word], str(self.values.type)))
-        except pa.ArrowInvalid:
-            raise KeyError(word) from None
-        place = int(np.searchsorted(as_numbers(self.values), value, side="right")[0]) - 1
+        place = int(np.searchsorted(self.numbers, number_of(word, str(self.values.type)), "right")) - 1
         if place < 0:
             raise KeyError(word)
         return place + self.null
@@ -215,50 +272,10 @@ class Domain:
         """The value of one code, without those of all others."""
         return self.values[code - self.null].as_py()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything about the domain as plain data, in values and never in codes."""
-        return {
-            "column": self.column,
-            "kind": self.kind,
-            "single": self.single,
-            "null": self.null,
-            "type": str(self.values.type),
-            "values": [text(value) for value in self._objects],
-            "tree": None if self.tree is None else self.tree.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Domain:
-        values = parsed(data["values"], data["type"])
-        tree = None if data["tree"] is None else Tree.from_dict(data["tree"])
-        return cls(data["column"], data["kind"], values, data["single"], data["null"], tree)
-
-
-def as_numbers(values: pa.Array) -> NDArray[Any]:
-    """Numbers, dates and timestamps as numpy numbers in the same order."""
-    if pa.types.is_date32(values.type):
-        values = values.cast(pa.int32())
-    elif pa.types.is_timestamp(values.type):
-        values = values.cast(pa.int64())
-    found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return found
-
 
 def _without_nulls(values: pa.Array) -> pa.Array:
     """Some of the values in the place of those that are missing."""
     return values.fill_null(pc.min(values)) if values.null_count else values
-
-
-def parsed(texts: list[str], type_name: str) -> pa.Array:
-    kinds = {"int64": pa.int64(), "double": pa.float64(), "date32[day]": pa.date32(), "string": pa.string()}
-    if type_name == "bool":
-        return pa.array([word == "true" for word in texts], pa.bool_())
-    if type_name in kinds:
-        return pa.array(texts, pa.string()).cast(kinds[type_name])
-    if type_name.startswith("timestamp"):
-        return pa.array(texts, pa.string()).cast(pa.timestamp("us"))
-    precision, scale = type_name.split("(")[1].rstrip(")").split(",")
-    return pa.array(texts, pa.string()).cast(pa.decimal128(int(precision), int(scale)))
 
 
 def _before(value: Any) -> Any:
@@ -274,5 +291,3 @@ def _escaped(word: str) -> str:
     for mark in "\\|{}":
         word = word.replace(mark, "\\" + mark)
     return word
-
-

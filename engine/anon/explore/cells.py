@@ -157,8 +157,6 @@ def _run(domain: Domain, codes: dict[str | None, int], before: Ints, label: str 
             raise
         code = domain.bin_of(label)
         return code, code, int(before[code]), int(before[code]) + 1
-    if domain.tree is None and domain.label(low, high) != label:
-        raise KeyError(label)
     return low, high, int(before[low]), int(before[high + 1])
 
 

@@ -22,7 +22,7 @@ from anon.criteria import Ints
 from anon.cube import Domain
 from anon.cube.building import quasi_identifier, sensitive
 from anon.cube.counted import count
-from anon.cube.domain import as_numbers
+from anon.cube.ranges import as_numbers
 from anon.database import at_rest, halved
 from anon.errors import ResourceError, SourceError
 from anon.explore import bucketized

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,21 +60,6 @@ class Tree:
     def labels(self) -> NDArray[np.object_]:
         """The labels as an array, to be indexed by an array of nodes."""
         return np.array(self.label, dtype=object)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; `from_dict` gives the same tree back."""
-        arrays = {name: getattr(self, name).tolist() for name in ("low", "high", "parent", "level")}
-        return {"levels": self.levels, "label": list(self.label), **arrays}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Tree:
-        low, high, parent, level = (np.asarray(data[name], np.int32) for name in ("low", "high", "parent", "level"))
-        rows = [np.arange(high[-1] + 1, dtype=np.int32)]
-        for above in range(1, data["levels"] + 1):
-            up = parent[rows[-1]]
-            rows.append(np.where((up >= 0) & (level[up] == above), up, rows[-1]))
-        children = _children(parent, low)
-        return cls(data["levels"], np.stack(rows), tuple(data["label"]), low, high, parent, level, *children)
 
 
 def _children(parent: NDArray[np.int32], low: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -18,6 +18,7 @@ GRAMMAR = (
     "Quasi-identifiers are published as text labels of cells. `*`: not published. A value by itself: the cell holds "
     "that value only. `20-34`, `-5..3` and `2024-01-01..2024-03-31`: whole numbers and days, both ends included. "
     "`[1.5,2.25)`: numbers from the first up to but not including the second. `<=19`, `<1.5` and `>=85`: open ends. "
+    "Bounds are round and need not be values of the table. "
     "`{a|b}`: one of these values; a backslash stands before |, {, } and \\ inside a value. `null|` before a label: or "
     "missing. `not null`: any value that is not missing. Labels of hierarchies are the names of their nodes. A missing "
     "label: the value is missing; in CSV it is an empty field without quotes, and an empty text is two quotes."

@@ -124,7 +124,7 @@ def _split(node: Json, columns: dict[str, bool], following: int) -> int:
     assert isinstance(children, list)
     in_order = all(type(child) is int and child == following + at for at, child in enumerate(children))
     demand(in_order, "children in order")
-    demand(columns[column] or (len(children) == 2 and isinstance(node.get("cut"), str)), "a cut in two")
+    demand(columns[column] or (len(children) == 2 and "cut" in node and _is_label(node["cut"])), "a cut in two")
     return following + len(children)
 
 

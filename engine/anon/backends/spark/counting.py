@@ -163,15 +163,15 @@ def _binned(frame: DataFrame, name: str, at: int, distinct: int, kind: pa.DataTy
     parts = spread.collect(spread.map_rows(ordered, _part_total, spread.Given(spark, totals), totals), READING)
     people = dict(zip(parts["part"].to_pylist(), parts["n"].to_pylist()))
     before = {part: sum(n for other, n in people.items() if other < part) for part in people}
-    bins = pa.schema([("bin", pa.int64()), ("v", kind), ("n", pa.int64())])
+    bins = pa.schema([("bin", pa.int64()), ("v", kind), ("last", kind), ("n", pa.int64())])
     given = spread.Given(spark, (before, sum(people.values()), bins))
-    binned = spread.map_rows(ordered, _bins_of_part, given, bins).groupBy("bin").agg({"v": "min", "n": "sum"})
+    of_parts = spread.map_rows(ordered, _bins_of_part, given, bins)
+    binned = of_parts.groupBy("bin").agg({"v": "min", "last": "max", "n": "sum"})
     table = spread.collect(binned.orderBy("bin"), READING)
     ordered.unpersist()
-    values = table["min(v)"].cast(kind).combine_chunks()
-    values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
+    first, last = (pa.concat_arrays(table[name].cast(kind).chunks) for name in ("min(v)", "max(last)"))
     rows = np.append(null, table["sum(n)"].to_numpy()).astype(np.int64)
-    return Counted(distinct, pa.nulls(len(null), kind), rows, values)
+    return Counted(distinct, pa.nulls(len(null), kind), rows, first, last)
 
 
 def _part() -> int:
@@ -188,7 +188,7 @@ def _part_total(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _bins_of_part(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The bins that some values, in order, belong to: the first value of each here, and the rows."""
+    """The bins that some values, in order, belong to: the first and the last value of each here, and the rows."""
     before, total, schema = given
     below = before.get(_part(), 0)
     for batch in batches:
@@ -196,9 +196,10 @@ def _bins_of_part(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
             n = batch.column("n").to_numpy()
             bins = (below + np.cumsum(n) - n) * (CODES - 1) // total
             first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
-            values = batch.column(0).take(pa.array(first))
+            last = np.append(first[1:], len(n)) - 1
+            ends = (batch.column(0).take(pa.array(places)) for places in (first, last))
             yield pa.record_batch(
-                [pa.array(bins[first]), values, pa.array(np.add.reduceat(n, first))], schema=schema
+                [pa.array(bins[first]), *ends, pa.array(np.add.reduceat(n, first))], schema=schema
             )
             below += int(n.sum())
 

@@ -1,12 +1,13 @@
 """What an earlier run wrote down of its recoding (`recoding.json`), and the domains of new rows so that they hold every
-value that it speaks of: a cut point or a category that does not occur any more is a code without rows. Numbers outside
-fall into the cells at the open ends; a category that is under no node of the recoding is refused with its count."""
+category that it speaks of, and a code for every cell between its cuts: one that nobody is in any more is a code without
+rows. Numbers outside fall into the cells at the open ends; a category that is under no node of the recoding is refused
+with its count."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from anon import hierarchy
 from anon.config import Builder
 from anon.cube import Domain
 from anon.cube.counted import Counted
-from anon.cube.domain import CUTTABLE, parsed
+from anon.cube.domain import CODES, CUTTABLE, EarlierCuts
+from anon.cube.ranges import as_numbers, parsed
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap
 from anon.recoding import FORMAT, column_facts
@@ -67,13 +69,25 @@ class Earlier:
 
     @cached_property
     def cuts(self) -> dict[str, list[str]]:
-        """The values that columns without a hierarchy are cut at, but for cuts that only part null from the others."""
+        """The bounds, or categories, that columns without a hierarchy are cut at, but for cuts that only part null from
+        the others."""
         nodes = self.data.get("nodes", [])
         found: dict[str, dict[str, None]] = {name: {} for name in self.columns}
         for node in nodes:
-            if "cut" in node and nodes[node["children"][0]]["label"] is not None:
+            if node.get("cut") is not None and nodes[node["children"][0]]["label"] is not None:
                 found[node["column"]][node["cut"]] = None
         return {name: list(values) for name, values in found.items()}
+
+    @cached_property
+    def _labels(self) -> dict[str, set[str]]:
+        """The labels of the cells that columns without a hierarchy are cut into, without those of null."""
+        nodes = self.data.get("nodes", [])
+        found: dict[str, set[str]] = {name: set() for name in self.columns}
+        for node in nodes:
+            if "cut" in node:
+                labels = (nodes[child]["label"] for child in node["children"])
+                found[node["column"]].update(label.removeprefix("null|") for label in labels if label is not None)
+        return found
 
     def level(self, column: str) -> int:
         """The level that a lattice has chosen for a column."""
@@ -120,10 +134,14 @@ class Earlier:
         if column.kind not in CUTTABLE:
             self._refuse_new(column, builder, counted, facts["values"])
             return _joined(counted, _parsed(facts["values"], counted, column), facts["nulls"])
-        cuts = _ordered(_parsed(self.cuts[column.name], counted, column))
-        if counted.bins is not None or facts["binned"]:
-            return _binned(counted, cuts, facts["nulls"])
-        return _joined(counted, pa.concat_arrays([_below(counted.values.drop_null(), cuts), cuts]), facts["nulls"])
+        bounds = _ordered(_parsed(self.cuts[column.name], counted, column))
+        cuts = EarlierCuts(bounds, frozenset(self._labels[column.name])) if len(bounds) else None
+        if counted.bins is None and not facts["binned"]:
+            own = counted.values.drop_null()
+            joined = _joined(counted, pa.concat_arrays([_below(own, bounds), _empty(own, bounds)]), facts["nulls"])
+            if joined.distinct <= CODES:
+                return replace(joined, cuts=cuts)
+        return _binned(counted, cuts, facts["nulls"])
 
     def _refuse_new(self, column: Column, builder: Builder, counted: Counted, known: list[str]) -> None:
         """Categories that are under no node of the recoding have no place in it."""
@@ -186,17 +204,29 @@ def _joined(counted: Counted, more: pa.Array, nulls: bool) -> Counted:
     return Counted(len(values), values, np.zeros(len(values), np.int64))
 
 
-def _binned(counted: Counted, cuts: pa.Array, nulls: bool) -> Counted:
+def _binned(counted: Counted, cuts: EarlierCuts | None, nulls: bool) -> Counted:
     """Bins that begin at the cuts, and one below them."""
     own = counted.values.drop_null() if counted.bins is None else counted.bins
-    bins = _ordered(pc.unique(pa.concat_arrays([own[:1], _below(own, cuts), cuts])))
+    bounds = own[:0] if cuts is None else cuts.bounds
+    bins = pa.concat_arrays([_below(own, bounds) if _all_above(own, bounds) else own[:1], bounds])
     first = pa.nulls(int(nulls or counted.values.null_count > 0), bins.type)
-    return Counted(counted.distinct, first, np.empty(0, np.int64), bins)
+    return Counted(counted.distinct, first, np.empty(0, np.int64), bins, cuts=cuts)
+
+
+def _all_above(values: pa.Array, cuts: pa.Array) -> bool:
+    """Whether there are cuts, and no value below the lowest."""
+    return len(cuts) > 0 and (not len(values) or values[0].as_py() >= cuts[0].as_py())
+
+
+def _empty(values: pa.Array, cuts: pa.Array) -> pa.Array:
+    """The cuts that begin a cell without values: a cell that nobody is in is still a cell."""
+    begins = np.searchsorted(as_numbers(values), as_numbers(cuts))
+    return cuts.filter(pa.array(np.diff(begins, append=len(values)) == 0))
 
 
 def _below(values: pa.Array, cuts: pa.Array) -> pa.Array:
     """Where no value lies below the lowest cut, one that does: the cell there is still a cell."""
-    if not len(cuts) or (len(values) and values[0].as_py() < cuts[0].as_py()):
+    if not _all_above(values, cuts):
         return values[:0]
     if pa.types.is_floating(cuts.type):
         return pa.array([np.nextafter(cuts[0].as_py(), -np.inf)], cuts.type)

@@ -46,10 +46,10 @@ class Placed:
     labels: list[dict[str, str | None]] = field(default_factory=list)  # of each group, of its hierarchy columns
 
 
-def place(nodes: list[dict[str, Any]], domains: list[Domain]) -> Placed:
+def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list[Domain]) -> Placed:
     """Walks the tree from its root, with the cells of each node."""
     number = {domain.column: j for j, domain in enumerate(domains)}
-    codes = [{word: code for code, word in enumerate(domain.texts)} for domain in domains]
+    codes = [domain.cut_codes(cuts[domain.column]) for domain in domains]
     whole: list[Cell] = [(0, domain.size - 1) for domain in domains]
     placed, queue = Placed(), [(0, whole, (0, 0))]
     for at, cells, own in queue:  # grows while it is walked
@@ -112,7 +112,7 @@ def _cell(domain: Domain, label: str | None) -> Cell:
 
 def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) -> Recoding:
     """The groups of the new rows in an earlier tree; those without anybody are left out."""
-    placed = place(earlier.data["nodes"], cube.domains)
+    placed = place(earlier.data["nodes"], earlier.cuts, cube.domains)
     leaves = len(placed.cells)
     column, child = np.array(placed.column, np.int64), np.array(placed.child, np.int64)
     child[(column < 0) & (child < 0)] = leaves  # where no row may come to
