@@ -237,6 +237,15 @@ def test_a_table_that_cannot_be_compared_is_refused(
     assert "Traceback" not in done.stderr
 
 
+def test_a_table_without_a_header_does_not_have_its_first_row_told(here: Path) -> None:
+    written(here / "h.csv", "a;*")
+    written(here / "rows.csv", "HIV status positive,44", "HIV status negative,45")
+    done = on_file("h.csv", "--on", "rows.csv", "--column", "HIV status")
+    assert done.exit_code == 2 and "positive" not in done.stderr
+    shown = on_file("h.csv", "--on", "rows.csv", "--column", "HIV status", "--show-values")
+    assert 'columns: "HIV status positive"' in shown.stderr
+
+
 def test_debug_adds_the_traceback(here: Path) -> None:
     assert "Traceback" in on_file("gone.csv", "--debug").stderr
 

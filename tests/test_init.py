@@ -232,6 +232,23 @@ def test_json_without_answers_gives_the_profile_and_what_is_open(here: Path) -> 
     assert told["unanswered"] == ["--individual", "--sensitive"] and told["profile"]["rows"] == ROWS
 
 
+@pytest.mark.parametrize("row", ["Jones,Mary,02139,HIV", "mary@example.org,x,y,z", "Jones,1970-02-03,x,y"])
+@pytest.mark.parametrize("options", [[], ["--json"], ["--sensitive", "HIV status"]])
+def test_a_first_row_of_data_is_neither_written_nor_told(here: Path, row: str, options: list[str]) -> None:
+    (here / "table.csv").write_text("\n".join([row, *["Miller,Ann,02138,Flu", "Smith,Mary,02139,HIV"] * 5]))
+    done = anon("init", "table.csv", "--individual", "row", "--sensitive", "HIV", "--yes", "--out", "c.yaml", *options)
+    assert done.exit_code == 2 and "a first row in place of names of columns" in done.stdout + done.stderr
+    assert not [value for value in row.split(",") if value in done.stdout + done.stderr and len(value) > 1]
+    assert not (here / "c.yaml").exists()
+
+
+def test_names_that_look_like_data_are_taken_if_values_may_be_shown(here: Path) -> None:
+    years = {"2022": list(range(40)), "2023": list(range(40)), "town": ["a", "b"] * 20}
+    pq.write_table(pa.table(years), here / "table.parquet")
+    asked = ("init", "table.parquet", "--individual", "row", "--no-sensitive", "--yes")
+    assert (anon(*asked).exit_code, anon(*asked, "--show-values").exit_code) == (2, 0)
+
+
 def test_visits_are_not_taken_for_people(here: Path) -> None:
     table = people()
     visits = pa.array([f"P{row // 2:05}" for row in range(ROWS)])

@@ -33,6 +33,26 @@ def test_a_csv_file_without_header_does_not_have_its_first_row_told(house: House
     assert "SECRET" not in outcome.stderr and "HIV" not in outcome.stderr
 
 
+@pytest.mark.parametrize("command", [["run"], ["plan"], ["check", "--on", "{table}"], ["utility", "--on", "{table}"]])
+def test_a_first_row_of_data_is_not_quoted_as_a_near_miss(house: House, command: list[str]) -> None:
+    file = house.folder / "table.csv"
+    file.write_text("44,02139,HIV status positive\n" + "45,02138,HIV status negative\n" * 5)
+    about: dict[str, Any] = {"source": {"path": "table.csv"}, "columns__sensitive": ["HIV status"]}
+    words = [part.format(table=file) for part in command]
+    for options in ([], ["--json"], ["--log-json"]):
+        told = house.cli(*words, *options, **about)
+        assert told.code == 2 and "positive" not in told.stdout + told.stderr
+        assert "has the table a header?" in told.stdout + told.stderr
+    told = house.cli(*words, "--json", "--show-values", **about)
+    assert told.json["columns"] == ["44", "02139", "HIV status positive"]
+
+
+def test_a_near_miss_is_told_where_one_column_is_there_but_for_its_spelling(house: House) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'disease'") as error:
+        house.run(ROWS, columns__quasi_identifiers={"AGE": {}}, columns__sensitive=["diseas"])
+    assert error.value.problems[0].hint == "did you mean 'age'?"
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_columns_that_differ_only_in_case_cannot_be_told_apart(house: House, suffix: str) -> None:
     names = ["age", "Age", "age_1", "zip", "disease"]

@@ -132,22 +132,16 @@ def _is_interrupt(error: BaseException) -> bool:
 def _failed(error: AnonError, as_json: bool, debug: bool, show_values: bool) -> int:
     if debug:
         traceback.print_exc()
-    missing = _missing(error) if show_values else []
+    values = {name: listed for name, listed in error.values().items() if listed} if show_values else {}
     if not error.told:
-        print("\n".join([f"error: {error}", *_listed(missing)]), file=sys.stderr)
+        print("\n".join([f"error: {error}", *_listed(values)]), file=sys.stderr)
     if as_json:
-        print(json.dumps(error.to_dict() | ({"missing": missing} if missing else {})))
+        print(json.dumps(error.to_dict() | values))
     return error.exit_code
 
 
-def _missing(error: AnonError) -> list[str]:
-    """The values that a hierarchy lacks, where that is what went wrong."""
-    from anon.hierarchy import HierarchyGap
-
-    return error.missing if isinstance(error, HierarchyGap) else []
-
-
-def _listed(values: list[str]) -> list[str]:
-    lines = [f"  missing: {json.dumps(value, ensure_ascii=False)}" for value in values[:VALUES_SHOWN]]
-    more = len(values) - VALUES_SHOWN
-    return [*lines, f"  and {more:,} more; --json lists all"] if more > 0 else lines
+def _listed(values: dict[str, list[str]]) -> Iterator[str]:
+    for name, listed in values.items():
+        yield from (f"  {name}: {json.dumps(value, ensure_ascii=False)}" for value in listed[:VALUES_SHOWN])
+        if (more := len(listed) - VALUES_SHOWN) > 0:
+            yield f"  and {more:,} more; --json lists all"

@@ -3,7 +3,6 @@ release -> verify -> report): what they write is named in a config by `hierarchy
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anon.cli_common import VALUES_SHOWN, Debug, Group, Json, LogJson, ShowValues, Strict, guarded
-from anon.errors import ConfigError
+from anon.errors import ConfigError, UnknownColumns
 
 if TYPE_CHECKING:
     from anon.hierarchy import Inspection, Row
@@ -166,6 +165,7 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
     from anon.config import Limits
     from anon.database import connect, translated
     from anon.source import Unusable, canonical, describe, register_files, resolve
+    from anon.source.checks import like_values, missing_columns
     from anon.values import text
 
     limits = Limits()
@@ -173,7 +173,9 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
         con = connect(limits.memory, limits.threads, Path(folder))
         register_files(con, "tested_table", resolve(path), Path(folder))
         types = describe(con, "tested_table")
-        _check_present(column, list(types))
+        if column not in types:
+            quotable, names = not like_values(con, "tested_table", list(types)), list(types)
+            raise UnknownColumns(missing_columns([("--column", column)], names, quotable), names)
         try:
             _, sql = canonical(con, "tested_table", column, types[column], "q")
         except Unusable as error:
@@ -182,13 +184,6 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
             counted = f"SELECT {sql} AS v, count(*) AS n FROM tested_table GROUP BY v"
             rows = con.sql(f"SELECT * FROM ({counted}) WHERE v IS NOT NULL ORDER BY n DESC, v").fetchall()
     return {text(value): count for value, count in rows}
-
-
-def _check_present(column: str, columns: list[str]) -> None:
-    if column not in columns:
-        near = difflib.get_close_matches(column, columns, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the table has {', '.join(map(repr, columns[:12]))}"
-        raise ConfigError.at("--column", f"column {column!r}", "a column of the table", hint)
 
 
 def _show(name: str, found: Inspection, column: str | None, as_json: bool, show_values: bool) -> None:

@@ -3,7 +3,6 @@ release -> verify -> report). Asks on a terminal; elsewhere flags answer, and wh
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anon.cli_common import Debug, Json, LogJson, ShowValues, Strict, guarded, telling
-from anon.errors import ConfigError, Problem
+from anon.errors import ConfigError, Problem, UnknownColumns
 
 if TYPE_CHECKING:
     from anon.init.profiling import Profile
@@ -156,7 +155,7 @@ def _profiled(asked: Asked) -> Profile:
         telling(asked.as_json, asked.log_json) as progress,
     ):
         with progress.stage("profile"):
-            found = profiling.profile(con, table, Path(folder), partial(progress.update, "profile"))
+            found = profiling.profile(con, table, Path(folder), partial(progress.update, "profile"), asked.show_values)
         _check_named(asked, [column.name for column in found.columns])
         with progress.stage("combinations"):
             profiling.combine(con, found, _knowable(asked, found), partial(progress.update, "combinations"))
@@ -204,20 +203,18 @@ def _complete(asked: Asked) -> bool:
 
 def _check_named(asked: Asked, names: list[str]) -> None:
     """Columns that flags name are there, and have one role each."""
+    from anon.source.checks import missing_columns
+
     individual = [asked.individual] if asked.individual not in (None, "row") else []
     given = {"individual": individual, "sensitive": asked.sensitive or [], **asked.roles}
-    problems, seen = [], set()
-    for flag, columns in given.items():
-        for column in columns:
-            if column not in names:
-                near = difflib.get_close_matches(str(column), names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"the table has {', '.join(map(repr, names[:12]))}"
-                problems.append(Problem(f"--{flag}", f"column {column!r}", "a column of the table", hint))
-            elif column in seen:
-                problems.append(Problem(f"--{flag}", f"column {column!r} a second time", "one role for each column"))
-            seen.add(column)
+    wanted = [(f"--{flag}", str(column)) for flag, columns in given.items() for column in columns]
+    problems, seen = missing_columns(wanted, names, quotable=True), set()
+    for flag, column in wanted:
+        if column in seen and column in names:
+            problems.append(Problem(flag, f"column {column!r} a second time", "one role for each column"))
+        seen.add(column)
     if problems:
-        raise ConfigError(problems)
+        raise UnknownColumns(problems, names)
 
 
 def _answers(asked: Asked, found: Profile) -> Answers:

@@ -22,6 +22,10 @@ class AnonError(Exception):
         """What `--json` prints."""
         return {"error": str(self), "problems": [], "exit_code": self.exit_code}
 
+    def values(self) -> dict[str, list[str]]:
+        """Return what the message only counts, by what it is: data, for a caller that may show values."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -60,6 +64,16 @@ class ConfigError(AnonError):
     @classmethod
     def at(cls, path: str, found: str, expected: str, hint: str = "") -> ConfigError:
         return cls([Problem(path, found, expected, hint)])
+
+
+@dataclass
+class UnknownColumns(ConfigError):
+    """Columns that a table does not have. `there` are those that it has, which are data where a file has no header."""
+
+    there: list[str] = field(default_factory=list, repr=False)
+
+    def values(self) -> dict[str, list[str]]:
+        return {"columns": self.there}
 
 
 class UnsafeError(AnonError):

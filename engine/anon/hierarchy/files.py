@@ -31,6 +31,9 @@ class HierarchyGap(ConfigError):
 
     missing: list[str] = field(default_factory=list, repr=False)
 
+    def values(self) -> dict[str, list[str]]:
+        return {"missing": self.missing}
+
 
 @dataclass(frozen=True)
 class Table:

@@ -15,8 +15,10 @@ import duckdb
 
 from anon.cube.domain import CODES
 from anon.database import literal, quote
+from anon.errors import ConfigError
 from anon.progress import Tell
 from anon.source import Unusable, canonical, describe
+from anon.source.checks import like_values
 from anon.source.databases import Query
 from anon.source.tables import ANY_DATE, count_rows, one, register
 
@@ -109,14 +111,22 @@ class Profile:
 
 
 def profile(
-    con: duckdb.DuckDBPyConnection, table: str | Query, spill: Path, tell: Tell = lambda **facts: None
+    con: duckdb.DuckDBPyConnection,
+    table: str | Query,
+    spill: Path,
+    tell: Tell = lambda **facts: None,
+    show_values: bool = False,
 ) -> Profile:
-    """Profiles a file, a folder, a glob or a query: its columns, then what an adversary who knows several sees."""
+    """Profiles a file, a folder, a glob or a query: its columns, then what an adversary who knows several sees. Names
+    of columns that look like data are refused, unless values may be shown."""
     if isinstance(table, str):
         names = register(con, TABLE, table, spill)
     else:
         table.register(con, TABLE, None, spill)
         names = list(describe(con, TABLE))
+    if not show_values and like_values(con, TABLE, names):
+        hint = "add a line with names; or say --show-values, if these are names"
+        raise ConfigError.at("TABLE", "a first row in place of names of columns", "names of columns", hint)
     types = describe(con, TABLE)
     rows = count_rows(con, TABLE)
     columns = []

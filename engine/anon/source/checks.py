@@ -5,6 +5,7 @@ individual. Problems are told with counts and names of columns, never with value
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,10 +13,15 @@ from collections.abc import Iterator, Sequence
 import duckdb
 
 from anon.config import Columns, Config
-from anon.database import quote
-from anon.errors import ConfigError, Problem
-from anon.source.tables import one
+from anon.database import literal, quote
+from anon.errors import Problem, UnknownColumns
+from anon.source.tables import ANY_DATE, CSV_TYPES, describe, one
+from anon.values import folded
 
+NO_HEADER = "no column named is there; has the table a header? --show-values lists the names of its columns"
+AT_ONCE = 500  # columns of a query
+# what no column is called: a number, a date, a phone number, an address of mail
+VALUE = re.compile("|".join([*CSV_TYPES.values(), ANY_DATE, r"[+(]?[0-9][0-9 ()/.-]{4,}", r"[^@\s]+@[^@\s]+[.]\w+"]))
 COMPARED = 1_000_000  # identifiers that are compared with each other
 
 
@@ -23,20 +29,40 @@ def check_present(columns: Columns, types: dict[str, str], names: list[str] | No
     """Every named column must be there, under exactly this name and no other spelling of it. `names` are the table's
     own, in the order of `types`: DuckDB renames the second of two that differ only in case."""
     names = list(types) if names is None else names
-    lower = [name.lower() for name in names]
-    times = Counter(lower)
+    times = Counter(name.lower() for name in names)
     usable = {name for name, seen in zip(names, types) if name == seen and times[name.lower()] == 1}
     wanted = list(named_columns(columns))
-    # A CSV file without a header has data where the names should be: then none is told.
-    listed = f"the table has {_some(names)}" if any(name in names for _, name in wanted) else "no column named is there"
+    # A file without a header has data where the names should be: then none of the wanted columns is among them.
+    there = {folded(name) for name in names}
+    problems = missing_columns(wanted, names, quotable=any(folded(name) in there for _, name in wanted))
+    for path, name in wanted:
+        if name in names and name not in usable:
+            problems.append(Problem(path, f"column {name!r}", "a name that differs from every other by more than case"))
+    if problems:
+        raise UnknownColumns(problems, names)
+
+
+def missing_columns(wanted: Sequence[tuple[str, str]], names: list[str], quotable: bool) -> list[Problem]:
+    """Return a problem for each wanted column, given as (field, name), that is not among the names of a table.
+    `quotable`: these are names, and not the first row of a file without a header."""
     problems = []
     for path, name in wanted:
         if name not in names:
-            problems.append(Problem(path, f"column {name!r}", "a column of the table", _nearest(name, names) or listed))
-        elif name not in usable:
-            problems.append(Problem(path, f"column {name!r}", "a name that differs from every other by more than case"))
-    if problems:
-        raise ConfigError(problems)
+            hint = (_nearest(name, names) or f"the table has {_some(names)}") if quotable else NO_HEADER
+            problems.append(Problem(path, f"column {name!r}", "a column of the table", hint))
+    return problems
+
+
+def like_values(con: duckdb.DuckDBPyConnection, table: str, names: list[str]) -> bool:
+    """Return whether the names of a table look like a row of data: whether a quarter of them are numbers, dates or
+    addresses, or values of their own columns."""
+    types = describe(con, table)
+    texts = [(name, seen) for name, seen in zip(names, types) if types[seen] == "VARCHAR" and not VALUE.fullmatch(name)]
+    found = len([name for name in names if VALUE.fullmatch(name)])
+    for start in range(0, len(texts), AT_ONCE):
+        listed = ", ".join(f"bool_or({quote(c)} = {literal(name)})" for name, c in texts[start : start + AT_ONCE])
+        found += one(con, f"SELECT {listed} FROM {table}").count(True)
+    return found > 0 and 4 * found >= len(names)
 
 
 def _nearest(name: str, names: list[str]) -> str:
