@@ -20,7 +20,7 @@ from tests.oracles.labels import Nodes, Plain
 Row = dict[str, Any]
 Rows = list[Row]
 
-CITIES = ["Zürich", "a|b", "{x}", "ß", "Ōsaka", "z", "É", "e", "back\\slash", "😀"]
+CITIES = ["Zürich", "a|b", "{x", "ß", "Ōsaka", "z", "É", "e", "back\\slash", "😀"]
 DISEASES = ["flu", "HIV", "Ångst", "a,b", 'quo"te', "line\nbreak", "", "😀"]
 NOTES = ["", " ", "comma,comma", 'say "no"', "two\r\nlines", "null", "ünïcode", "\\N", None]
 SCHEMA = {

@@ -4,6 +4,7 @@ table, never one of them where another one lies between."""
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import random
 from itertools import pairwise
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import anon
 from anon.cube import Domain
 from anon.cube.bounds import between
+from anon.errors import ConfigError
 from tests.conftest import House
 from tests.oracles import labels as oracle
 from tests.oracles.labels import Plain
@@ -178,6 +180,41 @@ def incomes(kind: str, seed: int = 3, count: int = 90) -> pa.Table:
         "timestamp": [dt.datetime.combine(day, dt.time(7, 30, 0, 250_001)) for day in days],
     }
     return pa.table({"income": pa.array(values[kind], TYPES[kind]), "disease": ["Flu", "HIV", "Cold"] * (count // 3)})
+
+
+@pytest.mark.parametrize("word", ["*", "not null", "null|a", "{a|b}", "{a}"])
+@pytest.mark.parametrize("method", ["partition", "lattice"])
+def test_text_that_has_the_form_of_a_label_is_refused_before_the_search(house: House, word: str, method: str) -> None:
+    table = pa.table({"income": [word] * 3 + ["a"] * 3 + ["b"] * 3, "disease": ["Flu"] * 9})
+    with pytest.raises(ConfigError, match=r"income: found 1 distinct values with the form") as caught:
+        anon.run(config(house, method={"kind": method}), table)
+    assert word not in str(caught.value).replace("`*`, `not null`, `null|...` and `{...}`", "")
+    assert not (house.folder / "out").exists()
+
+
+@pytest.mark.parametrize("builder", ["suppress", "hierarchy"])
+def test_a_star_in_a_column_with_a_hierarchy_is_refused(house: House, builder: str) -> None:
+    (house.folder / "stars.csv").write_text("*;all\na;all\n")
+    made = config(house)
+    own = {"suppress": True} if builder == "suppress" else {"hierarchy": str(house.folder / "stars.csv")}
+    made["columns"]["quasi_identifiers"] = {"income": own}
+    with pytest.raises(ConfigError, match=r"two meanings|for other leaves"):
+        anon.run(made, pa.table({"income": ["*"] * 3 + ["a"] * 3, "disease": ["Flu"] * 6}))
+
+
+def test_text_like_the_range_of_a_number_is_a_value_and_the_description_has_the_kind(house: House) -> None:
+    anon.run(config(house), pa.table({"income": ["<=19"] * 3 + ["20-34"] * 3, "disease": ["Flu"] * 6}))
+    assert released(house) == ["20-34"] * 3 + ["<=19"] * 3
+    package = json.loads((house.folder / "out" / "datapackage.json").read_text())
+    assert package["cells"] == {"income": {"kind": "text", "labels": 2}}
+
+
+def test_a_star_is_published_where_quasi_identifiers_are_published_as_they_are(house: House) -> None:
+    made = config(house)
+    made["release"] |= {"form": "bucketized", "labels": "exact"}
+    made["privacy"] = [{"group_size": {"k": 3}}]
+    anon.run(made, pa.table({"income": ["*"] * 3 + ["a"] * 3, "disease": ["Flu"] * 6}))
+    assert pq.read_table(house.folder / "out" / "qi.parquet")["income"].to_pylist() == ["*"] * 3 + ["a"] * 3
 
 
 def released(house: House, out: str = "out") -> list[str]:

@@ -52,7 +52,7 @@ from anon.memory import Memory
 from anon.named_files import check_files
 from anon.progress import Progress
 from anon.publish import Left, check_places, publish, write_run
-from anon.recoding import Ints, Recoding
+from anon.recoding import Ints, Recoding, refuse_values_like_labels
 from anon.report import VERSION, facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
@@ -396,6 +396,8 @@ def build_cube(config: Config, source: Source, room: Room) -> Cube:
     builders = list(config.columns.quasi_identifiers.values())
     cube = cubes.build(source, builders, _target(config), _combined(config), room, *_widened(config, source))
     check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
+    if not exact_labels(config):
+        refuse_values_like_labels(cube.domains)
     return cube
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from anon.cube import Domain
 from anon.cube.domain import CUTTABLE
-from anon.errors import ConfigError
+from anon.errors import ConfigError, Problem
 
 Ints = NDArray[np.int64]
 FORMAT = 1
@@ -205,6 +205,20 @@ def in_order(domain: Domain, labels: list[str | None], cells: Ints, inverse: Int
     rank = np.empty(len(order), np.min_scalar_type(len(order)))
     rank[order] = np.arange(len(order))
     return ColumnLabels([labels[i] for i in order], rank[inverse], cells[order])
+
+
+def refuse_values_like_labels(domains: list[Domain]) -> None:
+    """Raise ConfigError if text without a hierarchy has values that would be published as if they were generalized.
+    Hierarchies refuse such values themselves, and no number or date looks like a label."""
+    problems = []
+    for domain in domains:
+        if count := domain.values_like_labels:
+            found = f"{count:,} distinct values with the form of a label for several values"
+            expected = "values other than `*`, `not null`, `null|...` and `{...}`"
+            hint = "replace them in the source; if they stand for missing values, make them null"
+            problems.append(Problem(f"columns.quasi_identifiers.{domain.column}", found, expected, hint))
+    if problems:
+        raise ConfigError(problems)
 
 
 def _check_labels(domain: Domain, labels: list[str | None], cells: Ints) -> None:

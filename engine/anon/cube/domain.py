@@ -119,6 +119,11 @@ class Domain:
         if not kernels.look_up(as_numbers(_without_nulls(values)), low, table, not self.single, codes):
             raise self._changed()
 
+    @property
+    def values_like_labels(self) -> int:
+        """How many values of text without a hierarchy could be read as a generalized label of the column."""
+        return sum(map(_like_label, self._objects)) if self.kind == "text" and self.tree is None else 0
+
     def label(self, low: int, high: int) -> str | None:
         """The published label of the cell of codes low..high (inclusive)."""
         if (low, high) not in self._labels:
@@ -281,6 +286,15 @@ def _without_nulls(values: pa.Array) -> pa.Array:
 def _before(value: Any) -> Any:
     """The last whole value before this one."""
     return value - (datetime.timedelta(days=1) if isinstance(value, datetime.date) else 1)
+
+
+def _like_label(word: str) -> bool:
+    """Whether text has the form of a label that stands for several values.
+
+    >>> [_like_label(word) for word in ("*", "{a|b}", "null|a", "not null", "0213*", "<=19")]
+    [True, True, True, True, False, False]
+    """
+    return word in ("*", "not null") or word.startswith("null|") or (word[:1], word[-1:]) == ("{", "}")
 
 
 def _escaped(word: str) -> str:

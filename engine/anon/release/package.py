@@ -15,13 +15,14 @@ from anon.search.assignment import Assignment
 from anon.source import Column
 
 GRAMMAR = (
-    "Quasi-identifiers are published as text labels of cells. `*`: not published. A value by itself: the cell holds "
-    "that value only. `20-34`, `-5..3` and `2024-01-01..2024-03-31`: whole numbers and days, both ends included. "
-    "`[1.5,2.25)`: numbers from the first up to but not including the second. `<=19`, `<1.5` and `>=85`: open ends. "
-    "Bounds are round and need not be values of the table. "
-    "`{a|b}`: one of these values; a backslash stands before |, {, } and \\ inside a value. `null|` before a label: or "
-    "missing. `not null`: any value that is not missing. Labels of hierarchies are the names of their nodes. A missing "
-    "label: the value is missing; in CSV it is an empty field without quotes, and an empty text is two quotes."
+    "Quasi-identifiers are published as text labels of cells; `cells` has the kind of each column's values. `*`: not "
+    "published. A value by itself: the cell holds that value only. Kinds integer and date: `20-34`, `-5..3` and "
+    "`2024-01-01..2024-03-31`, both ends included. Kinds number and timestamp: `[1.5,2.25)`, from the first up to but "
+    "not including the second. `<=19`, `<1.5` and `>=85`: open ends. Bounds are round and need not be values of the "
+    "table. Kinds text and boolean: `{a|b}`, one of these values; a backslash stands before |, {, } and \\ inside a "
+    "value. `null|` before a label: or missing. `not null`: any value that is not missing. Columns with `levels` have "
+    "a hierarchy: their labels are values, the names of nodes, and `*`. A missing label: the value is missing; in CSV "
+    "it is an empty field without quotes, and an empty text is two quotes."
 )
 TRIAL = "A trial on {} of the individuals, which is not the release and not to be published."
 FRICTIONLESS = {
@@ -85,7 +86,8 @@ def values(columns: list[Column], role: str) -> list[dict[str, str]]:
 
 
 def cells(recoding: AnyRecoding) -> dict[str, Any]:
-    """How many different cells each column is published in; for a hierarchy also its levels (0: the values)."""
+    """The kind of each column's values and how many different cells it is published in; for a hierarchy also its
+    levels (0: the values)."""
     return {domain.column: _cells(domain, recoding, j) for j, domain in enumerate(recoding.domains)}
 
 
@@ -97,7 +99,7 @@ def _without_files(value: Any) -> Any:
 
 
 def _cells(domain: Domain, recoding: AnyRecoding, j: int) -> dict[str, Any]:
-    facts: dict[str, Any] = {"labels": len(recoding.labels[j].labels)}
+    facts: dict[str, Any] = {"kind": domain.kind, "labels": len(recoding.labels[j].labels)}
     if domain.tree is not None:
         facts["levels"] = recoding.levels_of(j)
     return facts
