@@ -94,6 +94,15 @@ def test_suppression_may_save_what_the_whole_table_fails(house: House) -> None:
     assert told["suppressed"] == 1
 
 
+def test_a_distance_over_the_tuple_of_one_column_allows_suppression(house: House) -> None:
+    """A variational distance names its columns itself, also where there is only one."""
+    table = pa.table({"age": [20, 20, 30, 30, 70], "zip": ["111"] * 5, "disease": [0, 5, 0, 5, 5]})
+    apart = {"epsilon": 1, "delta": 1, "k": 2, "distance": {"kind": "variational", "columns": ["disease"]}}
+    changes = wanted(suppress=0.2, exhaustive=True) | {"columns__quasi_identifiers": {"age": {}, "zip": {"digits": 3}}}
+    told = house.run(table, **changes | {"privacy": [{"dissimilarity": apart}]}).to_dict()
+    assert (told["groups"], told["suppressed"], told["criteria"][0]["figure"]) == (2, 1, 0.0)
+
+
 def test_too_many_values_or_nodes_are_refused(house: House) -> None:
     many = pa.table({"age": list(range(70_000)), "zip": ["111"] * 70_000, "disease": ["a"] * 70_000})
     with pytest.raises(ConfigError, match="more values than a column of the lattice may have"):

@@ -153,7 +153,7 @@ def released_values(config: Config, values: Values) -> Callable[[int, list[int]]
 
     def bound(at: int, frequency: list[int]) -> Criterion:
         spec = config.privacy[at]
-        column, left = str(spec.sensitive), [code for code, count in enumerate(frequency) if count]
+        (column,), left = spec.about(), [code for code, count in enumerate(frequency) if count]
         texts, objects = values.texts[column], values.objects[column]
         released = Values(
             {column: [texts[code] for code in left]},
