@@ -71,3 +71,5 @@ def test_a_folder_that_is_gone_is_told(folder: Path) -> None:
 def test_letters_that_a_terminal_does_not_have_are_told_by_number(folder: Path) -> None:
     done = ended(folder, sys.executable, "-m", "anon", "plan", "config.yaml")
     assert done.returncode == 0 and r"gr\xf6\xdfe" in done.stdout
+    exact = json.loads(ended(folder, sys.executable, "-m", "anon", "plan", "config.yaml", "--json").stdout)
+    assert "größe" in [column["name"] for column in exact["columns"]]

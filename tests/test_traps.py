@@ -282,6 +282,17 @@ TRAPS: dict[str, Trap] = {
             {"columns__quasi_identifiers": {"zip": {"suppress": True}}},
         ),
     ),
+    "text that looks like a label, such as `*`": Trap(
+        (2, "form of a label"),
+        Side(
+            table(zip=["*" if i % 2 else "x" for i in range(PEOPLE)]),
+            {"columns__quasi_identifiers": {"zip": {}}},
+        ),
+        Side(
+            table(zip=["y" if i % 2 else "x" for i in range(PEOPLE)]),
+            {"columns__quasi_identifiers": {"zip": {}}},
+        ),
+    ),
     "a table that no grouping can protect": Trap((3, "no release is safe"), Side(table(disease=["HIV"] * PEOPLE))),
     "the second nightly release": Trap("intersection", Side(before=run_once)),
     "a recoding that is no longer safe": Trap(

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from anon import streams
+from anon import streams, terminal
 
 if TYPE_CHECKING:
     from anon.errors import AnonError
@@ -39,7 +39,7 @@ def _command() -> int:
         return 130
     except SystemExit as end:
         if isinstance(end.code, str):
-            print(end.code, file=sys.stderr)
+            terminal.say(end.code, err=True)
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
@@ -68,11 +68,9 @@ def _say_stopped() -> None:
 
 
 def _say(error: AnonError) -> None:
-    import json
-
-    print(f"error: {error}", file=sys.stderr)
+    terminal.say(f"error: {error}", err=True)
     if "--json" in sys.argv:
-        print(json.dumps(error.to_dict()))
+        terminal.say_json(error.to_dict())
 
 
 if __name__ == "__main__":

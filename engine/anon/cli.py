@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +11,7 @@ from anon.cli_common import Commands, Debug, Json, LogJson, ShowValues, Strict, 
 from anon.cli_common import telling as _progress
 from anon.cli_hierarchy import hierarchy_app
 from anon.cli_init import init
+from anon.terminal import one_line, say, say_json
 
 if TYPE_CHECKING:
     from anon.pipeline import Options, Result
@@ -35,7 +34,7 @@ def _tell_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"anon {version('anon-engine')}")
+        say(f"anon {version('anon-engine')}")
         raise typer.Exit
 
 
@@ -75,13 +74,13 @@ def _options(memory: str | None, **options: Any) -> Options:
 def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any, module: str = "words") -> None:
     """Prints facts: as one JSON object, or in words, by a function of a module of report that may need to know more."""
     if as_json:
-        print(json.dumps(told, ensure_ascii=False))
+        say_json(told)
         return
     from importlib import import_module
 
     from rich.console import Console
 
-    getattr(import_module(f"anon.report.{module}"), way)(Console(), told, *more)
+    getattr(import_module(f"anon.report.{module}"), way)(Console(), *one_line([told, *more]))
 
 
 def _show_result(result: Result, as_json: bool) -> None:
@@ -105,7 +104,7 @@ def _strictly(told: dict[str, Any], strict: bool, progress: Progress) -> int:
     except UnsafeError as error:
         progress.failed(error)
         if not error.told:
-            print(f"error: {error}", file=sys.stderr)
+            say(f"error: {error}", err=True)
         return error.exit_code
     return 0
 
@@ -442,7 +441,7 @@ def schema(
     def work() -> int:
         from anon.config import json_schema
 
-        print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+        say_json(json_schema(), indent=2)
         return 0
 
     guarded(work, as_json, debug, show_values)

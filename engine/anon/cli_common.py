@@ -3,7 +3,6 @@ messages to stderr."""
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,7 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from anon import interrupt
-from anon.errors import AnonError, ConfigError, Interrupted, ResourceError
+from anon.errors import AnonError, ConfigError, Interrupted, ResourceError, UnsafeError
+from anon.terminal import json_text, one_line, say, say_json
 
 if TYPE_CHECKING:
     from anon.progress import Progress
@@ -72,7 +72,8 @@ def _told(as_json: bool) -> Iterator[None]:
     except UsageError as error:
         if as_json:
             mistake = ConfigError.at("command line", error.format_message(), "what --help lists")
-            print(json.dumps(mistake.to_dict()))
+            say_json(mistake.to_dict())
+        error.message = one_line(error.message)
         raise
     except KeyboardInterrupt:
         raise typer.Exit(_failed(Interrupted(interrupt.STOPPED), as_json, False, False)) from None
@@ -131,17 +132,19 @@ def _is_interrupt(error: BaseException) -> bool:
 
 def _failed(error: AnonError, as_json: bool, debug: bool, show_values: bool) -> int:
     if debug:
-        traceback.print_exc()
+        say(traceback.format_exc(), err=True)
     values = {name: listed for name, listed in error.values().items() if listed} if show_values else {}
     if not error.told:
-        print("\n".join([f"error: {error}", *_listed(values)]), file=sys.stderr)
+        several = isinstance(error, ConfigError | UnsafeError)  # each of their lines is one already
+        said = str(error) if several else one_line(str(error))
+        say("\n".join([f"error: {said}", *_listed(values)]), err=True)
     if as_json:
-        print(json.dumps(error.to_dict() | values))
+        say_json(error.to_dict() | values)
     return error.exit_code
 
 
 def _listed(values: dict[str, list[str]]) -> Iterator[str]:
     for name, listed in values.items():
-        yield from (f"  {name}: {json.dumps(value, ensure_ascii=False)}" for value in listed[:VALUES_SHOWN])
+        yield from (f"  {name}: {json_text(value)}" for value in listed[:VALUES_SHOWN])
         if (more := len(listed) - VALUES_SHOWN) > 0:
             yield f"  and {more:,} more; --json lists all"

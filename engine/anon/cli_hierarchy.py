@@ -3,7 +3,6 @@ release -> verify -> report): what they write is named in a config by `hierarchy
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import typer
 
 from anon.cli_common import VALUES_SHOWN, Debug, Group, Json, LogJson, ShowValues, Strict, guarded
 from anon.errors import ConfigError, UnknownColumns
+from anon.terminal import json_text, one_line, say_json
 
 if TYPE_CHECKING:
     from anon.hierarchy import Inspection, Row
@@ -152,11 +152,11 @@ def _build(make: Callable[[], list[Row]], out: Path | None, overwrite: bool, as_
         write_rows(rows, out, overwrite)
     if as_json:
         where: dict[str, Any] = {"hierarchy": rows} if out is None else {"file": str(out)}
-        print(json.dumps(facts | where, ensure_ascii=False))
+        say_json(facts | where)
     elif out is None:
         sys.stdout.writelines(as_csv(rows))
     else:
-        _print(*_levels(f"{out} was written", facts))
+        _print(*_levels(one_line(f"{out} was written"), facts))
     return 0
 
 
@@ -190,11 +190,11 @@ def _show(name: str, found: Inspection, column: str | None, as_json: bool, show_
     if as_json:
         missing = [{"value": value, "rows": rows} for value, rows in found.missing.items()]
         told = found.facts | ({"missing": missing} if show_values and column is not None else {})
-        print(json.dumps(told, ensure_ascii=False))
+        say_json(told)
         return
-    _print(*_levels(f"{name} is a tree", found.facts))
+    _print(*_levels(one_line(f"{name} is a tree"), found.facts))
     if column is not None:
-        _print(*_coverage(found, column, show_values))
+        _print(*_coverage(found, one_line(column), show_values))
 
 
 def _levels(headline: str, facts: dict[str, Any]) -> list[Any]:
@@ -223,7 +223,7 @@ def _coverage(found: Inspection, column: str, show_values: bool) -> list[Any]:
         return [Text(f"{gap} (--show-values lists them)", style="red"), unused]
     table = Table("missing value", Column("rows", justify="right"))
     for value, count in list(found.missing.items())[:VALUES_SHOWN]:
-        table.add_row(Text(json.dumps(value, ensure_ascii=False)), f"{count:,}")
+        table.add_row(Text(json_text(value)), f"{count:,}")
     more = len(found.missing) - VALUES_SHOWN
     rest = [Text(f"and {more:,} more; --json lists all")] if more > 0 else []
     return [Text(gap, style="red"), table, *rest, unused]

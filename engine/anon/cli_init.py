@@ -3,7 +3,6 @@ release -> verify -> report). Asks on a terminal; elsewhere flags answer, and wh
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import typer
 
 from anon.cli_common import Debug, Json, LogJson, ShowValues, Strict, guarded, telling
 from anon.errors import ConfigError, Problem, UnknownColumns
+from anon.terminal import one_line, say, say_json
 
 if TYPE_CHECKING:
     from anon.init.profiling import Profile
@@ -126,7 +126,7 @@ def _init(asked: Asked) -> int:
 
     found = _profiled(asked)
     if asked.as_json and asked.out is None and not _complete(asked):
-        print(json.dumps(_told(asked, found, None), ensure_ascii=False))
+        say_json(_told(asked, found, None))
         return 0
     if asked.interactive or (asked.out and not asked.as_json):
         _show(found, asked)
@@ -252,7 +252,7 @@ def _ask_individual(found: Profile, names: list[str]) -> str:
         if not problems:
             return said
         for problem in problems:
-            typer.echo(str(problem), err=True)
+            say(str(problem), err=True)
 
 
 def _ask(question: str, names: list[str], *more: str) -> str:
@@ -260,7 +260,7 @@ def _ask(question: str, names: list[str], *more: str) -> str:
         said = str(typer.prompt(question, err=True)).strip()
         if said in (*names, *more):
             return said
-        typer.echo(f"there is no column {said!r}; the table has {', '.join(names[:12])}", err=True)
+        say(one_line(f"there is no column {said!r}; the table has {', '.join(names[:12])}"), err=True)
 
 
 def _ask_list(question: str, names: list[str]) -> list[str]:
@@ -271,7 +271,7 @@ def _ask_list(question: str, names: list[str]) -> list[str]:
         wrong = [word for word in said if word and word not in names]
         if not wrong:
             return list(dict.fromkeys(filter(None, said)))
-        typer.echo(f"there is no column {wrong[0]!r}; the table has {', '.join(names[:12])}", err=True)
+        say(one_line(f"there is no column {wrong[0]!r}; the table has {', '.join(names[:12])}"), err=True)
 
 
 def _agreed(answers: Answers, chosen: list[Proposed], found: Profile) -> tuple[Answers, list[Proposed]]:
@@ -282,9 +282,9 @@ def _agreed(answers: Answers, chosen: list[Proposed], found: Profile) -> tuple[A
     for each in chosen:
         if each.name in roles or each.name in answers.sensitive or each.column.kind is None:
             continue
-        typer.echo(f"{each.name}: {each.reason}", err=True)
+        say(one_line(f"{each.name}: {each.reason}"), err=True)
         for note in each.notes:
-            typer.echo(f"  {note}", err=True)
+            say(one_line(f"  {note}"), err=True)
         said = _ask_role(ROLES, each.role)
         if said != each.role:
             roles[each.name] = said
@@ -299,7 +299,7 @@ def _ask_role(roles: tuple[str, ...], default: str) -> str:
         near = [role for role in roles if role.startswith(said)]
         if len(near) == 1:
             return near[0]
-        typer.echo(f"  one of {', '.join(roles)}, or as many letters as tell it from the others", err=True)
+        say(f"  one of {', '.join(roles)}, or as many letters as tell it from the others", err=True)
 
 
 def _ask_out(asked: Asked) -> Asked:
@@ -309,7 +309,7 @@ def _ask_out(asked: Asked) -> Asked:
         try:
             _check_out(replace(asked, out=out))
         except ConfigError as error:
-            typer.echo(str(error), err=True)
+            say(str(error), err=True)
             continue
         return replace(asked, out=out)
     return asked
@@ -320,11 +320,11 @@ def _give(asked: Asked, text: str, found: Profile, chosen: list[Proposed]) -> No
         _write(asked.out, text)
     if asked.as_json:
         told = _told(asked, found, chosen) | ({"config": text} if asked.out is None else {"file": str(asked.out)})
-        print(json.dumps(told, ensure_ascii=False))
+        say_json(told)
     elif asked.out is None:
         sys.stdout.write(text)
     else:
-        print(f"{asked.out} was written. Next: anon plan {asked.out}")
+        say(one_line(f"{asked.out} was written. Next: anon plan {asked.out}"))
 
 
 def _write(path: Path, text: str) -> None:
@@ -357,4 +357,4 @@ def _show(found: Profile, asked: Asked) -> None:
 
     from anon.report.words import show_profile
 
-    show_profile(Console(stderr=asked.out is None), found.to_dict(asked.show_values))
+    show_profile(Console(stderr=asked.out is None), one_line(found.to_dict(asked.show_values)))

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from anon.terminal import one_line
+
 
 class AnonError(Exception):
     """Base of all failures that are answered with a message instead of a traceback."""
@@ -37,12 +39,9 @@ class Problem:
     hint: str = ""
 
     def __str__(self) -> str:
-        text = (
-            f"{self.path}: found {self.found}; expected {self.expected}"
-            if self.found
-            else f"{self.path}: {self.expected}"
-        )
-        return f"{text} ({self.hint})" if self.hint else text
+        path, found, expected, hint = one_line([self.path, self.found, self.expected, self.hint])
+        text = f"{path}: found {found}; expected {expected}" if found else f"{path}: {expected}"
+        return f"{text} ({hint})" if hint else text
 
 
 @dataclass

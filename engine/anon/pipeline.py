@@ -63,6 +63,7 @@ from anon.searching import memory_of, searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.source.origins import origin_of
 from anon.standing import Standing
+from anon.terminal import one_line
 from anon.trial import as_trial
 from anon.values import text
 from anon.workspace import scratch, workspace
@@ -316,7 +317,7 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
 def refuse_warnings(told: dict[str, Any], then: str = "") -> None:
     """UnsafeError if there are warnings: what --strict asks for."""
     if told["warnings"]:
-        lines = [f"  {warning['code']}: {warning['count']:,} {warning['text']}" for warning in told["warnings"]]
+        lines = [f"  {w['code']}: {w['count']:,} {one_line(w['text'])}" for w in told["warnings"]]
         raise UnsafeError("\n".join([f"warnings count as failures (--strict){then}", *lines]))
 
 

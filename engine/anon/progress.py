@@ -4,14 +4,13 @@ or JSON events. Messages go to stderr."""
 from __future__ import annotations
 
 import json
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anon import interrupt
+from anon import interrupt, terminal
 from anon.errors import AnonError
 
 Tell = Callable[..., None]  # takes named numbers about a stage under way, as Progress.update does
@@ -99,14 +98,14 @@ class Lines(Progress):
         self.say(f"{name}: {words}")
 
     def say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        terminal.say(line, err=True)
 
 
 class Events(Progress):
     """One JSON object per line."""
 
     def event(self, **event: Any) -> None:
-        print(json.dumps({"run": self.run, **event}), file=sys.stderr, flush=True)
+        terminal.say(json.dumps({"run": self.run, **event}), err=True)
 
     def begin(self, name: str) -> None:
         self.event(event="begin", stage=name)
@@ -160,7 +159,7 @@ class Bars(Progress):
         self.console.print(f"{mark} {name} [dim]{seconds:.2f} s[/dim]")
 
     def note(self, name: str, words: str, **facts: Any) -> None:
-        self.console.print(f"{name}: {words}", highlight=False)
+        self.console.print(f"{name}: {terminal.one_line(words)}", highlight=False, markup=False)
 
     def close(self) -> None:
         self.status.stop()

@@ -21,6 +21,7 @@ from anon.progress import Tell
 from anon.report import facts
 from anon.search.adversaries import CrossTables
 from anon.search.means import Means
+from anon.terminal import one_line
 from anon.verify import Findings
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def searched(
         said = str(error)
         if isinstance(error, Blocked):
             (column,) = config.columns.sensitive
-            said = error.naming(_names(config, values, show_values).of_value(column, error.code))
+            said = error.naming(one_line(_names(config, values, show_values).of_value(column, error.code)))
         whole = (f"  the whole table as one group: {line}" for line in erratic)
         raise UnsafeError("\n".join([said, *whole])) from None
 

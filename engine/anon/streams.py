@@ -9,6 +9,8 @@ import os
 import sys
 from typing import Any, TextIO
 
+from anon import terminal
+
 
 class Patient(io.RawIOBase):
     """What a stream writes to. It takes everything, and keeps the first failure in mind."""
@@ -55,7 +57,7 @@ def leave(code: int) -> int:
     failure = _failure(sys.stdout)
     if failure not in (None, errno.EPIPE):
         why = os.strerror(failure or 0)
-        print(f"error: standard output cannot be written ({why}); what the command did was done", file=sys.stderr)
+        terminal.say(f"error: standard output cannot be written ({why}); what the command did was done", err=True)
         code = code or 6
     sys.stderr.flush()
     return code

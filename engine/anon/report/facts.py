@@ -15,6 +15,7 @@ from anon.config import Config, Skyline
 from anon.config import Criterion as Spec
 from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
 from anon.report.traps import UNIQUE_SHARE, Trap, traps
+from anon.terminal import one_line
 from anon.verify import FEW, NEARLY, Findings
 
 HOMOGENEOUS_SHARE = 0.05
@@ -97,7 +98,8 @@ def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
     """In words: what a criterion demands and what was found instead."""
     columns = ", ".join([criterion.column] if criterion.column else criterion.columns)
     about = f" ({columns})" if columns else ""
-    return f"{criterion.name}{about}: {criterion.refusal(finding, partial(names.of_value, criterion.column))}"
+    words: str = one_line(criterion.refusal(finding, partial(names.of_value, criterion.column)))
+    return f"{criterion.name}{one_line(about)}: {words}"
 
 
 def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str, Any]]:
