@@ -25,9 +25,10 @@ import anon
 from anon.cli import app
 from anon.errors import ConfigError, SourceError
 from anon.plan import plan as planned
-from anon.source import origins
 from anon.source import postgres as postgres_source
+from anon.source import rows
 from tests.conftest import House
+from tests.helpers_source import as_csv
 from tests.services import PASSWORD, Postgres, postgres_server
 
 ROWS = pa.table(
@@ -110,30 +111,48 @@ def test_a_query_may_be_written_as_in_a_shell(house: House, visits: Postgres, qu
     assert released(house, with_source(house, in_postgres(visits, query))) == expected
 
 
-def test_identifiers_are_not_even_copied(
+def test_identifiers_are_copied_as_tokens_only(
     house: House, visits: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (house.folder / "table.csv").write_bytes(as_csv(ROWS))
     seen: list[list[str]] = []
+    views = rows.create_views
 
-    def look(con: Any, name: str) -> tuple[int, str]:
-        copies = list(house.folder.rglob("raw_rows.parquet"))
-        assert all(path.parent.stat().st_mode & 0o777 == 0o700 for path in copies)
-        seen.extend(pq.read_schema(path).names for path in copies)
-        return 1, "1"
+    def look(*about: Any) -> None:
+        (copy,) = house.folder.rglob("raw_rows.parquet")
+        assert copy.parent.stat().st_mode & 0o777 == 0o700
+        table = pq.read_table(copy)
+        seen.append(list(table.to_pylist()[0]))
+        assert not any(str(value).startswith("Person") for row in table.to_pylist() for value in row.values())
+        assert len({row[seen[-1][-1]] for row in table.to_pylist()}) == 240
+        views(*about)
 
-    monkeypatch.setattr("anon.source.databases.fingerprint", look)
-    for source in (in_duckdb(house), in_postgres(visits)):
+    monkeypatch.setattr(rows, "create_views", look)
+    for source in (in_duckdb(house), in_postgres(visits), {"path": str(house.folder / "table.csv")}):
         released(house, with_source(house, source))
-    assert seen == [["age", "zip", "disease", "cost", "seen"]] * 2
+    assert seen[:2] == [["age", "zip", "disease", "cost", "seen", "token of name"]] * 2
+    assert seen[2:] == [["c1", "c2", "c3", "c4", "c5", "t0"]]
 
 
-def test_identifiers_of_a_csv_file_are_not_copied_either(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    (house.folder / "table.csv").write_text("name,age,zip,disease\n" + "Mrs Jones,20,02139,Flu\n" * 4)
-    seen: list[list[str]] = []
-    rows = origins.describe
-    monkeypatch.setattr(origins, "describe", lambda con, name: seen.append(list(rows(con, name))) or rows(con, name))
-    house.run(source={"path": "table.csv"}, columns__identifiers=["name"])
-    assert seen[0] == ["age", "zip", "disease"]
+def test_people_who_have_several_rows_are_found_in_every_source(house: House, postgres: Postgres) -> None:
+    """Names that rows share by chance: their other columns differ."""
+    table = ROWS.set_column(0, "name", [[None if i % 60 == 7 else f"Person {i % 60}" for i in range(240)]])
+    house.write(table)
+    (house.folder / "table.csv").write_bytes(as_csv(table))
+    postgres.fill("visits", table.drop_columns(["cost"]))
+    sources = {path: {"path": str(house.folder / path)} for path in ("table.parquet", "table.csv")}
+    sources |= {"duckdb": in_duckdb(house, table), "postgres": in_postgres(postgres)}
+    for name, source in sources.items():
+        told = anon.run(with_source(house, source, columns__keep=[]), overwrite=True, force=True).to_dict()
+        assert {warning["code"]: warning["count"] for warning in told["warnings"]}["repeated_identifier"] == 236, name
+    told = house.run(table, columns__identifiers=["name"], columns__individual="row").to_dict()
+    assert {warning["code"]: warning["count"] for warning in told["warnings"]}["repeated_identifier"] == 236
+
+
+def test_a_source_that_is_read_with_tokens_is_still_up_to_date(house: House, visits: Postgres) -> None:
+    for source in (in_duckdb(house), in_postgres(visits)):
+        anon.run(with_source(house, source), overwrite=True)
+        assert anon.run(with_source(house, source)).to_dict()["up_to_date"]
 
 
 def test_a_missing_column_is_told_before_anything_is_copied(house: House, visits: Postgres) -> None:

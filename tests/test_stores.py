@@ -138,7 +138,17 @@ def test_identifiers_are_not_fetched_into_the_spill(
 
     monkeypatch.setattr(stores, "register_files", look)
     anon.run(config(house, f"{bucket}/parts"))
-    assert seen == [["age", "zip", "disease"]] * 3
+    assert seen == [["age", "zip", "disease", "token of name"]] * 3
+
+
+def test_people_who_have_several_rows_are_found(house: House, bucket: str) -> None:
+    """Equal names have equal tokens, also in different objects and next to rows without one."""
+    names = [None if i % 60 == 7 else f"Person {i % 60}" for i in range(240)]
+    table = ROWS.set_column(ROWS.column_names.index("name"), "name", [names])
+    for part in range(3):
+        put(f"{bucket}/parts/{part}.parquet", parquet(table.slice(80 * part, 80)))
+    told = anon.run(config(house, f"{bucket}/parts")).to_dict()
+    assert {warning["code"]: warning["count"] for warning in told["warnings"]}["repeated_identifier"] == 236
 
 
 def test_an_object_that_changes_while_it_is_copied_is_exit_5(
@@ -147,8 +157,8 @@ def test_an_object_that_changes_while_it_is_copied_is_exit_5(
     fill(bucket)
     copy = stores._copy
 
-    def changing(parquet_file: Any, schema: Any, to: Path) -> None:
-        copy(parquet_file, schema, to)
+    def changing(*about: Any) -> None:
+        copy(*about)
         put(f"{bucket}/all.parquet", parquet(ROWS.slice(0, 200)))
 
     monkeypatch.setattr(stores, "_copy", changing)

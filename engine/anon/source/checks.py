@@ -8,7 +8,7 @@ import difflib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import duckdb
 
@@ -154,19 +154,18 @@ def individual_problems(
 
 
 def repeated_identifiers(
-    con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str], rows: int
+    con: duckdb.DuckDBPyConnection, identifiers: Mapping[str, str], rows: int
 ) -> dict[str, tuple[int, int]]:
     """Where every row is taken for another person: the identifiers that say otherwise, each with the rows that share
-    theirs with another row, and one in how many was looked at. One pass over these columns alone; in large tables a
-    part of the identifiers is compared, chosen by a hash so that equal ones stay together."""
+    theirs with another row, and one in how many was looked at. `identifiers` are columns of raw_rows by name. One pass
+    over these alone; in large tables a part of them is compared, chosen by a hash so that equal ones stay together."""
     found: dict[str, tuple[int, int]] = {}
     part = max(1, rows // COMPARED)
-    for name in columns.identifiers if columns.individual == "row" else ():
-        if name in types:
-            chosen = f"SELECT {quote(name)} AS v FROM raw_rows WHERE hash({quote(name)}) % {part} = 0"
-            shared = f"SELECT count(*) AS n FROM ({chosen}) WHERE v IS NOT NULL GROUP BY v HAVING count(*) > 1"
-            count = int(one(con, f"SELECT coalesce(sum(n), 0) FROM ({shared})")[0])
-            found |= {name: (count, part)} if count else {}
+    for name, column in identifiers.items():
+        chosen = f"SELECT {quote(column)} AS v FROM raw_rows WHERE hash({quote(column)}) % {part} = 0"
+        shared = f"SELECT count(*) AS n FROM ({chosen}) WHERE v IS NOT NULL GROUP BY v HAVING count(*) > 1"
+        count = int(one(con, f"SELECT coalesce(sum(n), 0) FROM ({shared})")[0])
+        found |= {name: (count, part)} if count else {}
     return found
 
 

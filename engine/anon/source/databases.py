@@ -15,6 +15,7 @@ from anon.config import Columns, Config, DuckDB, redact
 from anon.database import connect, isolate, literal, quote, translated
 from anon.errors import ConfigError, SourceError
 from anon.source.origins import Origin, fingerprint, wanted
+from anon.source.tokens import Tokens
 
 IN_THE_QUERY = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException)
 ONE_SELECT = "one SELECT statement"
@@ -30,16 +31,18 @@ class Query(Origin):
 
     def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns | None, spill: Path) -> None:
         """As every origin; without columns, which have no roles yet, all that can be read."""
-        copy = spill / f"{name}.parquet"
-        selected = self.copy(columns, copy)
+        copy, tokens = spill / f"{name}.parquet", Tokens.from_columns(columns)
+        selected = self.copy(columns, tokens, copy)
         rows = f"SELECT {selected} FROM read_parquet({literal(str(copy))})"
         with translated(f"reading {self.name}"):
             con.execute(f"CREATE VIEW {name} AS {rows}").fetchall()
-        self.marks = [(self.name, *fingerprint(con, name))]
+        self.identifiers = tokens.columns
+        self.marks = [(self.name, *fingerprint(con, name, tokens.columns.values()))]
 
     @abstractmethod
-    def copy(self, columns: Columns | None, to: Path) -> str:
-        """Writes the answer, but for columns that are not used, and says as what DuckDB is to select it."""
+    def copy(self, columns: Columns | None, tokens: Tokens, to: Path) -> str:
+        """Writes the answer, but for columns that are not used and with tokens in place of identifiers, and says as
+        what DuckDB is to select it."""
 
     def part(self, listed: str, rows: str = "") -> str:
         """SQL for some columns of the answer."""
@@ -63,16 +66,17 @@ class DuckDBQuery(Query):
         if not self.file.is_file():
             raise SourceError(f"{self.name}: no such DuckDB file")
 
-    def copy(self, columns: Columns | None, to: Path) -> str:
+    def copy(self, columns: Columns | None, tokens: Tokens, to: Path) -> str:
         limits = self.config.limits
         with self._answering(), closing(connect(limits.memory, limits.threads, to.parent, self.file)) as con:
+            tokens.share_key(con)
             isolate(con)
             self._check_statement(con)
             answer = con.sql(self.part("*", "LIMIT 0"))
             types = dict(zip(answer.columns, map(str, answer.types)))
             taken = wanted(columns)(answer.columns) if columns else answer.columns
-            listed = ", ".join(_writable(name, types[name]) for name in taken)
-            con.execute(f"COPY ({self.part(listed)}) TO {literal(str(to))} (FORMAT parquet)").fetchall()
+            listed = [*(_writable(name, types[name]) for name in taken), *tokens.selected()]
+            con.execute(f"COPY ({self.part(', '.join(listed))}) TO {literal(str(to))} (FORMAT parquet)").fetchall()
         return "*"
 
     def _check_statement(self, con: duckdb.DuckDBPyConnection) -> None:

@@ -6,7 +6,9 @@ not use, so that every later pass sees the same rows."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -18,6 +20,7 @@ from anon.database import quote
 from anon.errors import SourceError
 from anon.source.checks import check_present, named_columns
 from anon.source.tables import Take, as_arrow, describe, narrow, one, register_files, register_frame, resolve, stat
+from anon.source.tokens import Tokens
 
 Mark = tuple[str, int, str]  # what a part of the source is known by: its name, its size and when or how it changed
 CHANGED = "the source changed while it was being read; run again when it is complete"
@@ -29,6 +32,7 @@ class Origin(ABC):
     marks: list[Mark]  # of its parts; those of a database are known when it has been read
     in_place = False  # whether every pass reads it anew
     frame: pa.Table | None = None
+    identifiers: Mapping[str, str] = MappingProxyType({})  # the registered column of each, or of its tokens, by name
 
     @abstractmethod
     def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
@@ -49,9 +53,10 @@ def wanted(columns: Columns) -> Take:
     return take
 
 
-def fingerprint(con: duckdb.DuckDBPyConnection, name: str) -> tuple[int, str]:
-    """How many rows a table has, and a number that depends on them but not on their order."""
-    listed = ", ".join(quote(column) for column in describe(con, name))
+def fingerprint(con: duckdb.DuckDBPyConnection, name: str, tokens: Collection[str] = ()) -> tuple[int, str]:
+    """How many rows a table has, and a number that depends on them but not on their order, nor on tokens, which are
+    others in every run."""
+    listed = ", ".join(quote(column) for column in describe(con, name) if column not in tokens)
     rows, total = one(con, f"SELECT count(*), coalesce(sum(CAST(hash({listed}) AS HUGEINT)), 0) FROM {name}")
     return int(rows), str(total)
 
@@ -65,6 +70,7 @@ class Frame(Origin):
     def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
         names = register_frame(con, name, self.frame)
         check_present(columns, describe(con, name), names)
+        self.identifiers = {column: column for column in columns.identifiers}
 
 
 class Files(Origin):
@@ -77,13 +83,15 @@ class Files(Origin):
         self.marks = stat(self.files)
 
     def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
-        names = register_files(con, name, self.files, spill, take=wanted(columns))
+        tokens = Tokens.from_columns(columns)
+        names = register_files(con, name, self.files, spill, take=wanted(columns), tokens=tokens)
         types = describe(con, name)
-        if len(types) == len(names):
-            check_present(columns, types, names)
+        self.identifiers = tokens.columns
         if self.files[0].suffix.lower() != ".csv":
+            check_present(columns, types, names)
             named = {column for _, column in named_columns(columns)}
             narrow(con, name, self.files, [column for column in types if column in named] or list(types)[:1])
+            self.identifiers = {column: column for column in columns.identifiers}
 
     def check_unchanged(self) -> None:
         if self.marks != stat(resolve(self.path)):

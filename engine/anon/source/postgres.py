@@ -22,6 +22,7 @@ from anon.database import literal, quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.databases import Query
 from anon.source.origins import wanted
+from anon.source.tokens import Tokens
 from anon.source.types import USABLE
 
 INSTALL = "pip install 'anon-engine[postgres]'"
@@ -58,12 +59,15 @@ class PostgresQuery(Query):
         except ImportError:
             raise SourceError(f"source.postgres needs the ADBC driver for PostgreSQL: {INSTALL}") from None
 
-    def copy(self, columns: Columns | None, to: Path) -> str:
-        with closing(interrupt.heard(self._connected, lambda: False)) as connection:
-            taken = interrupt.heard(lambda: self._copied(connection, columns, to), lambda: _cancelled(connection))
-        return ", ".join(_typed(field, to, self.name) for field in taken)
+    def copy(self, columns: Columns | None, tokens: Tokens, to: Path) -> str:
+        def copied() -> list[pa.Field]:
+            return self._copied(connection, columns, tokens, to)
 
-    def _copied(self, connection: Any, columns: Columns | None, to: Path) -> list[pa.Field]:
+        with closing(interrupt.heard(self._connected, lambda: False)) as connection:
+            taken = interrupt.heard(copied, lambda: _cancelled(connection))
+        return ", ".join([*(_typed(field, to, self.name) for field in taken), *map(quote, tokens.columns.values())])
+
+    def _copied(self, connection: Any, columns: Columns | None, tokens: Tokens, to: Path) -> list[pa.Field]:
         """Writes the answer; its columns."""
         with self._answering(), closing(connection.cursor()) as cursor:
             cursor.execute("SET client_encoding TO 'UTF8'")
@@ -73,7 +77,7 @@ class PostgresQuery(Query):
             cursor.execute(self.part("*", "LIMIT 0"))
             schema = cursor.fetch_arrow_table().schema
             taken = _taken(schema, columns)
-            cursor.execute(self.part(", ".join(map(_selected, taken))))
+            cursor.execute(self.part(", ".join([*map(_selected, taken), *_tokens(tokens)])))
             self._write(cursor.fetch_record_batch(), to)
         return taken
 
@@ -159,6 +163,12 @@ def _refuse_unusable(fields: list[pa.Field], columns: Columns) -> None:
 def _selected(field: pa.Field) -> str:
     column = quote(field.name)
     return column if _type(field) in AS_THEY_ARE else f"{column}::text AS {column}"
+
+
+def _tokens(tokens: Tokens) -> Iterator[str]:
+    """SQL for the tokens of identifiers; md5 is what every server has."""
+    for name, token in tokens.columns.items():
+        yield f"md5({literal(tokens.key)} || {quote(name)}::text) AS {quote(token)}"
 
 
 def _typed(field: pa.Field, copy: Path, name: str) -> str:

@@ -157,7 +157,8 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     multiplicity = config.columns.multiplicity
     source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, origin, multiplicity)
     check_rows(source, config, con, "kept_rows", who)
-    source.repeated = repeated_identifiers(con, config.columns, types, total)
+    if config.columns.individual == "row":
+        source.repeated = repeated_identifiers(con, origin.identifiers, total)
     return source
 
 

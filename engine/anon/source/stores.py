@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -23,6 +23,7 @@ from anon.errors import SourceError
 from anon.source.azure import azure_files
 from anon.source.origins import CHANGED, Mark, Origin, wanted
 from anon.source.tables import FORMATS, PARQUET_BEGINS, Take, register_files
+from anon.source.tokens import TokenMaker, Tokens
 
 BATCH = 65_536  # rows
 CHUNK = 4_000_000  # bytes
@@ -158,10 +159,12 @@ class StoredFiles(Origin):
         kinds = {PurePosixPath(path).suffix.lower() == ".csv" for path in paths}
         if len(kinds) > 1:
             raise SourceError(f"{self.store.uri}: some objects are CSV and some are not; choose one kind")
+        tokens = Tokens.from_columns(columns)
         if kinds == {True}:
-            self._register_csv(con, name, paths, take, spill)
+            self._register_csv(con, name, paths, take, tokens, spill)
         else:
-            register_files(con, name, self._copied(paths, take, spill / name), spill)
+            register_files(con, name, self._copied(paths, take, tokens, spill / name), spill)
+        self.identifiers = tokens.columns
         self.check_unchanged()
 
     def check_unchanged(self) -> None:
@@ -169,7 +172,7 @@ class StoredFiles(Origin):
             raise SourceError(CHANGED)
 
     def _register_csv(
-        self, con: duckdb.DuckDBPyConnection, name: str, paths: list[str], take: Take, spill: Path
+        self, con: duckdb.DuckDBPyConnection, name: str, paths: list[str], take: Take, tokens: Tokens, spill: Path
     ) -> None:
         """Fetches the objects for as long as DuckDB makes Parquet of what is wanted of them."""
         files = []
@@ -178,12 +181,12 @@ class StoredFiles(Origin):
             folder.mkdir(mode=0o700)
             files.append(folder / PurePosixPath(path).name)
             self.store.get(path, files[-1])
-        register_files(con, name, files, spill, take=take)
+        register_files(con, name, files, spill, take=take, tokens=tokens)
         for file in files:
             file.unlink()
 
-    def _copied(self, paths: list[str], take: Take, folder: Path) -> list[Path]:
-        """The wanted columns of the objects as files of the spill."""
+    def _copied(self, paths: list[str], take: Take, tokens: Tokens, folder: Path) -> list[Path]:
+        """The wanted columns of the objects, and tokens of identifiers, as files of the spill."""
         folder.mkdir(mode=0o700)
         first: pa.Schema | None = None
         copies = []
@@ -195,10 +198,11 @@ class StoredFiles(Origin):
                 names = take(parquet.schema_arrow.names) if first is None else first.names
                 schema = _part_of(parquet.schema_arrow, names)
                 first = schema if first is None else first
-                if schema is None or not schema.equals(first):
+                identified = _part_of(parquet.schema_arrow, list(tokens.names)) is not None
+                if schema is None or not schema.equals(first) or not identified:
                     raise SourceError(f"{path}: not the same columns and types as {paths[0]}; parts must agree")
                 copies.append(folder / f"{number:05}.parquet")
-                _copy(parquet, schema, copies[-1])
+                _copy(parquet, schema, copies[-1], tokens)
         return copies
 
 
@@ -209,12 +213,15 @@ def _part_of(schema: pa.Schema, names: list[str]) -> pa.Schema | None:
     return pa.schema([schema.field(name).remove_metadata() for name in names])
 
 
-def _copy(parquet: pq.ParquetFile, schema: pa.Schema, to: Path) -> None:
-    with pq.ParquetWriter(to, schema, compression="lz4", store_schema=False) as writer:
-        for group in range(parquet.num_row_groups):
-            for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=schema.names):
-                interrupt.check()
-                writer.write_batch(pa.record_batch([batch.column(name) for name in schema.names], schema=schema))
+def _copy(parquet: pq.ParquetFile, schema: pa.Schema, to: Path, tokens: Tokens) -> None:
+    with closing(TokenMaker(tokens)) as maker:
+        copied, read = pa.schema([*schema, *maker.schema]), [*dict.fromkeys([*schema.names, *tokens.names])]
+        with pq.ParquetWriter(to, copied, compression="lz4", store_schema=False) as writer:
+            for group in range(parquet.num_row_groups):
+                for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=read):
+                    interrupt.check()
+                    columns = [*(batch.column(name) for name in schema.names), *maker.tokens(batch)]
+                    writer.write_batch(pa.record_batch(columns, schema=copied))
 
 
 def _is_table(path: str, folder: str) -> bool:

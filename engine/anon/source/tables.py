@@ -17,10 +17,12 @@ import pyarrow as pa
 
 from anon.database import file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
+from anon.source.tokens import NO_TOKENS, Tokens
 
 SEPARATORS = ",;\t|"
 FORMATS = (".parquet", ".csv")
 PARQUET_BEGINS = b"PAR1"
+EMPTY = "''"
 BLOCK = 8 * 2**20  # bytes; under half of the 32 MB from which on DuckDB drops an unquoted last line without an error
 
 # A CSV column has the first type that all its values are written like; a leading zero or a stray word keeps it text.
@@ -133,9 +135,10 @@ def register_files(
     spill: Path,
     as_text: Collection[str] = (),
     take: Take = list,
+    tokens: Tokens = NO_TOKENS,
 ) -> list[str]:
     """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but for
-    columns that are not wanted.
+    columns that are not wanted and with tokens in place of identifiers.
 
     Returns the names of the columns as they are written in the files, which DuckDB changes where two are alike.
     """
@@ -149,7 +152,7 @@ def register_files(
         raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
     with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
         if kinds == {True}:
-            return _register_csv(con, name, paths, spill, as_text, take)
+            return _register_csv(con, name, paths, spill, as_text, take, tokens)
         return _register_parquet(con, name, paths)
 
 
@@ -208,7 +211,13 @@ def _check_same_columns(con: duckdb.DuckDBPyConnection, files: str) -> None:
 
 
 def _register_csv(
-    con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], spill: Path, as_text: Collection[str], take: Take
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    paths: list[Path],
+    spill: Path,
+    as_text: Collection[str],
+    take: Take,
+    tokens: Tokens,
 ) -> list[str]:
     separator, names = _header(paths[0])
     other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
@@ -220,16 +229,20 @@ def _register_csv(
     columns = ", ".join(f"{alias}: 'VARCHAR'" for alias in aliases)
     wanted = take(names)
     used = [(alias, own) for alias, own in zip(aliases, names) if own in wanted]
-    listed = ", ".join(alias for alias, _ in used)
+    made = [(f"t{index}", own) for index, own in enumerate(tokens.names)]
+    listed = [alias for alias, _ in used]
+    listed += [f"{tokens.sql(f'nullif(c{names.index(own)}, {EMPTY})')} AS {alias}" for alias, own in made]
     copy = literal(str(spill / f"{name}.parquet"))
+    tokens.share_key(con)
     con.execute(
-        f"COPY (SELECT {listed} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, auto_detect = false, "
-        f"header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', strict_mode = true, "
-        f"nullstr = '', allow_quoted_nulls = false)) TO {copy} (FORMAT parquet)"
+        f"COPY (SELECT {', '.join(listed)} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, "
+        f"auto_detect = false, header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', "
+        f"strict_mode = true, nullstr = '', allow_quoted_nulls = false)) TO {copy} (FORMAT parquet)"
     ).fetchall()
     con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM read_parquet({copy})").fetchall()
-    typed = [a if n in as_text else _typed_text(con, f"{name}_text", a) for a, n in used]
-    selected = ", ".join(f"{sql} AS {quote(column)}" for sql, (_, column) in zip(typed, used))
+    typed = [(a if n in as_text else _typed_text(con, f"{name}_text", a), n) for a, n in used]
+    typed += [(alias, tokens.columns[own]) for alias, own in made]
+    selected = ", ".join(f"{sql} AS {quote(column)}" for sql, column in typed)
     con.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text").fetchall()
     return names
 
