@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import hashlib
 import json
@@ -372,3 +373,28 @@ def test_labels_of_a_row_group_are_a_dictionary_of_its_own() -> None:
     array = release.files.label_array(labels, np.array([0, 1, 3], np.uint32), np.array([2, 1, 1]))
     assert array.dictionary.to_pylist() == ["3-4", ">=5"]
     assert array.to_pylist() == [">=5", ">=5", None, "3-4"]
+
+
+FORMULAS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+HYPERLINK(\"x\")", "\t=1", "\r=1", "\n=1", "＝1", "-x"]
+HARMLESS = ["-5", "-1.5", "+49 (30) 123-45", "-5..3", "a=b", " =1", "", "-", "1-2", "5@home"]
+
+
+@pytest.mark.parametrize("form", ["generalized", "bucketized"])
+def test_cells_that_spreadsheets_run_are_counted_and_published_as_they_are(tmp_path: Path, form: str) -> None:
+    words = FORMULAS + HARMLESS
+    same = {"age": [30] * len(words), "net": [-1.5] * len(words), "grade": ["-x"] * len(words)}
+    table = pa.table({**same, "disease": words, "=note": words})
+    columns = {
+        "individual": "row", "quasi_identifiers": {"age": {}, "grade": {}}, "sensitive": ["disease"],
+        "keep": ["=note", "net"],
+    }  # fmt: skip
+    kept = {"columns": columns, "release__form": form, "release__format": "csv", "privacy": [{"k_anonymity": {"k": 2}}]}
+    told = run(tmp_path, table, **kept).to_dict()["warnings"]
+    counts = {each["text"].split()[2]: each["count"] for each in told if each["code"] == "csv_formula"}
+    assert counts == {"disease": len(FORMULAS), "=note": len(FORMULAS) + 1}  # grade is published as `*`
+    assert not any(word in each["text"] for each in told for word in FORMULAS if len(word) > 2)
+    with (tmp_path / "out" / ("release.csv" if form == "generalized" else "qi.csv")).open(newline="") as file:
+        assert sorted(row["=note"] for row in csv.DictReader(file)) == sorted(words)
+    run(tmp_path, table, **kept | {"release__format": "parquet"})
+    report = json.loads((tmp_path / "out-run" / "report.json").read_text())
+    assert "csv_formula" not in [each["code"] for each in report["summary"]["warnings"]]

@@ -57,6 +57,9 @@ def t_closeness(t: float, **distance: Any) -> dict[str, Any]:
     return privacy({"t_closeness": {"t": t, "distance": distance}})
 
 
+CSV = {"release": {"path": "out", "run": "out-run", "format": "csv"}}
+
+
 @dataclass(frozen=True)
 class Side:
     """A table and what the config says of it."""
@@ -292,6 +295,11 @@ TRAPS: dict[str, Trap] = {
             table(zip=["y" if i % 2 else "x" for i in range(PEOPLE)]),
             {"columns__quasi_identifiers": {"zip": {}}},
         ),
+    ),
+    "text in a CSV release that a spreadsheet runs as a formula": Trap(
+        "csv_formula",
+        Side(table(disease=[f"={word}" if word == "HIV" else word for word in DISEASE]), CSV),
+        Side(changes=CSV),
     ),
     "a table that no grouping can protect": Trap((3, "no release is safe"), Side(table(disease=["HIV"] * PEOPLE))),
     "the second nightly release": Trap("intersection", Side(before=run_once)),

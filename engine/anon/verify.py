@@ -21,7 +21,14 @@ from anon.histograms import histograms
 from anon.memory import Memory
 from anon.release import Written
 from anon.values import text
-from anon.written import difference_in_content, difference_in_form, files_of, open_written, rows_out_of_order
+from anon.written import (
+    difference_in_content,
+    difference_in_form,
+    files_of,
+    formula_cells,
+    open_written,
+    rows_out_of_order,
+)
 
 FEW = 5  # individuals; smaller groups are reported
 TOGETHER = ""  # in place of the name of a kept column: all of them
@@ -48,6 +55,7 @@ class Findings:
     values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
     frequency: dict[str, list[int]] = field(default_factory=dict)  # individuals with each of them
     labels: dict[int, dict[str, str | None]] = field(default_factory=dict)  # of the worst groups, if asked for
+    formulas: dict[str, int] = field(default_factory=dict)  # cells of CSV files that a spreadsheet may run, per column
 
     @property
     def worst(self) -> set[int]:
@@ -243,6 +251,7 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> 
             grouped = open_written(con, files, config.columns)
             refuse(difference_in_content(grouped, written))
             found = examine(grouped, config, absent=True)
+            found.formulas = formula_cells(con, files)
             if disorder.result():
                 refuse(f"has {disorder.result():,} rows out of order")
     except (SourceError, ConfigError, ValueError) as error:

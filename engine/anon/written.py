@@ -5,6 +5,7 @@ written. Whether that is safe is the criteria's to say."""
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from anon.numbering import groups_out_of_order
 from anon.release import Written, WrittenValues, checksum
 from anon.source import describe
 
+# What spreadsheets take for a formula; a sign before nothing but a number or a range of them is none.
+FORMULA = r"(?s)^([=@\t\r\n＝＠＋－]|[+-].*[^0-9.,:/() +-])"
 STRANGERS = "has files beside it that do not belong to it"
 
 
@@ -133,6 +136,20 @@ def _difference_in_values(grouped: Grouped, written: WrittenValues, file: File) 
         return "does not number its groups from 0 on without a gap"
     wrong = groups_out_of_order(grouped)
     return f"has {wrong:,} groups whose numbers are not in canonical order" if wrong else ""
+
+
+def formula_cells(con: duckdb.DuckDBPyConnection, files: list[File]) -> dict[str, int]:
+    """Count per column of CSV files, where there are any, the cells that a spreadsheet may run as a formula. The name
+    of the column is a cell, too."""
+    found: dict[str, int] = {}
+    for file in files:
+        if file.path.suffix == ".csv":
+            texts = [name for name, kind in file.types.items() if kind == "VARCHAR"]
+            counts = [f"count_if(regexp_matches({quote(name)}, {literal(FORMULA)}))" for name in texts]
+            row = con.sql(f"SELECT {', '.join(['0', *counts])} FROM {file.view}").fetchall()[0]
+            for name in file.types:
+                found[name] = int(re.match(FORMULA, name) is not None) + dict(zip(texts, row[1:])).get(name, 0)
+    return {name: count for name, count in found.items() if count}
 
 
 def rows_out_of_order(con: duckdb.DuckDBPyConnection, files: list[File]) -> int:

@@ -63,6 +63,9 @@ def traps(config: Config, found: Findings) -> Iterator[Trap]:
             yield from _values_that_are_not_different(config, values)
             yield from _values_that_identify(config, values)
     yield from _criteria(config, found)
+    for column, cells in found.formulas.items():
+        text = f"cells of {column} that a spreadsheet may run as a formula: import the CSV file as text there"
+        yield "csv_formula", cells, text
 
 
 def repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
