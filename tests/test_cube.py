@@ -135,6 +135,14 @@ def test_encoding_gives_the_codes_of_the_values(domain: Domain, rng: Any) -> Non
     assert domain.encode(column).tolist() == codes
 
 
+@pytest.mark.parametrize("word", ["nan", ">=inf", "[1,nan)", "<1e3", "1.50", str(2**63), "2024-01-01T00:00:00Z", "01"])
+def test_words_that_no_label_has_are_in_no_cell(word: str) -> None:
+    moments = [dt.datetime(2024, 1, 1), dt.datetime(2025, 1, 1)]
+    for domain in (AGES, free("number", [1.5, 2.5]), free("date", DAYS), free("timestamp", moments)):
+        with pytest.raises(KeyError):
+            domain.cell(word)
+
+
 def test_a_new_value_means_that_the_source_changed() -> None:
     with pytest.raises(SourceError, match="new values"):
         AGES.encode(pa.array([18, 19], pa.int64()))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
-from fractions import Fraction
 from typing import Any
 
 DIGITS = 17  # significant digits that tell every float from its neighbours
@@ -61,7 +60,7 @@ def _whole(lower: int, upper: int) -> int:
 def _number(lower: float, upper: float) -> float:
     if lower < 0 < upper:
         return 0.0
-    middle = float((Fraction(lower) + Fraction(upper)) / 2)
+    middle = lower + (upper - lower) / 2  # lies between them unless nothing does: both have one sign
     shorter = (float(f"{middle:.{digits}e}") for digits in range(DIGITS))
     return next((number for number in shorter if lower < number < upper), upper)
 

@@ -249,7 +249,7 @@ class Domain:
         """The codes whose values lie in the range of a label. KeyError if it holds only a part of a bin."""
         low, high = 0, len(self.values)
         if label != "not null":
-            start, end, side = ends_of(label, self.kind, str(self.values.type))
+            start, end, side = ends_of(label, self.kind)
             low = 0 if start is None else self._place(start, "left")
             high = high if end is None else self._place(end, side)
         if low >= high or (label == "not null" and not self.null):
@@ -265,7 +265,7 @@ class Domain:
 
     def bin_of(self, word: str) -> int:
         """The code of the bin that a value, given as text, lies in; KeyError if it lies in none."""
-        place = int(np.searchsorted(self.numbers, number_of(word, str(self.values.type)), "right")) - 1
+        place = int(np.searchsorted(self.numbers, number_of(word, self.kind), "right")) - 1
         if place < 0:
             raise KeyError(word)
         return place + self.null

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -11,6 +13,13 @@ from numpy.typing import NDArray
 from anon.values import span, text
 
 WHOLE = ("integer", "date")  # kinds whose cells have a last value
+READERS: dict[str, Callable[[str], Any]] = {
+    "integer": int,
+    "number": float,
+    "date": date.fromisoformat,
+    "timestamp": datetime.fromisoformat,
+}
+EPOCH = datetime.fromisoformat("1970-01-01")
 Side = Literal["left", "right"]
 
 
@@ -36,42 +45,45 @@ def parsed(texts: list[str], type_name: str) -> pa.Array:
     return pa.array(texts, pa.string()).cast(pa.decimal128(int(precision), int(scale)))
 
 
-def number_of(word: str, type_name: str) -> Any:
-    """A value, given as text, as a number; KeyError if it is none."""
+def number_of(word: str, kind: str) -> Any:
+    """A value, given as text, as `as_numbers` has it; KeyError if it is none.
+
+    >>> number_of("1970-01-02", "date"), number_of("1969-12-31T23:59:59", "timestamp"), number_of("1.5", "number")
+    (1, -1000000, 1.5)
+    """
     try:
-        value = parsed([word], type_name)
-        same = text(value[0].as_py()) == word
+        value = READERS[kind](word)
+        same = text(value) == word
     except (ValueError, OverflowError):
         raise KeyError(word) from None
-    if not same or word in ("nan", "inf", "-inf"):
+    zoned = isinstance(value, datetime) and value.tzinfo is not None
+    if not same or zoned or (kind == "integer" and abs(value) >= 2**63) or word in ("nan", "inf", "-inf"):
         raise KeyError(word)
-    return as_numbers(value)[0].item()
+    if isinstance(value, datetime):
+        return (value - EPOCH) // timedelta(microseconds=1)
+    return value.toordinal() - EPOCH.toordinal() if isinstance(value, date) else value
 
 
-def ends_of(label: str, kind: str, type_name: str) -> tuple[Any, Any, Side]:
+def ends_of(label: str, kind: str) -> tuple[Any, Any, Side]:
     """Where the range of a label begins and ends, None at an open end, and the side of its end that it stops on: left
     if it does not hold its end, right if it does. KeyError if it is no range.
 
-    >>> ends_of("20-34", "integer", "int64"), ends_of("[1.5,2.25)", "number", "double")
-    ((20, 34, 'right'), (1.5, 2.25, 'left'))
+    >>> ends_of("20-34", "integer"), ends_of("[1.5,2.25)", "number"), ends_of(">=-5", "integer")
+    ((20, 34, 'right'), (1.5, 2.25, 'left'), (-5, None, 'left'))
     """
-
-    def number(word: str) -> Any:
-        return number_of(word, type_name)
-
     if label.startswith(">="):
-        return number(label[2:]), None, "left"
+        return number_of(label[2:], kind), None, "left"
     if kind not in WHOLE:
         if label.startswith("<"):
-            return None, number(label[1:]), "left"
+            return None, number_of(label[1:], kind), "left"
         start, _, end = label.removeprefix("[").removesuffix(")").partition(",")
         if f"[{start},{end})" == label:
-            return number(start), number(end), "left"
+            return number_of(start, kind), number_of(end, kind), "left"
     elif label.startswith("<="):
-        return None, number(label[2:]), "right"
+        return None, number_of(label[2:], kind), "right"
     else:
         start, _, end = label.partition(".." if ".." in label else "-")
         if start and span(start, end) == label:
-            return number(start), number(end), "right"
-    value = number(label)
+            return number_of(start, kind), number_of(end, kind), "right"
+    value = number_of(label, kind)
     return value, value, "right"
