@@ -1,11 +1,11 @@
 # Everything is set up in .venv/ by the first target that needs it.
 PYTHON ?= python3.11
 BIN := .venv/bin
-LOOPS := $(shell find engine -name '*.[ch]')  # compiled when the package is installed
+KERNELS := $(shell find engine -name '*.[ch]')  # compiled when the package is installed
 
 .PHONY: demo adult spark test test-spark sanitize docs coverage audit wheel-test bench clean
 
-.venv/ready: pyproject.toml hatch_build.py $(LOOPS)
+.venv/ready: pyproject.toml hatch_build.py $(KERNELS)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
@@ -35,13 +35,8 @@ test: .venv/ready adult spark ## lint, types, tests
 test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worker processes; needs Java
 	$(BIN)/pytest -m '' -rs --durations=15 tests/test_spark*.py
 
-SANITIZED := build/sanitized
-sanitize: .venv/ready        ## the tests of searches, criteria and releases with loops that stop at an access outside an array; needs gcc
-	mkdir -p $(SANITIZED)
-	$(BIN)/python -c "import pathlib, hatch_build; hatch_build.build(pathlib.Path('$(SANITIZED)'), ('-fsanitize=address', '-g', '-O1'))"
-	LOOPS=$(SANITIZED)/loops.so LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 \
-	$(BIN)/python -m pytest -p tests.sanitized $(or $(TESTS),tests/test_same_release.py tests/test_partition.py tests/test_lattice_places.py \
-	tests/test_every_criterion.py tests/test_bucketized_methods.py tests/test_utility.py tests/test_skylines.py tests/test_r_robustness.py)
+sanitize: .venv/ready adult spark ## all tests, or TESTS, with kernels that stop at an access outside an array; needs g++
+	$(BIN)/python -m tests.sanitized $(TESTS)
 
 coverage: .venv/quality adult ## which lines and branches the tests reach
 	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered

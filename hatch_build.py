@@ -1,5 +1,5 @@
-"""Makes the library of compiled loops when the package is installed or a wheel is built: every C file of the package,
-with the C compiler of the machine (`CC` or `cc`), or where there is none with one from the package index (ziglang)."""
+"""Compile the library of kernels when the package is installed or a wheel is built: every C file of the package, with
+the C compiler of the machine (`CC` or `cc`), or without one with `ziglang` from the package index."""
 
 from __future__ import annotations
 
@@ -14,37 +14,35 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent / "engine" / "anon"
-# No library is linked: what the loops call of the C library and its mathematics every Python has loaded. Sums of
-# products are rounded twice everywhere, so that figures are the same on all processors.
+# Sums of products are rounded twice everywhere, so that figures are the same on all processors.
 FLAGS = (
-    "-std=c11", "-O3", "-fPIC", "-shared", "-nostdlib", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
-    "-Wall", "-Wextra", "-g0",
+    "-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno", "-Wall",
+    "-Wextra", "-g0",
 )  # fmt: skip
-VARIANTS: dict[str, tuple[str, ...]] = {"loops.so": ()}
+LINK = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-lm", "-Wl,-z,defs")  # after the files
+VARIANTS: dict[str, tuple[str, ...]] = {"kernels.so": ()}
 if platform.machine() in ("x86_64", "AMD64"):
-    VARIANTS["loops-avx2.so"] = ("-mavx2", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
-if sys.platform == "darwin":
-    FLAGS += ("-undefined", "dynamic_lookup")
+    VARIANTS["kernels-avx2.so"] = ("-mavx2", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
 
 
 def compiler() -> list[str]:
-    """The command of a C compiler."""
+    """Return the command of a C compiler."""
     named = shlex.split(os.environ.get("CC", "")) or ["cc"]
     return named if shutil.which(named[0]) else [sys.executable, "-m", "ziglang", "cc"]
 
 
-def build(into: Path = PACKAGE, flags: tuple[str, ...] = (), sources: tuple[Path, ...] = ()) -> list[Path]:
-    """Compiles the loops of some files, or all of the package, once for each kind of processor, side by side; each
+def build(into: Path = PACKAGE, sources: tuple[Path, ...] = ()) -> list[Path]:
+    """Compile the kernels of some files, or all of the package, once for each kind of processor, in parallel. Each
     library appears in one step."""
     files = [str(path) for path in sources or sorted(PACKAGE.rglob("*.c"))]
     made = {into / name: (into / f"{name}.part", extra) for name, extra in VARIANTS.items()}
     running = [
-        subprocess.Popen([*compiler(), *FLAGS, *extra, *flags, f"-I{PACKAGE}", *files, "-o", str(part)])
+        subprocess.Popen([*compiler(), *FLAGS, *extra, f"-I{PACKAGE}", *files, *LINK, "-o", str(part)])
         for part, extra in made.values()
     ]
     ended = [process.wait() for process in running]
     if any(ended):
-        raise SystemExit("the loops of anon cannot be compiled, see the compiler's messages; CC names another one")
+        raise SystemExit("the kernels of anon cannot be compiled, see the compiler's messages; CC selects another one")
     for path, (part, _) in made.items():
         part.rename(path)
     return list(made)
@@ -56,8 +54,8 @@ except ImportError:  # started by hand
     pass
 else:
 
-    class Loops(BuildHookInterface):  # type: ignore[type-arg]
-        """What hatchling calls."""
+    class Kernels(BuildHookInterface):  # type: ignore[type-arg]
+        """The hook that hatchling calls."""
 
         PLUGIN_NAME = "custom"
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from anon import compiled
-from anon.compiled import loop, read, written
+from anon.compiled import kernel
 from anon.criteria import Groups, Point, Skyline, State
 from anon.criteria.ck_safety import CKSafety
 from anon.criteria.kernels_counts import fill_largest
@@ -44,35 +44,35 @@ TICK = time.get_clock_info("process_time").resolution  # seconds; what is shorte
 
 
 def compiled_programs() -> ctypes.CDLL:
-    """The dynamic programs, compiled as the engine's loops are, for the same kind of processor."""
+    """Compile the dynamic programs as the engine's kernels are, for the same kind of processor."""
     with tempfile.TemporaryDirectory() as temp:
         hatch_build.build(Path(temp), sources=(Path(__file__).with_name("dynamic_programs.c"),))
         return ctypes.CDLL(str(Path(temp, compiled._path().name)))
 
 
 _PROGRAMS = compiled_programs()
-_INTS, _OUT, _MATRIX = read(np.int64), written(np.float64), written(np.float64, 2)
-
-_minimize2 = loop(
-    "programs_minimize2", _INTS, read(np.int64, 2), int, written(np.float64, 3), _MATRIX, _OUT, _OUT, _OUT,
-    returns=float, library=_PROGRAMS,
-)  # fmt: skip
-skyline_figures = loop("programs_skyline_figures", _INTS, _INTS, _INTS, written(np.float64, 4), library=_PROGRAMS)
-_distribute = loop(
-    "programs_distribute", _INTS, read(np.float64, 4), _MATRIX, _MATRIX, returns=float, library=_PROGRAMS
-)
+_minimize2 = kernel("programs_minimize2", _PROGRAMS)
+_skyline_figures = kernel("programs_skyline_figures", _PROGRAMS)
+_distribute = kernel("programs_distribute", _PROGRAMS)
 
 
 def minimize2(n: Ints, top: Ints, ours: bool) -> float:
     """The least negated ratio over all ways to hand the target and k pieces of knowledge to the groups."""
-    size = top.shape[1] + 1
+    ratio, size = np.empty(1), top.shape[1] + 1
     room = [np.empty((size,) * dimensions) for dimensions in (3, 2, 1)]
-    return float(_minimize2(n, top, ours, *room, np.empty(size - 1), np.empty(size - 1)))
+    _minimize2(n, top, ours, ratio, *room, np.empty(size - 1), np.empty(size - 1))
+    return float(ratio[0])
+
+
+def skyline_figures(n: Ints, s: Ints, others: Ints, figures: Floats) -> None:
+    _skyline_figures(n, s, others, *figures.shape[2:], figures)
 
 
 def distribute(kind: Ints, figures: Floats) -> float:
     """The same for k known people and a family of m."""
-    return float(_distribute(kind, figures, np.empty(figures.shape[2:]), np.empty(figures.shape[2:])))
+    ratio, (rows, columns) = np.empty(1), figures.shape[2:]
+    _distribute(kind, rows - 1, columns - 1, figures, ratio, np.empty((rows, columns)), np.empty((rows, columns)))
+    return float(ratio[0])
 
 
 def synthetic(groups: int, seed: int = 7) -> Groups:

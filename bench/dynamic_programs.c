@@ -1,5 +1,5 @@
 /* The papers' dynamic programs, which check_baseline.py holds the engine against. They hand pieces of knowledge to one
-   group after the other; compiled as the engine's loops are. */
+   group after the other; compiled as the engine's kernels are. */
 #include "criteria/kernels_ck.c"
 
 static inline double least(double a, double b) { return a < b ? a : b; }
@@ -12,7 +12,7 @@ static inline double left(int64_t people, int64_t named)
 
 /* The paper's MINIMIZE1 without recursion: fills chance[h], h = 0..most. table[i, limit, atoms], people from the last
    to the first. */
-static void minimize1(int64_t n, const int64_t *top, int64_t most, double *table, double *chance)
+static void minimize1(int64_t n, ARRAY(const int64_t) top, int64_t most, ARRAY(double) table, ARRAY(double) chance)
 {
     const int64_t columns = most + 1, rows = columns * columns;
     for (int64_t i = 0; i < columns * rows; i++)
@@ -22,8 +22,8 @@ static void minimize1(int64_t n, const int64_t *top, int64_t most, double *table
         for (int64_t limit = 1; limit <= most; limit++) {
             named += top[limit - 1];
             const double factor = left(n - i, named);
-            double *const own = table + i * rows + limit * columns;
-            const double *const lower = own - columns, *const next = own + rows - limit;
+            const ARRAY(double) own = table + i * rows + limit * columns;
+            const ARRAY(const double) lower = own + -columns, next = own + (rows - limit);
             for (int64_t atoms = 1; atoms < limit; atoms++)
                 own[atoms] = lower[atoms];
             for (int64_t atoms = limit; atoms <= most; atoms++)
@@ -35,26 +35,25 @@ static void minimize1(int64_t n, const int64_t *top, int64_t most, double *table
 }
 
 /* The paper's MINIMIZE2 without recursion, from the k + 1 largest counts of each group; `ours` takes each group's
-   figures from the engine's recurrence. `table`, `product` and `chance` have room for k + 2 figures in each dimension,
-   `missing` and `placed` for k + 1. */
-LOOP double programs_minimize2(const Array *of_n, const Array *of_top, int64_t ours, const Array *of_table,
-                               const Array *of_product, const Array *of_chance, const Array *of_missing,
-                               const Array *of_placed)
+   figures from the engine's recurrence. The result goes to `ratio`; the rest is scratch space. */
+KERNEL(programs_minimize2)
 {
-    IN(int64_t, n);
-    IN(int64_t, top);
-    OUT(double, table);
-    OUT(double, product);
-    OUT(double, chance);
-    OUT(double, missing);
-    OUT(double, placed);
+    IN(int64_t, n, ANY);
+    IN(int64_t, top, SIZE(n), AT_LEAST(1));
+    INTEGER(ours);
     const int64_t most = COLUMNS(top), k = most - 1;
+    OUT(double, ratio, 1);
+    OUT(double, table, most + 1, most + 1, most + 1);
+    OUT(double, product, most + 1, most + 1);
+    OUT(double, chance, most + 1);
+    OUT(double, missing, most);
+    OUT(double, placed, most);
     for (int64_t j = 0; j <= k; j++) {
         missing[j] = INFINITY;
         placed[j] = 1.0;
     }
     for (int64_t g = 0; g < SIZE(n); g++) {
-        const int64_t *const own = top + g * most;
+        const ARRAY(const int64_t) own = top + g * most;
         if (ours)
             least_absences(n[g], own, most, product, chance);
         else
@@ -71,21 +70,22 @@ LOOP double programs_minimize2(const Array *of_n, const Array *of_top, int64_t o
             placed[j] = without;
         }
     }
-    return missing[k];
+    ratio[0] = missing[k];
+    return 0;
 }
 
 /* figures[g, 0, u, v] with the target, u known people and a family of v, figures[g, 1, u, v] without the target. */
-LOOP void programs_skyline_figures(const Array *of_n, const Array *of_s, const Array *of_others,
-                                   const Array *of_figures)
+KERNEL(programs_skyline_figures)
 {
-    IN(int64_t, n);
-    IN(int64_t, s);
-    IN(int64_t, others);
-    OUT(double, figures);
-    const int64_t rows = of_figures->shape[2], columns = of_figures->shape[3];
+    IN(int64_t, n, ANY);
+    IN(int64_t, s, SIZE(n));
+    IN(int64_t, others, SIZE(n));
+    INTEGER(rows);
+    INTEGER(columns);
+    OUT(double, figures, SIZE(n), 2, rows, columns);
     for (int64_t g = 0; g < SIZE(n); g++) {
         for (int64_t u = 0; u < rows; u++) {
-            double *const first = figures + (2 * g * rows + u) * columns, *const second = first + rows * columns;
+            const ARRAY(double) first = figures + (2 * g * rows + u) * columns, second = first + rows * columns;
             double with_target = INFINITY, without = 1.0;
             if (s[g] > 0)
                 with_target = (double)greater(n[g] - s[g] - others[g] - u, 0) / (double)s[g];
@@ -99,25 +99,27 @@ LOOP void programs_skyline_figures(const Array *of_n, const Array *of_s, const A
             }
         }
     }
+    return 0;
 }
 
 /* The least negated ratio over all ways to hand the target, k known people and a family of m to the groups; figures of
-   the kind[g]-th kind are those of group g. `missing` and `placed` have room for k + 1 times m + 1 figures: without the
-   target, and with it. */
-LOOP double programs_distribute(const Array *of_kind, const Array *of_figures, const Array *of_missing,
-                                const Array *of_placed)
+   the kind[g]-th kind are those of group g. The result goes to `ratio`; `missing` and `placed` are scratch
+   space: without the target, and with it. */
+KERNEL(programs_distribute)
 {
-    IN(int64_t, kind);
-    IN(double, figures);
-    OUT(double, missing);
-    OUT(double, placed);
-    const int64_t k = of_figures->shape[2] - 1, m = of_figures->shape[3] - 1, columns = m + 1;
-    const int64_t cells = (k + 1) * columns;
+    IN(int64_t, kind, ANY);
+    INTEGER(k);
+    INTEGER(m);
+    IN(double, figures, ANY, 2, k + 1, m + 1);
+    OUT(double, ratio, 1);
+    OUT(double, missing, k + 1, m + 1);
+    OUT(double, placed, k + 1, m + 1);
+    const int64_t columns = m + 1, cells = (k + 1) * columns;
     for (int64_t i = 0; i < cells; i++)
         missing[i] = placed[i] = INFINITY;
     missing[0] = 1.0;
     for (int64_t g = 0; g < SIZE(kind); g++) {
-        const double *const target = figures + 2 * kind[g] * cells, *const others = target + cells;
+        const ARRAY(const double) target = figures + 2 * kind[g] * cells, others = target + cells;
         for (int64_t u = k; u >= 0; u--) {
             for (int64_t v = m; v >= 0; v--) {
                 double with_target = INFINITY, without = INFINITY;
@@ -137,5 +139,6 @@ LOOP double programs_distribute(const Array *of_kind, const Array *of_figures, c
             }
         }
     }
-    return placed[cells - 1];
+    ratio[0] = placed[cells - 1];
+    return 0;
 }

@@ -1,6 +1,6 @@
 """What a user waits for before any data: `python bench/startup.py`.
 
-What an installation adds to copying files: compiling all loops, with the C compiler of the machine; loading them;
+What an installation adds to copying files: compiling all kernels, with the C compiler of the machine; loading them;
 `anon --help`, and which libraries it loads; a run on ten rows. Whole processes. Results are kept in
 bench/results/startup.md and .json.
 """
@@ -34,8 +34,8 @@ from pathlib import Path
 import numpy
 import anon
 root = Path(anon.__file__).parent
-names = [".".join(["anon", *path.relative_to(root).with_suffix("").parts]) for path in root.rglob("*.c")]
-packages = [importlib.import_module(name.rpartition(".")[0]) for name in names]  # without loops of their own
+names = [".".join(["anon", *path.relative_to(root).with_suffix("").parts]) for path in root.rglob("*/kernels*.py")]
+packages = [importlib.import_module(name.rpartition(".")[0]) for name in names]  # without kernels of their own
 began = time.perf_counter()
 for name in names:
     importlib.import_module(name)
@@ -94,7 +94,7 @@ def targets(found: dict[str, Any]) -> list[Target]:
 def report(found: dict[str, Any], facts: dict[str, Any]) -> str:
     mega = {name: f"{found[name] / 1e6:,.0f}" for name in ("help_peak", "ten_rows_peak")}
     starts = [
-        ("compiling all loops, at installation", f"{found['compile']:.2f}", f"{found['compile_cpu']:.2f}", ""),
+        ("compiling all kernels, at installation", f"{found['compile']:.2f}", f"{found['compile_cpu']:.2f}", ""),
         ("`anon --help`", f"{found['help']:.2f}", f"{found['help_cpu']:.2f}", mega["help_peak"]),
         ("run on 10 rows", f"{found['ten_rows']:.2f}", f"{found['ten_rows_cpu']:.2f}", mega["ten_rows_peak"]),
     ]
@@ -102,7 +102,7 @@ def report(found: dict[str, Any], facts: dict[str, Any]) -> str:
     return "\n\n".join([
         measure.described(facts),
         markdown(("whole process", "seconds", "CPU (s)", "peak MB"), starts),
-        f"Loading all loops takes {found['load'] * 1000:.0f} ms. `anon --help` loads {loaded}.",
+        f"Loading all kernels takes {found['load'] * 1000:.0f} ms. `anon --help` loads {loaded}.",
         measure.targets_table(targets(found)),
     ]) + "\n"  # fmt: skip
 

@@ -29,7 +29,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import importlib, pkgutil, anon
 for found in pkgutil.walk_packages(anon.__path__, "anon."):
-    if found.name != "anon.__main__" and not found.name.startswith("anon.loops"):  # libraries of C
+    if found.name != "anon.__main__" and not found.name.startswith("anon.kernels"):  # libraries of C
         importlib.import_module(found.name)
 anon.run(__import__("json").loads(sys.argv[1]))
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from anon.errors import ResourceError
 
-LIBRARIES = 200_000_000  # bytes of the interpreter, the libraries and the compiled loops before any data
+LIBRARIES = 200_000_000  # bytes of the interpreter, the libraries and the kernels before any data
 BATCHES = 40_000_000  # batches under way between DuckDB and us
 DATABASE = 65_000_000  # that DuckDB needs to sort anything
 TIGHT = 1_000_000_000  # of the whole process

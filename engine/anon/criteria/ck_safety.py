@@ -117,7 +117,7 @@ class CKSafety(Criterion):
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
         values = np.full((owners, 2 * self.k + 1), np.inf)
-        self._fold(groups, owner, values, np.empty((0, 0, 0), np.int64))
+        self._fold(groups, owner, values, np.empty((0, 2 * self.k + 1, self.k + 3), np.int64))
         return values
 
     def state(self, groups: Groups) -> State:
@@ -129,7 +129,7 @@ class CKSafety(Criterion):
     def _fold(self, groups: Groups, owner: Ints, values: Floats, witness: Ints) -> None:
         from anon.criteria import kernels_ck
 
-        kernels_ck.fold_ck(groups.n, groups.start, groups.count, owner, self.k, values, witness, groups.first)
+        kernels_ck.fold_ck(groups, owner, self.k, values, witness)
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:
         distance = _ratios(minima, self.k) - self._least

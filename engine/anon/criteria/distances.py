@@ -78,7 +78,7 @@ class Lists(Neighbours):
         from anon.criteria import kernels_proximity
 
         sizes = np.empty(len(groups), np.int64)
-        kernels_proximity.largest_listed(groups.start, groups.value, groups.count, self.start, self.code, sizes)
+        kernels_proximity.largest_listed(groups, self.start, self.code, sizes)
         return sizes
 
     def of(self, code: int) -> list[int]:

@@ -1,19 +1,39 @@
-/* What loops of several criteria share: the largest counts of a group, an order of witnesses, and what keeps numbers
-   above zero. */
+/* What kernels of several criteria share: groups as arguments, the largest counts of a group, and an order of
+   witnesses. */
 #ifndef ANON_CRITERIA_KERNELS_COUNTS_H
 #define ANON_CRITERIA_KERNELS_COUNTS_H
 
-#include "loops.h"
+#include "kernels.h"
 
-/* How many values an individual has, for skylines: where KINDS of skyline.py lists it. */
-enum { SINGLE, SET, MULTISET };
+/* Groups of n[g] people each; value[start[g]:start[g + 1]] occur in group g, each as often as `count` says. */
+typedef struct {
+    ARRAY(const int64_t) n, start, value, count;
+    int64_t size;
+} Groups;
 
-#define TINY 1e-150 /* as in arithmetic.py: what is above zero stays at or above this */
+static inline int64_t take_Groups(Call *call, Groups *groups)
+{
+    IN(int64_t, n, ANY);
+    IN(int64_t, start, SIZE(n) + 1);
+    IN(int64_t, value, start[SIZE(n)]);
+    IN(int64_t, count, SIZE(value));
+    const Groups taken = {n, start, value, count, SIZE(n)};
+    *groups = taken;
+    return 0;
+}
 
-static inline double above(double number) { return number > TINY ? number : TINY; }
+/* The most values that occur in one of some groups. */
+static inline int64_t longest(ARRAY(const int64_t) start, int64_t groups)
+{
+    int64_t most = 0;
+    for (int64_t g = 0; g < groups; g++)
+        most = greater(most, start[g + 1] - start[g]);
+    return most;
+}
 
 /* Fills `top` with the `size` largest of count[low:high], descending, padded with zeros. */
-static inline void largest_counts(const int64_t *count, int64_t low, int64_t high, int64_t *top, int64_t size)
+static inline void largest_counts(ARRAY(const int64_t) count, int64_t low, int64_t high, ARRAY(int64_t) top,
+                                  int64_t size)
 {
     for (int64_t j = 0; j < size; j++)
         top[j] = 0;
@@ -29,7 +49,7 @@ static inline void largest_counts(const int64_t *count, int64_t low, int64_t hig
 }
 
 /* Lexicographic order of witnesses, so that ties do not depend on the order of the groups. */
-static inline bool before(const int64_t *integers, const int64_t *witness, int64_t size)
+static inline bool before(ARRAY(const int64_t) integers, ARRAY(const int64_t) witness, int64_t size)
 {
     for (int64_t i = 0; i < size; i++)
         if (integers[i] != witness[i])

@@ -5,17 +5,17 @@
    has room for depth counts.
 
    The depth - 1 largest without the head are the depth largest, less the head if it is among them, else the last. */
-LOOP void diversity_head_and_tail(const Array *of_start, const Array *of_count, const Array *of_dont_care,
-                                  const Array *of_which, int64_t depth, const Array *of_head, const Array *of_tail,
-                                  const Array *of_top)
+KERNEL(diversity_head_and_tail)
 {
-    IN(int64_t, start);
-    IN(int64_t, count);
-    IN(bool, dont_care);
-    IN(int64_t, which);
-    OUT(int64_t, head);
-    OUT(int64_t, tail);
-    OUT(int64_t, top);
+    IN(int64_t, start, AT_LEAST(1));
+    IN(int64_t, count, start[SIZE(start) - 1]);
+    IN(bool, dont_care, SIZE(count));
+    IN(int64_t, which, ANY);
+    INTEGER(depth);
+    REQUIRE(depth > 0);
+    OUT(int64_t, head, SIZE(which));
+    OUT(int64_t, tail, SIZE(which));
+    OUT(int64_t, top, depth);
     for (int64_t i = 0; i < SIZE(which); i++) {
         const int64_t low = start[which[i]], high = start[which[i] + 1];
         largest_counts(count, low, high, top, depth);
@@ -29,10 +29,12 @@ LOOP void diversity_head_and_tail(const Array *of_start, const Array *of_count, 
         head[i] = most;
         tail[i] = rest + greater(most, top[depth - 1]) - most;
     }
+    return 0;
 }
 
 /* Fills `listed` with the counts of the don't-care values, smallest first; returns how many there are. */
-static int64_t ascending(const int64_t *count, const bool *dont_care, int64_t low, int64_t high, int64_t *listed)
+static int64_t ascending(ARRAY(const int64_t) count, ARRAY(const bool) dont_care, int64_t low, int64_t high,
+                         ARRAY(int64_t) listed)
 {
     int64_t size = 0;
     for (int64_t e = low; e < high; e++) {
@@ -48,14 +50,13 @@ static int64_t ascending(const int64_t *count, const bool *dont_care, int64_t lo
 
 /* exp(adjusted entropy) of every group, by Algorithm 1; inf where all values are don't-care values. `listed` has room
    for the counts of any group. */
-LOOP void diversity_effective_values(const Array *of_start, const Array *of_count, const Array *of_dont_care,
-                                     const Array *of_effective, const Array *of_listed)
+KERNEL(diversity_effective_values)
 {
-    IN(int64_t, start);
-    IN(int64_t, count);
-    IN(bool, dont_care);
-    OUT(double, effective);
-    OUT(int64_t, listed);
+    IN(int64_t, start, AT_LEAST(1));
+    IN(int64_t, count, start[SIZE(start) - 1]);
+    IN(bool, dont_care, SIZE(count));
+    OUT(double, effective, SIZE(start) - 1);
+    OUT(int64_t, listed, AT_LEAST(longest(start, SIZE(effective))));
     for (int64_t g = 0; g < SIZE(effective); g++) {
         const int64_t low = start[g], high = start[g + 1];
         int64_t total = 0;
@@ -78,4 +79,5 @@ LOOP void diversity_effective_values(const Array *of_start, const Array *of_coun
         }
         effective[g] = (double)(size - fixed) + (double)total * exp(-logs / (double)total);
     }
+    return 0;
 }

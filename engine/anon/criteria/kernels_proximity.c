@@ -1,23 +1,23 @@
 /* The proximity criteria: neighbourhoods of the values of a group, and the distance of its distribution to a
    reference. */
-#include "loops.h"
+#include "criteria/kernels_counts.h"
 
 /* Puts the entries of each group into the order of their places, in time linear in both: all entries by place, then
    each to its group. `at` has a zero for each place and one more, `cursor` is a copy of `start`, and `group` and
    `entry` have room for all entries. */
-LOOP void proximity_sort_places(const Array *of_start, const Array *of_place, const Array *of_count, int64_t places,
-                                const Array *of_out_place, const Array *of_out_count, const Array *of_at,
-                                const Array *of_cursor, const Array *of_group, const Array *of_entry)
+KERNEL(proximity_sort_places)
 {
-    IN(int64_t, start);
-    IN(int64_t, place);
-    IN(int64_t, count);
-    OUT(int64_t, out_place);
-    OUT(int64_t, out_count);
-    OUT(int64_t, at);
-    OUT(int64_t, cursor);
-    OUT(int64_t, group);
-    OUT(int64_t, entry);
+    IN(int64_t, start, AT_LEAST(1));
+    IN(int64_t, place, start[SIZE(start) - 1]);
+    IN(int64_t, count, SIZE(place));
+    INTEGER(places);
+    REQUIRE(places >= 0);
+    OUT(int64_t, out_place, SIZE(place));
+    OUT(int64_t, out_count, SIZE(place));
+    OUT(int64_t, at, places + 1);
+    OUT(int64_t, cursor, SIZE(start));
+    OUT(int64_t, group, SIZE(place));
+    OUT(int64_t, entry, SIZE(place));
     for (int64_t e = 0; e < SIZE(place); e++)
         at[place[e] + 1]++;
     for (int64_t p = 0; p < places; p++)
@@ -34,19 +34,19 @@ LOOP void proximity_sort_places(const Array *of_start, const Array *of_place, co
         out_place[to] = place[entry[i]];
         out_count[to] = count[entry[i]];
     }
+    return 0;
 }
 
 /* The largest count of a group within low[p]..high[p] around any place p in it. Places ascend in every group; low and
    high never descend, so that each end of the window only moves forward. */
-LOOP void proximity_largest_window(const Array *of_start, const Array *of_place, const Array *of_count,
-                                   const Array *of_low, const Array *of_high, const Array *of_out)
+KERNEL(proximity_largest_window)
 {
-    IN(int64_t, start);
-    IN(int64_t, place);
-    IN(int64_t, count);
-    IN(int64_t, low);
-    IN(int64_t, high);
-    OUT(int64_t, out);
+    IN(int64_t, start, AT_LEAST(1));
+    IN(int64_t, place, start[SIZE(start) - 1]);
+    IN(int64_t, count, SIZE(place));
+    IN(int64_t, low, ANY);
+    IN(int64_t, high, SIZE(low));
+    OUT(int64_t, out, SIZE(start) - 1);
     for (int64_t g = 0; g < SIZE(out); g++) {
         const int64_t end = start[g + 1];
         int64_t first = start[g], last = first, inside = 0, largest = 0;
@@ -59,10 +59,11 @@ LOOP void proximity_largest_window(const Array *of_start, const Array *of_place,
         }
         out[g] = largest;
     }
+    return 0;
 }
 
 /* Whether a code is among the ascending codes[low:high]. */
-static inline bool among(const int64_t *codes, int64_t low, int64_t high, int64_t code)
+static inline bool among(ARRAY(const int64_t) codes, int64_t low, int64_t high, int64_t code)
 {
     while (low < high) {
         const int64_t middle = (low + high) / 2;
@@ -78,18 +79,16 @@ static inline bool among(const int64_t *codes, int64_t low, int64_t high, int64_
 
 /* The largest count of a group among the listed neighbours of any value in it: found in the list, or, where the list
    is longer than the group, one by one. `held` has a zero for each value. */
-LOOP void proximity_largest_listed(const Array *of_start, const Array *of_value, const Array *of_count,
-                                   const Array *of_near_start, const Array *of_near, const Array *of_out,
-                                   const Array *of_held)
+KERNEL(proximity_largest_listed)
 {
-    IN(int64_t, start);
-    IN(int64_t, value);
-    IN(int64_t, count);
-    IN(int64_t, near_start);
-    IN(int64_t, near);
-    OUT(int64_t, out);
-    OUT(int64_t, held);
-    for (int64_t g = 0; g < SIZE(out); g++) {
+    Groups groups;
+    TAKE(Groups, &groups);
+    IN(int64_t, near_start, AT_LEAST(1));
+    IN(int64_t, near, near_start[SIZE(near_start) - 1]);
+    OUT(int64_t, out, groups.size);
+    OUT(int64_t, held, SIZE(near_start) - 1);
+    const ARRAY(const int64_t) start = groups.start, value = groups.value, count = groups.count;
+    for (int64_t g = 0; g < groups.size; g++) {
         const int64_t begin = start[g], end = start[g + 1];
         int64_t largest = 0;
         for (int64_t e = begin; e < end; e++)
@@ -111,32 +110,30 @@ LOOP void proximity_largest_listed(const Array *of_start, const Array *of_value,
         for (int64_t e = begin; e < end; e++)
             held[value[e]] = 0;
     }
+    return 0;
 }
 
 /* Per group the sum over levels and nodes of |share in the group - share in the reference|, over twice the levels.
 
    On each level the reference sums to 1, so that only nodes the group has need a look. `held` has a zero for each node
    of a level. */
-LOOP void proximity_distance_in_tree(const Array *of_n, const Array *of_start, const Array *of_value,
-                                     const Array *of_count, const Array *of_node, const Array *of_share,
-                                     const Array *of_out, const Array *of_held)
+KERNEL(proximity_distance_in_tree)
 {
-    IN(int64_t, n);
-    IN(int64_t, start);
-    IN(int64_t, value);
-    IN(int64_t, count);
-    IN(int64_t, node);
-    IN(double, share);
-    OUT(double, out);
-    OUT(int64_t, held);
+    Groups groups;
+    TAKE(Groups, &groups);
+    IN(int64_t, node, ANY, ANY);
+    IN(double, share, SIZE(node), ANY);
+    OUT(double, out, groups.size);
+    OUT(int64_t, held, COLUMNS(share));
+    const ARRAY(const int64_t) value = groups.value, count = groups.count;
     const int64_t levels = SIZE(node);
-    for (int64_t g = 0; g < SIZE(n); g++) {
-        const int64_t begin = start[g], end = start[g + 1];
-        const double people = (double)n[g];
+    for (int64_t g = 0; g < groups.size; g++) {
+        const int64_t begin = groups.start[g], end = groups.start[g + 1];
+        const double people = (double)groups.n[g];
         double total = 0.0;
         for (int64_t level = 0; level < levels; level++) {
-            const int64_t *const nodes = node + level * COLUMNS(node);
-            const double *const shares = share + level * COLUMNS(share);
+            const ARRAY(const int64_t) nodes = node + level * COLUMNS(node);
+            const ARRAY(const double) shares = share + level * COLUMNS(share);
             for (int64_t e = begin; e < end; e++)
                 held[nodes[value[e]]] += count[e];
             total += 1.0;
@@ -150,9 +147,10 @@ LOOP void proximity_distance_in_tree(const Array *of_n, const Array *of_start, c
         }
         out[g] = (total < 0.0 ? 0.0 : total) / (double)(2 * levels);
     }
+    return 0;
 }
 
-static inline int64_t first_above(const double *share, int64_t low, int64_t high, double bound)
+static inline int64_t first_above(ARRAY(const double) share, int64_t low, int64_t high, double bound)
 {
     while (low < high) {
         const int64_t middle = (low + high) / 2;
@@ -169,49 +167,46 @@ static inline int64_t first_above(const double *share, int64_t low, int64_t high
    `share` is cumulative up to each place, `length` and `area` are the way to each place and the area under the
    reference up to it. Between two places that the group has, its own share is constant and the reference ascends, so
    that they cross once at most: two differences give the area there. */
-LOOP void proximity_distance_on_line(const Array *of_n, const Array *of_start, const Array *of_place,
-                                     const Array *of_count, const Array *of_share, const Array *of_length,
-                                     const Array *of_area, const Array *of_out)
+KERNEL(proximity_distance_on_line)
 {
-    IN(int64_t, n);
-    IN(int64_t, start);
-    IN(int64_t, place);
-    IN(int64_t, count);
-    IN(double, share);
-    IN(double, length);
-    IN(double, area);
-    OUT(double, out);
+    Groups groups;
+    TAKE(Groups, &groups); /* with places for values */
+    IN(double, share, AT_LEAST(1));
+    IN(double, length, SIZE(share));
+    IN(double, area, SIZE(share));
+    OUT(double, out, groups.size);
+    const ARRAY(const int64_t) start = groups.start;
     const int64_t last = SIZE(share) - 1;
-    for (int64_t g = 0; g < SIZE(n); g++) {
+    for (int64_t g = 0; g < groups.size; g++) {
         int64_t at = 0, people = 0;
         double total = 0.0;
         for (int64_t e = start[g]; e <= start[g + 1]; e++) {
             const bool within = e < start[g + 1];
-            const int64_t end = within ? place[e] : last;
-            const double own = (double)people / (double)n[g];
+            const int64_t end = within ? groups.value[e] : last;
+            const double own = (double)people / (double)groups.n[g];
             const int64_t cross = first_above(share, at, end, own);
             total += own * (length[cross] - length[at]) - (area[cross] - area[at]);
             total += (area[end] - area[cross]) - own * (length[end] - length[cross]);
             at = end;
             if (within)
-                people += count[e];
+                people += groups.count[e];
         }
         out[g] = total < 0.0 ? 0.0 : total;
     }
+    return 0;
 }
 
 /* The population variance of each group, in two passes. */
-LOOP void proximity_variances(const Array *of_n, const Array *of_start, const Array *of_count,
-                              const Array *of_number, const Array *of_out)
+KERNEL(proximity_variances)
 {
-    IN(int64_t, n);
-    IN(int64_t, start);
-    IN(int64_t, count);
-    IN(double, number);
-    OUT(double, out);
-    for (int64_t g = 0; g < SIZE(n); g++) {
-        const int64_t begin = start[g], end = start[g + 1];
-        const double people = (double)n[g];
+    Groups groups;
+    TAKE(Groups, &groups);
+    IN(double, number, groups.start[groups.size]);
+    OUT(double, out, groups.size);
+    const ARRAY(const int64_t) count = groups.count;
+    for (int64_t g = 0; g < groups.size; g++) {
+        const int64_t begin = groups.start[g], end = groups.start[g + 1];
+        const double people = (double)groups.n[g];
         double total = 0.0, squares = 0.0;
         for (int64_t e = begin; e < end; e++)
             total += (double)count[e] * number[e];
@@ -220,4 +215,5 @@ LOOP void proximity_variances(const Array *of_n, const Array *of_start, const Ar
             squares += (double)count[e] * (number[e] - mean) * (number[e] - mean);
         out[g] = squares / people;
     }
+    return 0;
 }

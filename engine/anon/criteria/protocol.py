@@ -31,6 +31,11 @@ class Signatures:
     code: Ints
     count: Ints
 
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints]:
+        """The arguments of kernels."""
+        return self.start, self.code, self.count
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -43,6 +48,11 @@ class Groups:
     first: int = 0  # id of the first group of the batch
     row: Ints | None = None  # where groups were taken apart by context: the group that each is part of
     signatures: tuple[Signatures, ...] = ()  # one for each prior that a criterion knows of
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """The arguments of kernels."""
+        return self.n, self.start, self.value, self.count
 
     @classmethod
     def dense(cls, counts: NDArray[Any]) -> Groups:
@@ -57,7 +67,7 @@ class Groups:
         n, start = np.empty(len(table), np.int64), np.zeros(len(table) + 1, np.int64)
         kernels_counts.sizes(table, n, start[1:])
         value, count = np.empty((2, start[-1] + 1), np.int64)
-        kernels_counts.occurring(table, value, count)
+        kernels_counts.occurring(table, start, value, count)
         return cls(n, start, value[:-1], count[:-1])
 
     def apart(self, context: Ints, value: Ints) -> Groups:

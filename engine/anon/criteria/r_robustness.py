@@ -111,7 +111,7 @@ def _states(most: Sequence[int]) -> int:
 
 def hand_out(kinds: Sequence[int], most: Sequence[int], w: Sequence[Sequence[int]]) -> list[list[int]]:
     """[a][b]: the weights of all worlds in which an item of kind a goes to a place of kind b, added up; of whole
-    numbers exactly, as the compiled loop does it in floating point.
+    numbers exactly, as the kernel does it in floating point.
 
     There are kinds[a] items and most[b] places of a kind, as many items as places; a world has the product of its
     w[a][b] as weight. A state says how many places of each kind the first items have filled; forward[state] adds up the
@@ -188,13 +188,10 @@ class Adversary:
 
         mine, inverse = groups.signatures[self.place], np.empty(len(asked.group))
         if self.binary:
-            kernels.bound_values(
-                asked.group, asked.entry, groups.n, groups.value, groups.count, mine.start, mine.code,
-                self.yes, self.no, inverse,
-            )  # fmt: skip
+            kernels.bound_values(asked.group, asked.entry, groups, mine, self.yes, self.no, inverse)
             return inverse
         every = np.empty(len(groups))
-        kernels.bound_groups(groups.n, groups.start, groups.value, groups.count, mine.start, mine.code, self.yes, every)
+        kernels.bound_groups(groups, mine, self.yes, every)
         return every[asked.group]
 
     def posteriors(self, groups: Groups, asked: Questions) -> Floats:
@@ -202,10 +199,7 @@ class Adversary:
         from anon.criteria import kernels_robustness as kernels
 
         mine, inverse = groups.signatures[self.place], np.empty(len(asked.group))
-        kernels.largest_posteriors(
-            asked.group, asked.entry, groups.n, groups.start, groups.value, groups.count, mine.start, mine.code,
-            mine.count, self.yes, self.no, LIMIT, inverse,
-        )  # fmt: skip
+        kernels.largest_posteriors(asked.group, asked.entry, groups, mine, self.yes, self.no, LIMIT, inverse)
         return inverse
 
     def worlds(self, groups: Groups, group: int, entry: int) -> Worlds:

@@ -64,7 +64,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,6 +163,21 @@ class Slot:
     point: Point
 
 
+class SlotArrays(NamedTuple):
+    """The slots as kernels take them: those of value v are of[start[v]:start[v + 1]]; what is known about each: its l,
+    k and m, and where its l is among all; the largest l."""
+
+    start: Ints
+    of: Ints
+    knowledge: Ints
+    deepest: int
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints]:
+        """The arguments of kernels."""
+        return self.start, self.of, self.knowledge
+
+
 class Skyline(Criterion):
     """breach < c for every (value, point); `points[code]` lists the points of a sensitive value, none if exempt.
 
@@ -189,12 +204,14 @@ class Skyline(Criterion):
                     self.slots.append(Slot(*key))
                 slot_of.append(index[key])
             start.append(len(slot_of))
-        self._start, self._slot = np.array(start, np.int64), np.array(slot_of, np.int64)
-        self._asked = np.flatnonzero(self._start[1:] > self._start[:-1])
+        self._asked = np.flatnonzero(np.diff(start))
         depth = sorted({slot.point.l for slot in self.slots})
         self._depth = np.array(depth, np.int64)
         knowledge = [(p.l, p.k, p.m, depth.index(p.l)) for p in (slot.point for slot in self.slots)]
-        self._knowledge = np.array(knowledge, np.int64).reshape(-1, 4)
+        self._slots = SlotArrays(
+            np.array(start, np.int64), np.array(slot_of, np.int64), np.array(knowledge, np.int64).reshape(-1, 4),
+            max(depth, default=0),
+        )  # fmt: skip
         self._least = np.array([float(s.point.least_ratio) for s in self.slots])
         self._tolerance = np.where(self._least > 0, np.maximum(NEAR * self._least, SMALLEST), 0.0)
         self.alone = all(slot.point.m == 0 or slot.point.c == 1 for slot in self.slots)
@@ -204,16 +221,13 @@ class Skyline(Criterion):
         if multiplicity == "single" and points and not exempt:
             self.least_group = min(least_size(own, len(points)) for own in set(map(tuple, points)))
             self.demands = demands(points)
-        self._width = 3 + max((slot.point.l for slot in self.slots), default=0)
+        self._width = 3 + self._slots.deepest
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
         from anon.criteria import kernels
 
         values = self._empty(owners)
-        kernels.lower_minima(
-            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, owner,
-            self._start, self._slot, self._knowledge, values,
-        )  # fmt: skip
+        kernels.lower_minima(KINDS.index(self.multiplicity), groups, self._slots, owner, values)
         return values
 
     def state(self, groups: Groups) -> State:
@@ -223,10 +237,10 @@ class Skyline(Criterion):
     def lowered(self, state: State, groups: Groups) -> State:
         from anon.criteria import kernels
 
-        kernels.fold_skyline(
-            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, self._asked,
-            self._start, self._slot, self._knowledge, self._depth, self._memo(groups), state.values[None],
-            state.witness[None], groups.first,
+        memo = self._memo(groups)
+        kernels.fold(
+            KINDS.index(self.multiplicity), groups, self._slots, self._asked, self._depth, memo, state.values,
+            state.witness,
         )  # fmt: skip
         return State(state.values, state.witness)
 
@@ -236,20 +250,20 @@ class Skyline(Criterion):
         from anon.criteria import kernels
 
         verdict, lowers = np.full(owners, SAFE, np.int8), np.zeros(owners, np.int8)
+        bounds = self._least, self._tolerance
         kernels.beside(
-            KINDS.index(self.multiplicity), groups.n, groups.start, groups.value, groups.count, owner, self._start,
-            self._slot, self._knowledge, self._least, self._tolerance, state.values, verdict, lowers,
-        )  # fmt: skip
+            KINDS.index(self.multiplicity), groups, self._slots, owner, bounds, state.values, verdict, lowers
+        )
         return verdict, lowers == 0
 
     def _empty(self, owners: int) -> Floats:
         return np.tile(np.array([np.inf, np.inf, np.inf, 1.0, 1.0]), (owners, len(self.slots)))
 
     def _memo(self, groups: Groups) -> Ints:
-        """Room for what `fold_skyline` remembers of groups: a power of two of rows, none where it is not worth it."""
+        """Room for what `fold` remembers of groups: a power of two of rows, none where it is not worth it."""
         width = HEAD + max(self._width, 2 * len(self._depth))
         worth = len(groups) > FEW and self.multiplicity == "single"
-        rows = min(len(groups), MEMO // width, 2 * len(self._start) * int(groups.n.max())) if worth else 0
+        rows = min(len(groups), MEMO // width, 2 * len(self._slots.start) * int(groups.n.max())) if worth else 0
         return np.zeros((1 << rows.bit_length() >> 1, width), np.int64)
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:

@@ -124,9 +124,7 @@ class TreeWork(Work):
         from anon.criteria import kernels_proximity
 
         work = np.empty(len(groups))
-        kernels_proximity.distance_in_tree(
-            groups.n, groups.start, groups.value, groups.count, self.levels.node, self._share, work
-        )
+        kernels_proximity.distance_in_tree(groups, self.levels.node, self._share, work)
         return work
 
     def exactly(self, n: int, counts: dict[int, int]) -> Fraction:
@@ -176,7 +174,7 @@ class LineWork(Work):
         return work
 
     def exactly(self, n: int, counts: dict[int, int]) -> Fraction:
-        """As in the compiled loop: between two places that the group has, one crossing at most."""
+        """As in the kernel: between two places that the group has, one crossing at most."""
         held = sorted((int(self._place[code]), count) for code, count in counts.items())
         at, people, work = 0, 0, 0
         for end, count in [*held, (len(self.length) - 1, 0)]:

@@ -46,7 +46,7 @@ class Variance(GroupCriterion):
         first = np.repeat(groups.value[groups.start[:-1]], np.diff(groups.start))
         apart = self._numbers.difference(groups.value, first)
         variances = np.empty(len(groups))
-        kernels_proximity.variances(groups.n, groups.start, groups.count, apart, variances)
+        kernels_proximity.variances(*groups.arrays, apart, variances)
         return variances[:, None]
 
     def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -24,13 +25,12 @@ Side = Literal["left", "right"]
 
 
 def as_numbers(values: pa.Array) -> NDArray[Any]:
-    """Numbers, dates and timestamps as numpy numbers in the same order."""
+    """Numbers, dates and timestamps as numpy numbers in the same order, aligned in memory as the kernels require."""
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
-    found: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return found
+    return np.require(values.to_numpy(zero_copy_only=False), requirements="A")
 
 
 def parsed(texts: list[str], type_name: str) -> pa.Array:

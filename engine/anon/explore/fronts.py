@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon.criteria.arithmetic import TINY
 from anon.criteria.protocol import Floats, Groups, Ints
+from anon.criteria.skyline import KINDS
 
 CELLS = 1 << 21  # counts that are laid out as a matrix at a time
 
@@ -117,6 +117,8 @@ class _Part:
     largest: Ints
 
     def fold(self, value: int, fronts: Fronts, multiplicity: str) -> None:
+        from anon.explore.kernels_skylines import left as left_of
+
         start = self.groups.start
         entries = start[self.first] + np.flatnonzero(self.groups.value[start[self.first] : start[self.last]] == value)
         if not len(entries):
@@ -125,7 +127,7 @@ class _Part:
         n, s = self.groups.n[index], self.groups.count[entries]
         order = np.lexsort((n, -s))
         index, n, s = index[order], n[order], s[order]
-        left = _left(n, s, self.largest[index - self.first], multiplicity)
+        left = left_of(KINDS.index(multiplicity), n, s, self.largest[index - self.first])
         new = np.flatnonzero(np.append(True, (n[1:] != n[:-1]) | (s[1:] != s[:-1])))
         least = np.minimum.reduceat(left, new, axis=0)
         levels = [_front(n, s, left[:, l], index, new, least[:, l]) for l in range(left.shape[1])]
@@ -148,25 +150,6 @@ def _parts(groups: Groups) -> Iterator[_Part]:
         counts[row, np.arange(low, high) - groups.start[first + row]] = -groups.count[low:high]
         counts.sort(axis=1)
         yield _Part(groups, first, last, -counts)
-
-
-def _left(n: Ints, s: Ints, largest: Ints, multiplicity: str) -> Floats:
-    """[groups, l]: what is left with 0, 1, ... of the other values ruled out."""
-    place = (largest == s[:, None]).argmax(axis=1)
-    others = np.where(np.arange(largest.shape[1] - 1) < place[:, None], largest[:, :-1], largest[:, 1:])
-    people = n[:, None]
-    if multiplicity == "single":
-        first, named = (n - s)[:, None].astype(np.float64), np.cumsum(others, axis=1)
-        return np.hstack([first, first - named])
-    first = np.ones((len(n), 1))
-    if multiplicity == "set":
-        rest = np.cumprod((n[:, None] - others) / people, axis=1)
-    else:
-        named = np.cumsum(others, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rest = np.where(named > 0, np.exp(named * np.log1p(-1 / people)), 1.0)
-    possible = np.cumsum((others == people) if multiplicity == "set" else (people == 1) & (others > 0), axis=1) == 0
-    return np.hstack([first, np.where(possible, np.maximum(rest, TINY), 0.0)])
 
 
 def _front(n: Ints, s: Ints, left: Floats, index: Ints, new: Ints, least: Floats) -> Front:

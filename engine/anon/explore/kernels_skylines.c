@@ -1,19 +1,39 @@
 /* Knowledge skylines: which groups no other one outdoes, and the negated ratio of Theorem 2 over those that are
    left. */
-#include "criteria/kernels_counts.h"
-#include "loops.h"
+#include "criteria/kernels_skyline.h"
 
-enum { DIVIDED = 8 }; /* factors that are divided at once: fewer divisions, and far from what a double can hold */
+/* Fills left[group, l], l = 0, 1, ...: what is left of each group with its l most frequent other values ruled out. The
+   rows of `largest` are all its counts, descending and padded with zeros, s among them. `others` is scratch. */
+KERNEL(explored_fill_left)
+{
+    INTEGER(kind);
+    REQUIRE(kind >= 0 && kind < KINDS);
+    IN(int64_t, n, ANY);
+    IN(int64_t, s, SIZE(n));
+    IN(int64_t, largest, SIZE(n), AT_LEAST(1));
+    OUT(double, left, SIZE(n), COLUMNS(largest));
+    OUT(int64_t, others, COLUMNS(largest) - 1);
+    const int64_t columns = COLUMNS(largest);
+    for (int64_t g = 0; g < SIZE(n); g++) {
+        RuledOut ruled_out = nothing_ruled_out();
+        without(s[g], largest + g * columns, columns, others);
+        for (int64_t l = 0; l < columns; l++) {
+            left[g * columns + l] = left_of(kind, n[g], s[g], &ruled_out);
+            if (l < columns - 1)
+                rule_out(kind, n[g], others[l], &ruled_out);
+        }
+    }
+    return 0;
+}
 
 /* Marks the groups that no earlier one outdoes by a rank and a `left` as low as theirs. `tree` holds, all infinite at
-   first, the least `left` of ranks below powers of two (a Fenwick tree). */
-LOOP void explored_keep_undominated(const Array *of_rank, const Array *of_left, const Array *of_tree,
-                                    const Array *of_keep)
+   first, the least `left` of ranks below powers of two (a Fenwick tree); ranks are below its last place. */
+KERNEL(explored_keep_undominated)
 {
-    IN(int64_t, rank);
-    IN(double, left);
-    OUT(double, tree);
-    OUT(bool, keep);
+    IN(int64_t, rank, ANY);
+    IN(double, left, SIZE(rank));
+    OUT(double, tree, AT_LEAST(1));
+    OUT(bool, keep, SIZE(rank));
     for (int64_t i = 0; i < SIZE(rank); i++) {
         double lowest = INFINITY;
         for (int64_t at = rank[i] + 1; at > 0; at -= at & -at)
@@ -23,49 +43,7 @@ LOOP void explored_keep_undominated(const Array *of_rank, const Array *of_left, 
             for (int64_t at = rank[i] + 1; at < SIZE(tree); at += at & -at)
                 tree[at] = left[i] < tree[at] ? left[i] : tree[at];
     }
-}
-
-/* T, given what is left of the group once l values are ruled out. */
-static inline double target(int64_t kind, int64_t n, int64_t s, double left, int64_t k)
-{
-    if (kind == SINGLE)
-        return left > (double)k ? (left - (double)k) / (double)s : 0.0;
-    if (left <= 0.0)
-        return 0.0;
-    if (kind == SET)
-        return n - s - k > 0 ? above((double)(n - s - k) / (double)s * left) : 0.0;
-    if (n - k - 1 <= 0)
-        return 0.0;
-    const double nobody = (double)s * log1p(-1.0 / (double)(n - k));
-    return above(exp(nobody) / -expm1(nobody) * left);
-}
-
-/* V: with m relatives and s occurrences it is a product of as many factors as the fewer of them. */
-static inline double family(int64_t kind, int64_t n, int64_t s, int64_t m, int64_t k)
-{
-    if (m == 0)
-        return 1.0;
-    if (kind == MULTISET)
-        return n - k - m > 0 ? above(exp((double)s * log1p((double)-m / (double)(n - k)))) : 0.0;
-    if (n - s - k - m + 1 <= 0)
-        return 0.0;
-    int64_t factors = lesser(s, m);
-    double product = 1.0, top = (double)(n - k - greater(s, m)), bottom = (double)(n - k);
-    for (; factors >= DIVIDED; factors -= DIVIDED) {
-        double numerator = 1.0, denominator = 1.0;
-        for (int j = 0; j < DIVIDED; j++) {
-            numerator *= top - j;
-            denominator *= bottom - j;
-        }
-        top -= DIVIDED;
-        bottom -= DIVIDED;
-        product *= numerator / denominator;
-        if (product < TINY)
-            return TINY;
-    }
-    for (; factors > 0; factors--)
-        product *= top-- / bottom--;
-    return above(product);
+    return 0;
 }
 
 /* Makes a number the least so far, and tells where it is. */
@@ -77,18 +55,21 @@ static inline void keep_least(double number, int64_t place, double *least, int64
     }
 }
 
-/* The three negated ratios of Theorem 2, and where the minima behind SS1 to SS5 are. */
-LOOP void explored_least_ratios(int64_t kind, const Array *of_n, const Array *of_s, const Array *of_left,
-                                const Array *of_family_n, const Array *of_family_s, int64_t k, int64_t m,
-                                const Array *of_ratios, const Array *of_at)
+/* The three negated ratios of Theorem 2, and where the minima behind SS1 to SS5 are: the first three among groups of n
+   people with s occurrences, of which so much is `left`, the others among the groups of the families. */
+KERNEL(explored_least_ratios)
 {
-    IN(int64_t, n);
-    IN(int64_t, s);
-    IN(double, left);
-    IN(int64_t, family_n);
-    IN(int64_t, family_s);
-    OUT(double, ratios);
-    OUT(int64_t, at);
+    INTEGER(kind);
+    REQUIRE(kind >= 0 && kind < KINDS);
+    IN(int64_t, n, ANY);
+    IN(int64_t, s, SIZE(n));
+    IN(double, left, SIZE(n));
+    IN(int64_t, family_n, ANY);
+    IN(int64_t, family_s, SIZE(family_n));
+    INTEGER(k);
+    INTEGER(m);
+    OUT(double, ratios, 3);
+    OUT(int64_t, at, 5);
     double one = INFINITY, two = INFINITY, three = INFINITY, four = INFINITY, five = INFINITY;
     for (int64_t g = 0; g < SIZE(n); g++) {
         const double known = target(kind, n[g], s[g], left[g], k);
@@ -103,4 +84,5 @@ LOOP void explored_least_ratios(int64_t kind, const Array *of_n, const Array *of
     ratios[0] = one;
     ratios[1] = two * five;
     ratios[2] = three * four;
+    return 0;
 }

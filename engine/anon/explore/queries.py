@@ -92,7 +92,7 @@ class Queries:
         def count(batch: pa.RecordBatch) -> NDArray[np.uint64]:
             codes = np.stack([domain.encode(values) for domain, values in zip(self.domains, batch.columns)])
             counts = np.zeros(QUERIES, np.uint64)
-            kernels.count_rows(codes, inside, self.column, self.run, counts)
+            kernels.count_rows(codes, inside, (self.column, self.run), counts)
             return counts
 
         total = np.zeros(QUERIES, np.uint64)
@@ -119,17 +119,17 @@ class Queries:
         from anon.explore import kernels
 
         groups, at = told.groups, np.searchsorted(told.numbers, boxes.group)
-        own = groups.start, told.codes[groups.value], groups.count, groups.n
-        runs = asked.low, asked.high, self.column, self.run
+        own = boxes.people, at, groups.start, told.codes[groups.value], groups.count, groups.n
+        runs, queries = (asked.low, asked.high), (self.column, self.run)
         if asked.inside is not None:
             words = np.stack([inside[labels] for inside, labels in zip(asked.inside, boxes.labels)])
-            kernels.expect_values(words, boxes.people, at, *own, *runs, expected)
+            kernels.expect_values(own, words, runs, queries, expected)
             return
         begin, end = (
             np.stack([getattr(cell, side)[labels] for cell, labels in zip(asked.cells, boxes.labels)])
             for side in ("begin", "end")
         )
-        kernels.expect_rows(begin, end, boxes.people, at, *own, *runs, expected)
+        kernels.expect_rows(own, begin, end, runs, queries, expected)
 
     def of_labels(self, cells: list[Cells], before: list[Ints]) -> Asked:
         """The queries in terms of a release's labels. `before` counts, per code of a quasi-identifier and past the

@@ -59,7 +59,7 @@ class Sections:
         }
 
     def safe(self, l: int, k: int, m: int) -> bool:
-        """Against certainty (c = 1) floats are enough: the loops keep what is above zero there."""
+        """Against certainty (c = 1) floats are enough: the kernels keep what is above zero there."""
         return self.search.ask(l, k, m).ratio > 0 if self.search.least == 0 else self.search.safe(l, k, m)
 
     def _stairs(self, l: int, steps: list[int]) -> list[list[int]]:

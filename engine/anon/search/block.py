@@ -124,9 +124,10 @@ class Block(Evaluator):
         values = self.cube.others[demands.value].size if len(demands.fewest) else 0
 
         def work(s: slice) -> None:
-            kernels.by_code(self.records, start[s], stop[s], column[s], order)
+            ranges = start[s], stop[s], column[s]
+            kernels.by_code(self.records, ranges, order)
             kernels.sweep(
-                self.records, self.people_at, start[s], stop[s], column[s], order, self.columns + demands.value,
+                self.records, self.people_at, ranges, order, self.columns + demands.value,
                 values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room[s], cut, used[s],
             )  # fmt: skip
 
@@ -161,8 +162,8 @@ class Block(Evaluator):
         room = int((stop - start).sum())
         code, count = np.empty(room, np.int64), np.empty(room, np.int64)
         kernels.part_lists(
-            self.records, self.people_at, self.values_at, start, stop, column, cut_start, cut, self.columns + value,
-            size, n, length, code, count,
+            self.records, self.people_at, self.values_at, (start, stop, column), (cut_start, cut),
+            self.columns + value, size, n, length, code, count,
         )  # fmt: skip
         ends = np.append(0, np.cumsum(length))
         return Groups(n, ends, code[: ends[-1]].copy(), count[: ends[-1]].copy())
@@ -181,8 +182,8 @@ class Block(Evaluator):
             parts = slice(int(chosen.part_start[s.start]), int(chosen.part_start[s.stop]))
             cuts = cut_start[s.start : s.stop + 1]
             with self.room.aside.one() as aside:
-                given = start[s], stop[s], chosen.column[s], cuts, cut
-                kernels.route(self.records, *given, low[parts], high[parts], aside)
+                ranges = start[s], stop[s], chosen.column[s]
+                kernels.route(self.records, ranges, (cuts, cut), low[parts], high[parts], aside)
 
         if len(chosen):
             self._share(nodes, chosen.node, work)

@@ -46,7 +46,12 @@ class Rule:
 
         held = np.flatnonzero(counts)
         people = counts[held].astype(np.int64)
-        return bool(can_be_dealt(held, people, len(held), people.sum(), self.size, self.near, self.low, self.high))
+        return bool(can_be_dealt(held, people, *self.arguments))
+
+    @property
+    def arguments(self) -> tuple[int, Ints, Ints, Ints]:
+        """The arguments of kernels."""
+        return self.size, self.near, self.low, self.high
 
     @classmethod
     def distinct(cls, size: int, values: int) -> Rule:
@@ -83,7 +88,7 @@ def split(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: NDArray[np.
     order = np.lexsort([place, root])
     start = np.append(np.flatnonzero(np.append(True, root[1:] != root[:-1])), len(root))
     leaf, own = np.empty(len(root) + 1, np.int64), np.ascontiguousarray(codes[:-1])
-    parts = kernels.split(own, place, people, order, start, scale, rule.size, rule.near, rule.low, rule.high, leaf)
+    parts = kernels.split((own, place, people), order, start, scale, rule.arguments, leaf)
     return order, leaf[: parts + 1]
 
 
@@ -93,7 +98,7 @@ def deal(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: NDArray[np.f
 
     order, leaf = split(codes, people, root, rule, scale)
     entry, group, shares = (np.empty(int(people.sum()) + 1, np.int64) for _ in range(3))
-    count = kernels.deal(order, people, leaf, rule.size, 0, entry, group, shares)
+    count = kernels.deal(order, people, leaf, rule.size, entry, group, shares)
     return Dealt(codes[:, entry[:count]], group[:count], shares[:count], int(group[-1]))
 
 

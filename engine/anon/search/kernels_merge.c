@@ -4,20 +4,31 @@
    The priors stand in one table, a row for each class of people with equal priors: for each prior first[i]..first[i] +
    values are the probabilities of the values, and if it is binary those of "not this value" follow. Members of group g
    are kind[g, :size[g]] (their class) and value[g, :size[g]]; no value occurs twice. */
-#include "loops.h"
+#include "kernels.h"
 
 typedef struct {
-    const double *table;
+    ARRAY(const double) table;
     int64_t columns; /* of the table */
-    const int64_t *first, *binary;
-    const double *r;
+    ARRAY(const int64_t) first, binary;
+    ARRAY(const double) r;
     int64_t count; /* of priors */
 } Priors;
 
-/* The largest over the smallest probability of a column among some members; infinite with a zero. */
-static inline double spread(const Priors *priors, const int64_t *kind, int64_t size, int64_t column)
+static inline int64_t take_Priors(Call *call, Priors *priors)
 {
-    const double *const p = priors->table + column;
+    IN(double, table, ANY, ANY);
+    IN(int64_t, first, AT_LEAST(1));
+    IN(int64_t, binary, SIZE(first));
+    IN(double, r, SIZE(first));
+    const Priors taken = {table, COLUMNS(table), first, binary, r, SIZE(first)};
+    *priors = taken;
+    return 0;
+}
+
+/* The largest over the smallest probability of a column among some members; infinite with a zero. */
+static inline double spread(const Priors *priors, ARRAY(const int64_t) kind, int64_t size, int64_t column)
+{
+    const ARRAY(const double) p = priors->table + column;
     const int64_t columns = priors->columns;
     double least = INFINITY, most = 0.0;
     for (int64_t i = 0; i < size; i++) {
@@ -30,9 +41,10 @@ static inline double spread(const Priors *priors, const int64_t *kind, int64_t s
 
 /* The smallest over all priors of what the bound on the posteriors of a group allows for r, over r: from 1 on the group
    is safe. One over the bound with one copy of each value is 1 + (size - 1) / (lam_x lam_o). */
-static inline double slack(const int64_t *kind, const int64_t *value, int64_t size, const Priors *priors)
+static inline double slack(ARRAY(const int64_t) kind, ARRAY(const int64_t) value, int64_t size, const Priors *priors)
 {
-    const int64_t *const first = priors->first, *const binary = priors->binary, last = priors->count - 1;
+    const ARRAY(const int64_t) first = priors->first, binary = priors->binary;
+    const int64_t last = priors->count - 1;
     const int64_t values = (priors->columns - first[last]) / (1 + binary[last]);
     double least = INFINITY;
     for (int64_t prior = 0; prior < priors->count; prior++) {
@@ -57,8 +69,8 @@ static inline double slack(const int64_t *kind, const int64_t *value, int64_t si
 }
 
 /* Adds the members of a group to others; -1 if they share a value. */
-static inline int64_t join(int64_t *kind, int64_t *value, int64_t size, const int64_t *own_kind,
-                           const int64_t *own_value, int64_t own_size)
+static inline int64_t join(ARRAY(int64_t) kind, ARRAY(int64_t) value, int64_t size, ARRAY(const int64_t) own_kind,
+                           ARRAY(const int64_t) own_value, int64_t own_size)
 {
     for (int64_t i = 0; i < own_size; i++)
         for (int64_t j = 0; j < size; j++)
@@ -76,25 +88,24 @@ static inline int64_t join(int64_t *kind, int64_t *value, int64_t size, const in
    it is enough. Writes the groups to `taken` and returns how many there are, 0 if none will do; best[0] is the largest
    slack that was seen. Groups with size 0 are no more.
    Scratch: `some`, two rows with room for the members of two groups and one more. */
-LOOP int64_t merge_place(const Array *of_kind, const Array *of_value, const Array *of_size, const Array *of_order,
-                         int64_t own, int64_t x, const Array *of_table, const Array *of_first, const Array *of_binary,
-                         const Array *of_r, double enough, int64_t reach, int64_t partners, const Array *of_taken,
-                         const Array *of_best, const Array *of_some)
+KERNEL(merge_place)
 {
-    OUT(int64_t, kind);
-    OUT(int64_t, value);
-    OUT(int64_t, size);
-    IN(int64_t, order);
-    IN(double, table);
-    IN(int64_t, first);
-    IN(int64_t, binary);
-    IN(double, r);
-    OUT(int64_t, taken);
-    OUT(double, best);
-    OUT(int64_t, some);
-    const Priors priors = {table, COLUMNS(table), first, binary, r, SIZE(first)};
+    OUT(int64_t, kind, ANY, ANY);
+    OUT(int64_t, value, SIZE(kind), COLUMNS(kind));
+    OUT(int64_t, size, SIZE(kind));
+    IN(int64_t, order, ANY);
+    INTEGER(own);
+    INTEGER(x);
+    Priors priors;
+    TAKE(Priors, &priors);
+    NUMBER(enough);
+    INTEGER(reach);
+    INTEGER(partners);
+    OUT(int64_t, taken, AT_LEAST(1));
+    OUT(double, best, 1);
+    OUT(int64_t, some, 2, 2 * COLUMNS(kind) + 1);
     const int64_t room = COLUMNS(kind), groups = SIZE(order);
-    int64_t *const some_kind = some, *const some_value = some + COLUMNS(some);
+    const ARRAY(int64_t) some_kind = some, some_value = some + COLUMNS(some);
     for (int64_t at = 0; at < lesser(reach, groups); at++) {
         const int64_t g = order[at];
         if (size[g] <= 0)

@@ -1,41 +1,25 @@
-"""The compiled loops of the merge search, in kernels_merge.c."""
+"""The kernel of the merge search, in kernels_merge.c."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.compiled import loop, read, written
+from anon.compiled import kernel
 
-_IN, _OUT, _OUT2 = read(np.int64), written(np.int64), written(np.int64, 2)
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Members = tuple[Ints, Ints, Ints]  # class and value of the members of each group, and how many it has
+Priors = tuple[Floats, Ints, Ints, Floats]  # table, first column, whether it is binary, and r of each prior
 
-_place = loop(
-    "merge_place", _OUT2, _OUT2, _OUT, _IN, int, int, read(np.float64, 2), _IN, _IN, read(np.float64), float, int, int,
-    _OUT, written(np.float64), _OUT2, returns=int,
-)  # fmt: skip
+_place = kernel("merge_place")
 
 
 def place(
-    kind: NDArray[np.int64],
-    value: NDArray[np.int64],
-    size: NDArray[np.int64],
-    order: NDArray[np.int64],
-    own: int,
-    x: int,
-    table: NDArray[np.float64],
-    first: NDArray[np.int64],
-    binary: NDArray[np.int64],
-    r: NDArray[np.float64],
-    enough: float,
-    reach: int,
-    partners: int,
-    taken: NDArray[np.int64],
-    best: NDArray[np.float64],
-) -> int:
-    """Finds groups that can take in somebody of class `own` with value x. Writes them to `taken` and returns how many
+    members: Members, order: Ints, own: int, x: int, priors: Priors, enough: float, reach: int, partners: int,
+    taken: Ints, best: Floats,
+) -> int:  # fmt: skip
+    """Find groups that can take in somebody of class `own` with value x. Write them to `taken` and return how many
     there are, 0 if none will do."""
-    some = np.empty((2, 2 * kind.shape[1] + 1), np.int64)
-    found: int = _place(
-        kind, value, size, order, own, x, table, first, binary, r, enough, reach, partners, taken, best, some
-    )
-    return found
+    scratch = np.empty((2, 2 * members[0].shape[1] + 1), np.int64)
+    return _place(*members, order, own, x, *priors, enough, reach, partners, taken, best, scratch)

@@ -195,6 +195,7 @@ class Placing:
         merged: list[tuple[int, list[int]]] = []
         placed, taken, best = np.zeros(len(self.left.people), np.int64), np.empty(MERGED, np.int64), np.zeros(1)
         known, effort = self.known, EFFORT
+        priors = known.table, known.first, known.binary, known.r
         hopeless: set[tuple[int, int]] = set()
         for entry, (own, x, people) in enumerate(zip(*self._listed())):
             order = self._order(own, lead) if own in self.near else np.empty(0, np.int64)
@@ -202,10 +203,7 @@ class Placing:
                 if not len(order) or effort <= 0:
                     break
                 effort -= min(REACH, len(order)) * (1 + PARTNERS)
-                found = place(
-                    kind, value, size, order, own, x, known.table, known.first, known.binary, known.r, 1 + NEAR,
-                    REACH, PARTNERS, taken, best,
-                )  # fmt: skip
+                found = place((kind, value, size), order, own, x, priors, 1 + NEAR, REACH, PARTNERS, taken, best)
                 if not found:
                     hopeless.add((own, x))
                     break

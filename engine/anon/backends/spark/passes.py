@@ -1,5 +1,5 @@
 """Passes over records on a cluster, for the top of the tree of cuts: every executor walks its records down the tree so
-far and counts, with the loops and counters of the local engine; pieces of the counters are added up by key, and the
+far and counts, with the kernels and counters of the local engine; pieces of the counters are added up by key, and the
 driver gets their sum. Between passes nothing is written: a record finds its node again from the root."""
 
 from __future__ import annotations

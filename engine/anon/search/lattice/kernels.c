@@ -1,59 +1,73 @@
 /* The lattice search: cells and values rolled up to higher levels, and counted. */
-#include "loops.h"
+#include "kernels.h"
 
 enum { BLOCK = 512 }; /* cells at a time, so that their numbers stay in the processor's own memory */
 
-/* Of the cells from `first` up to but not including `last` the sum of what the table has for their codes; `columns` are
-   as many as `rows` are, in codes with `cells` each. */
-static inline void sum_up(const uint16_t *codes, int64_t cells, const int64_t *rows, int64_t columns,
-                          const int64_t *table, const int64_t *offset, int64_t first, int64_t last, int64_t *number)
+/* Cells and the steps that roll them up: codes[row, cell]; table[offset[j] + code] is what column j, which is rows[j]
+   of the codes, adds to the number of a cell. */
+typedef struct {
+    ARRAY(const uint16_t) codes;
+    int64_t cells;
+    ARRAY(const int64_t) rows, table, offset;
+    int64_t columns;
+} Cells;
+
+static inline int64_t take_Cells(Call *call, Cells *cells)
+{
+    IN(uint16_t, codes, ANY, ANY);
+    IN(int64_t, rows, ANY);
+    IN(int64_t, table, ANY);
+    IN(int64_t, offset, SIZE(rows));
+    const Cells taken = {codes, COLUMNS(codes), rows, table, offset, SIZE(rows)};
+    *cells = taken;
+    return 0;
+}
+
+/* Fills `number` with the numbers of the cells from `first` up to but not including `last`. */
+static inline void sum_up(const Cells *cells, int64_t first, int64_t last, ARRAY(int64_t) number)
 {
     const int64_t size = last - first;
     for (int64_t i = 0; i < size; i++)
         number[i] = 0;
-    for (int64_t j = 0; j < columns; j++) {
-        const uint16_t *const own = codes + rows[j] * cells + first;
-        const int64_t *const step = table + offset[j];
+    for (int64_t j = 0; j < cells->columns; j++) {
+        const ARRAY(const uint16_t) own = cells->codes + cells->rows[j] * cells->cells + first;
+        const ARRAY(const int64_t) step = cells->table + cells->offset[j];
         for (int64_t i = 0; i < size; i++)
             number[i] += step[own[i]];
     }
 }
 
-/* Of each cell the sum of what the table has for its code in each column; `rows` are the columns' places. */
-LOOP void lattice_cell_keys(const Array *of_codes, const Array *of_rows, const Array *of_table, const Array *of_offset,
-                            const Array *of_key)
+/* Fills `key` with the number of each cell. */
+KERNEL(lattice_cell_keys)
 {
-    IN(uint16_t, codes);
-    IN(int64_t, rows);
-    IN(int64_t, table);
-    IN(int64_t, offset);
-    OUT(uint64_t, key);
+    Cells cells;
+    TAKE(Cells, &cells);
+    OUT(uint64_t, key, cells.cells);
     int64_t number[BLOCK];
-    for (int64_t first = 0; first < SIZE(key); first += BLOCK) {
-        const int64_t last = lesser(first + BLOCK, SIZE(key));
-        sum_up(codes, COLUMNS(codes), rows, SIZE(rows), table, offset, first, last, number);
+    for (int64_t first = 0; first < cells.cells; first += BLOCK) {
+        const int64_t last = lesser(first + BLOCK, cells.cells);
+        sum_up(&cells, first, last, number);
         for (int64_t i = 0; i < last - first; i++)
             key[first + i] = (uint64_t)number[i];
     }
+    return 0;
 }
 
 /* Adds people to the counters of the cell and value of each record, where the counters of a cell's values stand
    together. No values: everybody has the same; no people: one each. */
-LOOP void lattice_count_cells(const Array *of_codes, const Array *of_rows, const Array *of_table,
-                              const Array *of_offset, const Array *of_value, const Array *of_people,
-                              const Array *of_counts)
+KERNEL(lattice_count_cells)
 {
-    IN(uint16_t, codes);
-    IN(int64_t, rows);
-    IN(int64_t, table);
-    IN(int64_t, offset);
-    IN(uint32_t, value);
-    IN(uint32_t, people);
-    OUT(uint32_t, counts);
+    Cells cells;
+    TAKE(Cells, &cells);
+    IN(uint32_t, value, ANY);
+    REQUIRE(SIZE(value) == 0 || SIZE(value) == cells.cells);
+    IN(uint32_t, people, ANY);
+    REQUIRE(SIZE(people) == 0 || SIZE(people) == cells.cells);
+    OUT(uint32_t, counts, ANY);
     int64_t number[BLOCK];
-    for (int64_t first = 0; first < COLUMNS(codes); first += BLOCK) {
-        const int64_t last = lesser(first + BLOCK, COLUMNS(codes));
-        sum_up(codes, COLUMNS(codes), rows, SIZE(rows), table, offset, first, last, number);
+    for (int64_t first = 0; first < cells.cells; first += BLOCK) {
+        const int64_t last = lesser(first + BLOCK, cells.cells);
+        sum_up(&cells, first, last, number);
         if (SIZE(value) > 0)
             for (int64_t i = 0; i < last - first; i++)
                 number[i] += value[first + i];
@@ -64,37 +78,35 @@ LOOP void lattice_count_cells(const Array *of_codes, const Array *of_rows, const
             for (int64_t i = 0; i < last - first; i++)
                 counts[number[i]]++;
     }
+    return 0;
 }
 
 /* The same for cells with several entries each. */
-LOOP void lattice_count_entries(const Array *of_codes, const Array *of_rows, const Array *of_table,
-                                const Array *of_offset, const Array *of_start, const Array *of_value,
-                                const Array *of_people, const Array *of_counts)
+KERNEL(lattice_count_entries)
 {
-    IN(uint16_t, codes);
-    IN(int64_t, rows);
-    IN(int64_t, table);
-    IN(int64_t, offset);
-    IN(int64_t, start);
-    IN(uint32_t, value);
-    IN(uint32_t, people);
-    OUT(uint32_t, counts);
+    Cells cells;
+    TAKE(Cells, &cells);
+    IN(int64_t, start, cells.cells + 1);
+    IN(uint32_t, value, AT_LEAST(start[cells.cells]));
+    IN(uint32_t, people, SIZE(value));
+    OUT(uint32_t, counts, ANY);
     int64_t number[BLOCK];
-    for (int64_t first = 0; first < COLUMNS(codes); first += BLOCK) {
-        const int64_t last = lesser(first + BLOCK, COLUMNS(codes));
-        sum_up(codes, COLUMNS(codes), rows, SIZE(rows), table, offset, first, last, number);
+    for (int64_t first = 0; first < cells.cells; first += BLOCK) {
+        const int64_t last = lesser(first + BLOCK, cells.cells);
+        sum_up(&cells, first, last, number);
         for (int64_t i = 0; i < last - first; i++)
             for (int64_t e = start[first + i]; e < start[first + i + 1]; e++)
                 counts[number[i] + value[e]] += people[e];
     }
+    return 0;
 }
 
 /* Of numbers in order keeps each different one, with the people of all that equal it; how many are left. In place: what
    follows them is of no use any more. */
-LOOP int64_t lattice_collapse(const Array *of_words, const Array *of_people)
+KERNEL(lattice_collapse)
 {
-    OUT(uint64_t, words);
-    OUT(uint32_t, people);
+    OUT(uint64_t, words, ANY, ANY);
+    OUT(uint32_t, people, COLUMNS(words));
     const int64_t size = SIZE(words), entries = COLUMNS(words);
     int64_t last = -1;
     for (int64_t i = 0; i < SIZE(people); i++) {

@@ -1,5 +1,5 @@
-"""Loops of the partition search against their definitions, in every library that was made of them: what processors with
-wide vectors run is written otherwise in part."""
+"""Kernels of the partition search against their definitions, in every library that was compiled from them: the one for
+processors with wide vectors has other code in part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anon.search import kernels
 
 LIBRARIES = [
     path
-    for path in (compiled.FOLDER / "loops.so", compiled.FOLDER / "loops-avx2.so")
+    for path in (compiled.FOLDER / "kernels.so", compiled.FOLDER / "kernels-avx2.so")
     if path.exists() and ("avx2" not in path.name or compiled._has_wide_vectors())
 ]
 EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -29,8 +29,7 @@ UNREACHED = 65_535  # by a part without records
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = ctypes.CDLL(str(request.param))
     for name in ("_route", "_by_code", "_sweep"):
-        own = getattr(kernels, name)
-        monkeypatch.setattr(kernels, name, compiled.loop(own.__name__, *own.kinds, returns=own.returns, library=loaded))
+        monkeypatch.setattr(kernels, name, compiled.kernel(getattr(kernels, name).__name__, loaded))
 
 
 @st.composite
@@ -76,7 +75,8 @@ def test_records_are_moved_into_their_parts_and_nowhere_else(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "RUN", draw.draw(st.sampled_from([8, 16, 64, 16_384])))
         column = np.zeros(len(start), np.int64)
-        kernels.route(held, np.array(start), stop, column, np.array(cut_start), np.array(cuts), low, high, aside)
+        ranges, own_cuts = (np.array(start), stop, column), (np.array(cut_start), np.array(cuts))
+        kernels.route(held, ranges, own_cuts, low, high, aside)
     assert (held == expected).all()
     assert (aside[-gap:] == UNTOUCHED).all()
     assert np.stack([low, high], axis=2).tolist() == np.array(reach).tolist()
@@ -121,13 +121,12 @@ def test_a_sweep_finds_all_cuts_that_are_not_hopeless_from_the_median_outward(
     stop = np.cumsum([len(node) for node in of_nodes])
     start = stop - [len(node) for node in of_nodes]
     column, order = np.zeros(len(stop), np.int64), np.empty(len(flat), np.int32)
-    kernels.by_code(codes, start, stop, column, order)
+    ranges = start, stop, column
+    kernels.by_code(codes, ranges, order)
     cut, used = np.empty(len(flat), np.uint16), np.empty(len(stop), np.int64)
     largest, fewest = (np.array([demand[i] for demand in demands], np.int64) for i in (0, 1))
     people, values = 2 if counted else -1, 4 if demands else 0
-    kernels.sweep(
-        codes, people, start, stop, column, order, 1, values, least, fewest, largest, start, cut, used
-    )  # fmt: skip
+    kernels.sweep(codes, people, ranges, order, 1, values, least, fewest, largest, start, cut, used)
     for node, first, count in zip(of_nodes, start.tolist(), used.tolist()):
         each = [(code, value) for code, value, people in node for _ in range(people if counted else 1)]
         wanted = cuts_of([code for code, _ in each], [value for _, value in each], least, demands)
