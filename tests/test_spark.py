@@ -261,12 +261,13 @@ def test_the_demo(cluster: Any, house: House) -> None:
 @pytest.mark.long
 def test_mistakes_in_the_data_are_told_as_by_the_local_engine(cluster: Any, house: House) -> None:
     table = people(300).append_column("id", pa.array([*range(299), 0]))
-    house.write(table)
+    house.write(table.append_column("patient_id", pa.array([row // 3 for row in range(300)])))
     cases: list[dict[str, Any]] = [
         {"columns": COLUMNS | {"individual": "id"}},
         {"columns": COLUMNS | {"quasi_identifiers": {"agee": {}}}},
         {"columns": COLUMNS | {"quasi_identifiers": {"name": {}}, "identifiers": []}},
         {"columns": COLUMNS, "nulls": {"quasi_identifiers": "error"}},
+        {"columns": COLUMNS | {"identifiers": ["name", "patient_id"]}},
         {"columns": COLUMNS | {"quasi_identifiers": {"name": {"digits": 3}}, "identifiers": []}},
     ]
     for changes in cases:

@@ -122,6 +122,7 @@ def whole_hierarchy(house: House) -> None:
 
 ROW, WHO = {"columns__identifiers": ["who"]}, {"columns__individual": "who"}
 VISITS, EVERYBODY = {"who": [i // 2 for i in range(PEOPLE)]}, {"who": list(range(PEOPLE))}
+NAMESAKES = {"who": [i % 120 for i in range(PEOPLE)]}
 ONE_KIND = {"disease": ["HIV" if age % 2 else "Flu" for age in AGE]}
 MOSTLY = {"disease": ["HIV" if i % 60 else "Flu" for i in range(60)] + DISEASE[60:]}
 COSTS = {"cost": [100 + i % 40 for i in range(PEOPLE)]}
@@ -138,7 +139,12 @@ BUCKETS = {"path": "out", "run": "out-run", "form": "bucketized", "labels": "exa
 
 TRAPS: dict[str, Trap] = {
     "repeat visits counted as people": Trap(
-        "repeated_identifier", Side(table(**VISITS), ROW), Side(table(**EVERYBODY), ROW)
+        (2, "120 values that repeat, in rows that agree on age"),
+        Side(table(**VISITS), ROW),
+        Side(table(**EVERYBODY), ROW),
+    ),
+    "an identifier that rows share": Trap(
+        "repeated_identifier", Side(table(**NAMESAKES), ROW), Side(table(**EVERYBODY), ROW)
     ),
     "several rows of a person who should have one": Trap(
         (2, "120 rows that repeat an individual"), Side(table(**VISITS), WHO), Side(table(**EVERYBODY), WHO)

@@ -62,6 +62,7 @@ from anon.search.assignment import Assignment
 from anon.searching import memory_of, searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.source.origins import origin_of
+from anon.source.persons import refuse_person_keys
 from anon.standing import Standing
 from anon.terminal import one_line
 from anon.trial import as_trial
@@ -393,6 +394,7 @@ def _save_priors(config: Config, found: verify.Findings, files: list[Path]) -> N
 
 def build_cube(config: Config, source: Source, room: Room) -> Cube:
     """The cube that a run searches."""
+    refuse_person_keys(source.persons)
     _check_names(config, source)
     builders = list(config.columns.quasi_identifiers.values())
     cube = cubes.build(source, builders, _target(config), _combined(config), room, *_widened(config, source))

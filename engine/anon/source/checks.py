@@ -154,15 +154,15 @@ def individual_problems(
 
 
 def repeated_identifiers(
-    con: duckdb.DuckDBPyConnection, identifiers: Mapping[str, str], rows: int
+    con: duckdb.DuckDBPyConnection, table: str, identifiers: Mapping[str, str], rows: int
 ) -> dict[str, tuple[int, int]]:
     """Where every row is taken for another person: the identifiers that say otherwise, each with the rows that share
-    theirs with another row, and one in how many was looked at. `identifiers` are columns of raw_rows by name. One pass
+    theirs with another row, and one in how many was looked at. `identifiers` is the SQL of each by its name. One pass
     over these alone; in large tables a part of them is compared, chosen by a hash so that equal ones stay together."""
     found: dict[str, tuple[int, int]] = {}
     part = max(1, rows // COMPARED)
-    for name, column in identifiers.items():
-        chosen = f"SELECT {quote(column)} AS v FROM raw_rows WHERE hash({quote(column)}) % {part} = 0"
+    for name, sql in identifiers.items():
+        chosen = f"SELECT {sql} AS v FROM {table} WHERE hash({sql}) % {part} = 0"
         shared = f"SELECT count(*) AS n FROM ({chosen}) WHERE v IS NOT NULL GROUP BY v HAVING count(*) > 1"
         count = int(one(con, f"SELECT coalesce(sum(n), 0) FROM ({shared})")[0])
         found |= {name: (count, part)} if count else {}

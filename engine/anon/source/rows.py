@@ -14,10 +14,11 @@ import duckdb
 import pyarrow as pa
 
 from anon.config import Columns, Config, Nulls
-from anon.database import all_optimizers, interruptible, translated
+from anon.database import all_optimizers, interruptible, quote, translated
 from anon.errors import ConfigError, Problem
 from anon.source.checks import individual_problems, individual_sql, null_problems, repeated_identifiers
 from anon.source.origins import Mark, Origin, origin_of
+from anon.source.persons import PersonKey, attributes_of, person_keys
 from anon.source.tables import count_rows, describe, one
 from anon.source.types import Unusable, canonical, narrow, published
 
@@ -49,6 +50,7 @@ class Source:
     origin: Origin | None = None
     multiplicity: str = "single"
     repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `repeated_identifiers`
+    persons: list[PersonKey] = field(default_factory=list)  # where every row counts as a person: what says otherwise
 
     VIEW = "source_rows"
     NARROW = "narrow_rows"  # the same rows in as few bits as the source has, which are streamed in half the time
@@ -158,7 +160,11 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, origin, multiplicity)
     check_rows(source, config, con, "kept_rows", who)
     if config.columns.individual == "row":
-        source.repeated = repeated_identifiers(con, origin.identifiers, total)
+        identifiers = {name: quote(column) for name, column in origin.identifiers.items()}
+        source.repeated = repeated_identifiers(con, "raw_rows", identifiers, total)
+        published = [*quasi_identifiers, *keep]
+        kinds, sql = ({column.name: getattr(column, about) for column in published} for about in ("kind", "sql"))
+        source.persons = person_keys(con, "raw_rows", attributes_of(config.columns, kinds, identifiers | sql), True)
     return source
 
 

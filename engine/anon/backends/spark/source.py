@@ -23,7 +23,9 @@ from anon.database import translated
 from anon.errors import ConfigError, SourceError
 from anon.release import checksum
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
+from anon.source.checks import repeated_identifiers
 from anon.source.origins import Files, Origin
+from anon.source.persons import attributes_of, person_keys
 from anon.source.rows import check_rows, create_views, typed_columns
 
 if TYPE_CHECKING:
@@ -104,7 +106,26 @@ def open_source(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Con
         con, quasi_identifiers, sensitive, keep, count, total - count, origin, frame_of_rows=rows, checksums=checksums
     )
     _check(source, config, types, used, given, every)
+    if config.columns.individual == "row":
+        _find_persons(source, config, raw, total)
     return source
+
+
+def _find_persons(source: SparkSource, config: Config, raw: DataFrame, rows: int) -> None:
+    """Find rows of one person, as the local engine does, in the columns as Spark reads them."""
+    columns = config.columns
+    names = [*columns.identifiers, *columns.quasi_identifiers, *columns.keep]
+    sql, view = {name: f"c{at}" for at, name in enumerate(names)}, f"anon_{uuid.uuid4().hex}"
+    cells = {name: spread.column(name) for name in names}
+    cells |= {name: cells[name].cast("string") for name in columns.identifiers}  # of any type
+    raw.select(*(cells[name].alias(own) for name, own in sql.items())).createOrReplaceTempView(view)
+    con: Any = SparkSql(source.spark)
+    kinds = {column.name: column.kind for column in [*source.quasi_identifiers, *source.keep]}
+    try:
+        source.repeated = repeated_identifiers(con, view, {name: sql[name] for name in columns.identifiers}, rows)
+        source.persons = person_keys(con, view, attributes_of(columns, kinds, sql), sample=False)
+    finally:
+        source.spark.catalog.dropTempView(view)
 
 
 def _raw(

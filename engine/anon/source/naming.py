@@ -1,0 +1,68 @@
+"""What the name of a column says about it, in the source stage (config -> source -> cube -> search -> release -> verify
+-> report): whether it names people, numbers them, or tells their age. Words of several languages, without accents."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+KEYS = frozenset("id uid uuid guid key nr no num number nummer numero numer".split())  # noqa: SIM905
+PEOPLE = frozenset(
+    """person persons people patient patients client clients customer customers member members insured subscriber
+    subscribers employee employees staff worker user users student students pupil pupils citizen resident respondent
+    participant participants subject subjects donor donors borrower applicant kunde kunden versicherter versicherten
+    mitarbeiter schueler paziente paciente pacientes cliente clientes assure salarie eleve empleado""".split()  # noqa: SIM905
+)
+DIRECT = frozenset(
+    """email mail emailaddress phone telephone tel mobile cell fax address street ssn passport iban insurance account
+    username login ip mrn nhs telefon handy adresse strasse anschrift ausweis telefono correo indirizzo direccion rue
+    courriel""".split()  # noqa: SIM905
+)
+NAMES = frozenset(
+    """name names surname surnames firstname lastname fullname forename forenames middlename maidenname givenname
+    familyname nickname vorname vornamen nachname nachnamen familienname geburtsname zuname rufname nom noms prenom
+    prenoms nombre nombres apellido apellidos nome cognome sobrenome imie nazwisko""".split()  # noqa: SIM905
+)
+PART_OF_A_NAME = frozenset("first last full middle maiden given family own nick".split())  # noqa: SIM905
+AGES = frozenset(
+    """age ages birth born dob birthday birthdate birthyear yob geburt geburtsdatum geburtsjahr geburtstag geboren alter
+    naissance nacimiento nascita nascimento edad eta idade urodzenia wiek""".split()  # noqa: SIM905
+)
+POSTAL = frozenset("zip zipcode postal postcode postalcode plz pincode".split())  # noqa: SIM905
+PLACES = POSTAL | frozenset(
+    """city town village municipality county district ward region state province country area tract block parish
+    location place lat lon latitude longitude ort stadt gemeinde kreis bezirk land ville commune pays ciudad municipio
+    provincia pais citta comune""".split()  # noqa: SIM905
+)
+
+
+def words(name: str) -> frozenset[str]:
+    """Return the words that the name of a column is made of, in small letters.
+
+    >>> sorted(words("PatientID")), sorted(words("zip_code")), sorted(words("Prénom"))
+    (['id', 'patient'], ['code', 'zip'], ['prenom'])
+    """
+    plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    return frozenset(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+", plain))
+
+
+def numbers_people(name: str) -> bool:
+    """Whether a name says that a column numbers people.
+
+    >>> [numbers_people(name) for name in ("patient_id", "PersonNr", "ssn", "ward_id", "patient")]
+    [True, True, True, False, False]
+    """
+    found = words(name)
+    return bool(found & PEOPLE and found & KEYS) or bool(found & {"ssn", "mrn", "passport", "nhs"})
+
+
+def names_people(name: str) -> bool:
+    """Whether a name says that a column holds names of people, and not of other things.
+
+    >>> [names_people(name) for name in ("first_name", "LastName", "Nachname", "patient name", "name", "drug_name")]
+    [True, True, True, True, False, False]
+    """
+    found = words(name)
+    return bool(found & (NAMES - {"name", "names", "nom", "nome", "nombre"})) or bool(
+        found & NAMES and found & (PART_OF_A_NAME | PEOPLE)
+    )

@@ -1,0 +1,155 @@
+"""Columns whose repeated values stand for one person each, although every row counts as another one (`individual:
+row`), in the source stage (config -> source -> cube -> search -> release -> verify -> report). k rows of such a person
+would pass for k people. A column is one where nearly all of its repeated values agree on what differs from person to
+person, far more often than rows do by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import duckdb
+
+from anon.config import Columns
+from anon.errors import ConfigError, Problem
+from anon.source.naming import AGES, PLACES, numbers_people, words
+from anon.source.tables import one
+
+FEWEST = 20  # values, and repeated ones: of fewer nothing can be said
+ROWS_EACH = 50  # of a value on average: people who share a place or an employer are more
+AGREE = 0.95  # of the repeated values
+CHANCE = 0.6  # of the repeated values that would agree if rows were dealt out at random
+COMPARED = 1_000_000  # rows of which values are compared with each other
+NO_KEYS = ("date", "timestamp", "boolean")  # kinds of columns that do not say who somebody is
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column of a table: its field in the config, its name, its SQL, and what it may tell."""
+
+    field: str
+    name: str
+    sql: str
+    key: bool  # it may be what says who a row is about
+    quasi: bool = False
+
+    @property
+    def age(self) -> bool:
+        return bool(words(self.name) & AGES)
+
+
+@dataclass(frozen=True)
+class PersonKey:
+    """A column that says who a row is about, how many of its values repeat, and on what their rows agree."""
+
+    column: Attribute
+    repeated: int
+    agree: list[str]
+
+    @property
+    def reason(self) -> str:
+        about = f", in rows that agree on {', '.join(self.agree[:4])}" if self.agree else ""
+        return f"{self.repeated:,} values that repeat{about}: rows of one person each"
+
+    def problem(self) -> Problem:
+        expected = f"`individual: {self.column.name}`, or one row per person"
+        hint = "leave the column out if it does not say who a row is about"
+        return Problem(self.column.field, self.reason, expected, hint)
+
+
+def refuse_person_keys(found: Sequence[PersonKey]) -> None:
+    """ConfigError if columns say that rows, each of which counts as a person, are not."""
+    if found:
+        raise ConfigError([key.problem() for key in found])
+
+
+def attributes_of(columns: Columns, kinds: Mapping[str, str], sql: Mapping[str, str]) -> list[Attribute]:
+    """Return the columns of a config whose SQL is known, by the kinds of those that are published."""
+    listed = [(f"columns.identifiers[{at}]", name, False) for at, name in enumerate(columns.identifiers)]
+    listed += [(f"columns.quasi_identifiers.{name}", name, True) for name in columns.quasi_identifiers]
+    listed += [(f"columns.keep[{at}]", name, False) for at, name in enumerate(columns.keep)]
+    return [
+        Attribute(field, name, sql[name], kinds.get(name) not in NO_KEYS, quasi)
+        for field, name, quasi in listed
+        if name in sql
+    ]
+
+
+def person_keys(con: duckdb.DuckDBPyConnection, table: str, columns: list[Attribute], sample: bool) -> list[PersonKey]:
+    """Return the columns of a table that say who a row is about. `sample`: a part of the values is enough in large
+    tables; they are chosen by a hash of DuckDB, so that all rows of a value are compared."""
+    keys = [column for column in columns if column.key]
+    if not keys:
+        return []
+    counts = ", ".join(f"approx_count_distinct({key.sql})" for key in keys)
+    rows, *distinct = one(con, f"SELECT count(*), {counts} FROM {table}")
+    part = max(1, rows // COMPARED) if sample else 1
+    likely = [key for key, values in zip(keys, distinct) if 2 * ROWS_EACH * values >= rows and 2 * values >= FEWEST]
+    found = (_Key(con, table, key, columns, part).judged() for key in likely)
+    return [key for key in found if key is not None]
+
+
+class _Key:
+    """A column that may say who a row is about, held against the others."""
+
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, table: str, key: Attribute, columns: list[Attribute], part: int
+    ) -> None:
+        self.con, self.table, self.key = con, table, key
+        self.others = [c for c in columns if c is not key and (c.quasi or (c.age and not key.age))]
+        listed = "".join(f", {column.sql} AS c{at}" for at, column in enumerate(self.others))
+        chosen = f" AND hash({key.sql}) % {part} = 0" if part > 1 else ""
+        self.rows = f"(SELECT {key.sql} AS k{listed} FROM {table} WHERE {key.sql} IS NOT NULL{chosen})"
+
+    def judged(self) -> PersonKey | None:
+        counted = f"SELECT count(*) AS n FROM {self.rows} GROUP BY k"
+        values, rows, repeated = one(
+            self.con, f"SELECT count(*), coalesce(sum(n), 0), count_if(n > 1) FROM ({counted})"
+        )
+        if values < FEWEST or repeated < FEWEST or rows > ROWS_EACH * values:
+            return None
+        telling, agreed = self._agreement(repeated) if self.others else ([], [])
+        names = [self.others[at].name for at in agreed]
+        return PersonKey(self.key, int(repeated), names) if self._is_person(telling, agreed) else None
+
+    def _agreement(self, repeated: int) -> tuple[list[int], list[int]]:
+        """The other columns on which rows seldom agree by chance, and those of them that the repeated values agree
+        on."""
+        agree = ", ".join(f"{_same(f'c{at}')} AS a{at}" for at in range(len(self.others)))
+        people = f"SELECT count(*) AS n, {agree} FROM {self.rows} GROUP BY k HAVING count(*) > 1"
+        listed = ", ".join(
+            f"count_if(a{at}), sum(power({self._chance(column)!r}, n - 1))" for at, column in enumerate(self.others)
+        )
+        found = one(self.con, f"SELECT {listed} FROM ({people})")
+        telling = [at for at, expected in enumerate(found[1::2]) if expected <= CHANCE * repeated]
+        return telling, [at for at in telling if found[2 * at] >= AGREE * repeated]
+
+    def _is_person(self, telling: list[int], agreed: list[int]) -> bool:
+        """Whether the name of the column says so, its values agree on an age or a birth, or on everything that others
+        may know; places do that with what they lie in."""
+        if numbers_people(self.key.name) or any(self.others[at].age for at in agreed if not self.key.age):
+            return True
+        quasi = [at for at in telling if self.others[at].quasi]
+        together = set(quasi) <= set(agreed) and not words(self.key.name) & PLACES
+        return together and any(self._independent(*pair) for pair in combinations(quasi, 2))
+
+    def _chance(self, column: Attribute) -> float:
+        """The share of pairs of rows that agree on a column."""
+        counted = f"SELECT count(*) AS m FROM {self.table} GROUP BY {column.sql}"
+        return float(one(self.con, f"SELECT sum(power(m, 2)) / power(sum(m), 2) FROM ({counted})")[0])
+
+    def _independent(self, one_column: int, other: int) -> bool:
+        """Whether neither of two columns follows from the other, from one value of the key to the next."""
+        return not self._follows(one_column, other) and not self._follows(other, one_column)
+
+    def _follows(self, given: int, column: int) -> bool:
+        each = f"SELECT min(c{given}) AS a, min(c{column}) AS b FROM {self.rows} GROUP BY k"
+        people = f"SELECT count(*) AS n, {_same('b')} AS s FROM ({each}) GROUP BY a"
+        repeated, agreed = one(self.con, f"SELECT count_if(n > 1), count_if(n > 1 AND s) FROM ({people})")
+        return bool(agreed >= AGREE * repeated)
+
+
+def _same(column: str) -> str:
+    """SQL: whether all rows of a group have one value of a column."""
+    return f"(min({column}) IS NOT DISTINCT FROM max({column}) AND count({column}) IN (0, count(*)))"
