@@ -82,7 +82,8 @@ def prior(table: Table, attributes: Sequence[int], p: Probabilities) -> Prior:
     """A prior over some columns, with a row for each of their signatures in the table, in order."""
     signatures = sorted({tuple(row[at] for at in attributes) for row in table.rows})
     words = [tuple(map(str, signature)) for signature in signatures]
-    return Prior([f"q{at}" for at in attributes], list(words), [str(v) for v in range(table.values)], [*map(list, p)])
+    values: list[str | None] = [str(value) for value in range(table.values)]
+    return Prior.of([f"q{at}" for at in attributes], words, values, [*map(list, p)])
 
 
 def merged(

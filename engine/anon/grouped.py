@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import duckdb
@@ -16,13 +17,12 @@ import pyarrow as pa
 
 from anon.config import Columns
 from anon.criteria import Ints
+from anon.criteria.prior_tables import Counting, SignatureTable, check_room
 from anon.database import quote, translated
 from anon.errors import ConfigError, SourceError
 from anon.source import GroupedTable, Unusable, canonical, describe, individual_sql
-from anon.values import text
 
 FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
-Signature = tuple[str | None, ...]
 Known = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, how often n each occurs, and its code
 
 
@@ -328,9 +328,11 @@ def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | N
     return {place: dict(zip(grouped.quasi_identifiers, told)) for place, *told in rows}
 
 
-def cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints | None]:
-    """Numbers the signatures over some columns in a table, and counts people by signature and sensitive value; a
-    bucketized table does not tell the latter."""
+def cross_table(
+    grouped: Grouped, attributes: tuple[str, ...], column: str, memory: int | None = None
+) -> tuple[SignatureTable, Counting | None]:
+    """Numbers the signatures over some columns in a table; also what counts people by signature and sensitive value,
+    which a bucketized table does not tell. `memory`: of the whole process, which a prior over them may exceed."""
     name, aliases = signature_table(attributes), listed([grouped.alias(a) for a in attributes])
     columns = [f"a{i}" for i in range(len(attributes))]
     grouped.con.execute(
@@ -338,20 +340,24 @@ def cross_table(grouped: Grouped, attributes: tuple[str, ...], column: str) -> t
         f"SELECT *, row_number() OVER (ORDER BY {in_order(columns)}) - 1 AS code "
         f"FROM (SELECT DISTINCT {aliases} FROM {grouped.VIEW}) AS t({listed(columns)})"
     ).fetchall()
-    rows = grouped.con.sql(f"SELECT {listed(columns)} FROM {name} ORDER BY code").fetchall()
-    signatures = [tuple(None if part is None else text(part) for part in row) for row in rows]
-    return signatures, None if grouped.bucketized else _people_by_signature(grouped, attributes, column, len(rows))
-
-
-def _people_by_signature(grouped: Grouped, attributes: tuple[str, ...], column: str, signatures: int) -> Ints:
     value, table = value_of(grouped, (column,))
+    shape = [grouped.con.sql(f"SELECT count(*) FROM {each}").fetchall()[0][0] for each in (name, table)]
+    check_room(memory, *shape)
+    rows = grouped.con.sql(f"SELECT {listed(columns)} FROM {name} ORDER BY code").to_arrow_table()
+    counting = partial(_people_by_signature, grouped, attributes, value, table, shape)
+    return SignatureTable.of_columns(rows.columns), None if grouped.bucketized else counting
+
+
+def _people_by_signature(
+    grouped: Grouped, attributes: tuple[str, ...], value: str, table: str, shape: list[int]
+) -> Ints:
     counted = grouped.con.sql(
-        f"SELECT a.code, v.code, {grouped.many()} FROM {grouped.VIEW} JOIN {signature_table(attributes)} AS a "
-        f"ON {matches(grouped, attributes)} JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"
-    ).fetchall()
-    counts = np.zeros((signatures, grouped.con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]), np.int64)
-    for signature, code, people in counted:
-        counts[signature, code] = people
+        f"SELECT a.code AS a, v.code AS v, {grouped.many()} AS n FROM {grouped.VIEW} "
+        f"JOIN {signature_table(attributes)} AS a ON {matches(grouped, attributes)} "
+        f"JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"
+    ).fetchnumpy()
+    counts = np.zeros(shape, np.int64)
+    counts[counted["a"], counted["v"]] = counted["n"]
     return counts
 
 

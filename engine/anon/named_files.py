@@ -11,7 +11,7 @@ from typing import Any
 from anon import hierarchy
 from anon.config import Config, HierarchyDistance, HierarchyFile, Matrix, PriorFile, Reuse, RRobustness
 from anon.criteria.distance_matrix import read_matrix
-from anon.criteria.priors import read_prior
+from anon.criteria.prior_files import read_prior
 from anon.errors import ConfigError, Problem
 
 Reading = Callable[[], Any]
@@ -38,7 +38,7 @@ def _of_criteria(config: Config) -> Iterator[Reading]:
             yield partial(read_matrix, distance.file, f"{where}.distance.file")
         for at, prior in enumerate(spec.priors if isinstance(spec, RRobustness) else ()):
             if isinstance(prior, PriorFile):
-                yield partial(read_prior, prior.file, f"{where}.priors[{at}].file")
+                yield partial(read_prior, prior.file, f"{where}.priors[{at}].file", config.limits.memory)
 
 
 def _of_a_run(config: Config) -> Iterator[Reading]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anon.config import Config, PriorEstimate, PriorFile, RRobustness
 from anon.criteria import exact
-from anon.criteria.priors import Prior, estimate, write_prior
+from anon.criteria.priors import Prior, estimated, write_prior
 from anon.cube import Cube
 from anon.database import translated
 from anon.search.adversaries import CrossTables
@@ -18,7 +18,7 @@ from anon.search.adversaries import CrossTables
 
 def save_estimates(config: Config, cube: Cube, folder: Path) -> Config:
     """The config with files in place of estimated priors."""
-    crossed, numbers = CrossTables(cube), count(1)
+    crossed, numbers = CrossTables(cube, config.limits.memory), count(1)
 
     def saved(spec: RRobustness) -> RRobustness:
         priors: list[PriorFile | PriorEstimate] = []
@@ -36,6 +36,6 @@ def save_estimates(config: Config, cube: Cube, folder: Path) -> Config:
 
 
 def _estimated(given: PriorEstimate, column: str, cube: Cube, crossed: CrossTables) -> Prior:
-    signatures, counts = crossed(tuple(given.estimate), column)
-    rows = estimate(counts, exact(given.smoothing))
-    return Prior(list(given.estimate), signatures, cube.domain(column).texts, rows, counts.sum(axis=1).tolist())
+    signatures, counting = crossed(tuple(given.estimate), column)
+    texts = cube.domain(column).texts
+    return estimated(list(given.estimate), signatures, texts, counting(), exact(given.smoothing))

@@ -174,7 +174,8 @@ def sensitive_values(config: Config, cube: Cube) -> Values:
         counts = np.zeros(domain.size, np.int64)
         counts[whole.value] = whole.count
         texts[column], frequency[column], objects[column] = domain.texts, counts.tolist(), domain.objects
-    return Values(texts, frequency, CrossTables(cube), cube.tuples, objects, config.columns.multiplicity)
+    crossed = CrossTables(cube, config.limits.memory)
+    return Values(texts, frequency, crossed, cube.tuples, objects, config.columns.multiplicity)
 
 
 def check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:

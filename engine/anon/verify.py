@@ -81,7 +81,7 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
         values = Values(
             found.values,
             found.frequency,
-            partial(cross_table, grouped),
+            partial(cross_table, grouped, memory=config.limits.memory),
             partial(code_tuples, grouped),
             grouped.objects,
             grouped.multiplicity,

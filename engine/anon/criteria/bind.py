@@ -19,6 +19,8 @@ from anon.criteria.epsilon_m import EpsilonM
 from anon.criteria.k_anonymity import KAnonymity
 from anon.criteria.k_e import KE
 from anon.criteria.l_diversity import l_diversity
+from anon.criteria.prior_files import read_prior
+from anon.criteria.prior_tables import Counting, SignatureTable
 from anon.criteria.protocol import Criterion, Ints, exact
 from anon.criteria.r_robustness import RRobustness
 from anon.criteria.skyline import Point, Skyline
@@ -36,17 +38,16 @@ CATEGORICAL = (
 )  # values are names to them, not numbers
 
 
-Signature = tuple[str | None, ...]
-CrossTable = Callable[[tuple[str, ...], str], tuple[list[Signature], Ints | None]]
+CrossTable = Callable[[tuple[str, ...], str], tuple[SignatureTable, Counting | None]]
 TuplesOf = Callable[[tuple[str, ...]], Ints]
 
 
 @dataclass(frozen=True)
 class Values:
     """The sensitive values of one table, per column in code order, and how many individuals have each. `cross_table`
-    counts people by the values of some columns and a sensitive one: the signatures, and [signatures, values], which a
-    bucketized table does not tell. `tuples` gives those of several sensitive columns that occur, as codes [tuples,
-    columns]; `objects` are the values as they are in the table."""
+    gives the signatures over some columns, and what counts people by signature and sensitive value, None of a
+    bucketized table, which does not tell that. `tuples` gives those of several sensitive columns that occur, as codes
+    [tuples, columns]; `objects` are the values as they are in the table."""
 
     texts: dict[str, list[str | None]]
     frequency: dict[str, list[int]]
@@ -181,15 +182,14 @@ class Binder:
         column = str(spec.sensitive)
         assert self.values.cross_table is not None, "priors are bound to a table that was opened to be examined"
         if isinstance(given, grammar.PriorFile):
-            raw = priors.read_prior(given.file, f"{where}.file")
+            raw = read_prior(given.file, f"{where}.file")
             signatures, _ = self.values.cross_table(tuple(raw.attributes), column)
             return priors.bind(raw, raw.attributes, signatures, self.texts(spec), f"{where}.file")
-        signatures, counts = self.values.cross_table(tuple(given.estimate), column)
-        if counts is None:
+        signatures, counting = self.values.cross_table(tuple(given.estimate), column)
+        if counting is None:
             found = "an estimated prior on a bucketized table, which does not tell who has what"
             raise ConfigError.at(where, found, "a prior file (--prior FILE), or one estimated on the source and saved")
-        rows = priors.estimate(counts, exact(given.smoothing))
-        return priors.Prior(list(given.estimate), signatures, self.texts(spec), rows, counts.sum(axis=1).tolist())
+        return priors.estimated(list(given.estimate), signatures, self.texts(spec), counting(), exact(given.smoothing))
 
     def epsilon_m(self, spec: grammar.EpsilonM, where: str) -> Criterion:
         numbers = self.numbers(spec, where)

@@ -1,15 +1,6 @@
 """What an adversary knows beforehand: the probability of each sensitive value for people with the same attributes.
-Priors come from files that the config names, or are estimated from the cube, and go to the criteria that search and
-verify ask (config -> source -> cube -> search -> release -> verify -> report). A file has a line per signature (the
-tuple of the attributes) and value:
-
-    sex,value,p,n
-    m,flu,0.1,4100
-    f,flu,0.003,3900
-
-`n`, the people behind a signature, may be left out. `p_exact` holds fractions that no decimal of `p` can express.
-An empty field is a null. What is missing is a mistake, not a probability of zero. Messages count, or name lines; they
-quote no values."""
+Priors come from files that the config names (`prior_files`), or are estimated from the cube, and go to the criteria
+that search and verify ask (config -> source -> cube -> search -> release -> verify -> report)."""
 
 from __future__ import annotations
 
@@ -19,203 +10,152 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
+from anon.cell_index import CellIndex, combined
+from anon.criteria.prior_files import RESERVED, RawPrior
+from anon.criteria.prior_tables import CELL, Probabilities, Ratios, Signature, SignatureTable
 from anon.criteria.protocol import Ints
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.records import read_records, refuse
+from anon.hierarchy.records import refuse
 from anon.values import respelt
 
-Signature = tuple[str | None, ...]
-
-RESERVED = ("value", "p", "p_exact", "n")
-ROUNDING = Fraction(1, 10**9)  # how far the probabilities of a signature may be from summing to 1
 DIGITS = 30  # significant digits of a `p` that has no end as a decimal
-_DECIMAL = re.compile(r"\d+(\.\d*)?([eE][+-]?\d{1,3})?|\.\d+([eE][+-]?\d{1,3})?")
-_FRACTION = re.compile(r"\d+(/0*[1-9]\d*)?")
+CELLS = 1 << 20  # of a table of counts that are looked at together
 
 
-@dataclass(frozen=True)
-class RawPrior:
-    """A prior as its file has it, texts with nulls as empty texts."""
-
-    file: str
-    attributes: list[str]
-    p: dict[tuple[str, ...], dict[str, Fraction]]
-    n: dict[tuple[str, ...], int]  # empty without a column n
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prior:
     """p[signature][value] for the signatures and values of one table; None for a value that the prior does not name.
     A prior that leaves values out is `binary`: it knows each value it names only against all others together."""
 
     attributes: list[str]
-    signatures: list[Signature]
+    signatures: SignatureTable
     values: list[str | None]
-    p: list[list[Fraction | None]]
-    n: list[int] | None = None  # people behind each signature
+    p: Probabilities
+    n: Ints | None = None  # people behind each signature
 
-    @property
+    @classmethod
+    def of(
+        cls,
+        attributes: list[str],
+        signatures: Sequence[Signature],
+        values: list[str | None],
+        p: Sequence[Sequence[Fraction | None]],
+        n: Sequence[int] | None = None,
+    ) -> Prior:
+        """A prior of a few rows."""
+        people = None if n is None else np.array(n, np.int64)
+        return cls(attributes, SignatureTable.of(signatures), values, Probabilities.of(p), people)
+
+    @cached_property
     def named(self) -> list[int]:
         """The codes of the values that the prior names."""
-        return [code for code, p in enumerate(self.p[0]) if p is not None] if self.p else []
+        found: list[int] = np.flatnonzero((self.p.place[:1] >= 0).any(axis=0)).tolist()
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes of the memory while a release is judged against it."""
+        return CELL * self.p.place.size
 
     @property
     def binary(self) -> bool:
         return len(self.named) < len(self.values)
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A record by the names of its columns."""
-
-    number: int
-    fields: dict[str, str]
-    signature: tuple[str, ...]
-
-    @property
-    def p(self) -> Fraction | None:
-        """A probability, or None."""
-        exact = self.fields.get("p_exact", "").strip()
-        text, form = (exact, _FRACTION) if exact else (self.fields["p"].strip(), _DECIMAL)
-        number = Fraction(text) if form.fullmatch(text) else None
-        return number if number is not None and number <= 1 else None
-
-
-def read_prior(path: Path, where: str) -> RawPrior:
-    """A prior file, refused with the lines at fault. `where` is the field that names it."""
-    records = list(read_records(path, where))
-    if not records:
-        raise ConfigError.at(where, f"{path.name} without a line", "a line of columns, then one for each probability")
-    header = [name.strip() if name.strip() in RESERVED else name for name in records[0][1]]
-    _check_header(header, f"{path.name} line {records[0][0]}", where)
-    refuse([_at(where, path, *wrong) for wrong in _ragged(header, records[1:])])
-    attributes = [name for name in header if name not in RESERVED]
-    lines = []
-    for number, fields in records[1:]:
-        named = dict(zip(header, fields))
-        lines.append(_Line(number, named, tuple(named[name] for name in attributes)))
-    refuse([_at(where, path, *wrong) for wrong in _wrong_lines(lines)])
-    raw = _collect(path.name, attributes, lines)
-    refuse([_at(where, path, *wrong) for wrong in _above_one(raw, lines)])
-    return raw
-
-
-Wrong = tuple[int, str, str]  # line, found, expected
-
-
-def _at(where: str, path: Path, line: int, found: str, expected: str) -> Problem:
-    return Problem(where, f"{path.name} line {line}: {found}", expected)
-
-
-def _check_header(header: list[str], place: str, where: str) -> None:
-    expected = "columns for the attributes, then value, p and perhaps n"
-    missing = [name for name in ("value", "p") if name not in header]
-    if missing:
-        raise ConfigError.at(where, f"{place}: no column {' and no column '.join(missing)}", expected)
-    if len(set(header)) < len(header) or "" in header:
-        raise ConfigError.at(where, f"{place}: a column without a name, or two of one name", expected)
-    if len(header) == sum(name in RESERVED for name in header):
-        raise ConfigError.at(where, f"{place}: no attribute", expected)
-
-
-def _ragged(header: list[str], records: list[tuple[int, list[str]]]) -> Iterator[Wrong]:
-    for line, fields in records:
-        if len(fields) != len(header):
-            yield line, f"{len(fields)} fields", f"{len(header)} fields, as the first line has"
-
-
-def _wrong_lines(lines: list[_Line]) -> Iterator[Wrong]:
-    first: dict[tuple[tuple[str, ...], str], int] = {}
-    people: dict[tuple[str, ...], tuple[int, str]] = {}
-    for line in lines:
-        if line.p is None:
-            yield line.number, "no probability", "p as a decimal number from 0 to 1"
-        before = first.setdefault((line.signature, line.fields["value"]), line.number)
-        if before != line.number:
-            yield line.number, f"the attributes and the value of line {before} again", "every value once"
-        n = line.fields.get("n", "0").strip()
-        if not re.fullmatch(r"\d+", n):
-            yield line.number, "no number of people", "n as a whole number"
-        number, other = people.setdefault(line.signature, (line.number, n))
-        if other != n:
-            yield line.number, f"another n than line {number}", "one n for the same attributes"
-
-
-def _collect(file: str, attributes: list[str], lines: list[_Line]) -> RawPrior:
-    p: dict[tuple[str, ...], dict[str, Fraction]] = {}
-    n = {line.signature: int(line.fields["n"]) for line in lines if "n" in line.fields}
-    for line in lines:
-        p.setdefault(line.signature, {})[line.fields["value"]] = line.p or Fraction(0)
-    return RawPrior(file, attributes, p, n)
-
-
-def _above_one(raw: RawPrior, lines: list[_Line]) -> Iterator[Wrong]:
-    above = {signature for signature, row in raw.p.items() if sum(row.values()) > 1 + ROUNDING}
-    for line in lines:
-        if line.signature in above:
-            above.remove(line.signature)
-            yield line.number, "the probabilities of these attributes sum to more than 1", "a sum of at most 1"
-
-
 def bind(
-    raw: RawPrior, attributes: Sequence[str], signatures: Sequence[Signature], values: Sequence[str | None], where: str
+    raw: RawPrior, attributes: Sequence[str], signatures: SignatureTable, values: Sequence[str | None], where: str
 ) -> Prior:
     """A file's prior for the signatures (attributes in the given order) and the values that occur in a table."""
     if sorted(attributes) != sorted(raw.attributes):
         found = f"{raw.file} with columns {', '.join(raw.attributes)}"
         raise ConfigError.at(where, found, f"attributes {', '.join(attributes)}")
-    place = [list(attributes).index(name) for name in raw.attributes]
-    keys = [_key(raw, tuple(signature[i] or "" for i in place)) for signature in signatures]
-    names = [value or "" for value in values]
-    _check_apart(keys, names, where)
-    named = {name for row in raw.p.values() for name in row}
-    refuse(list(_missing(raw, keys, names, named, where)))
-    p = [[raw.p[key].get(name) for name in names] for key in keys]
-    n = [raw.n[key] for key in keys] if raw.n else None
-    return Prior(list(attributes), list(signatures), list(values), p, n)
+    _check_apart(signatures, values, where)
+    rows, names = _rows(raw, list(attributes), signatures), [value or "" for value in values]
+    known = rows[rows >= 0]
+    if len(np.unique(known)) < len(known):
+        raise _not_apart(where)
+    refuse(list(_missing(raw, known, len(rows), names, where)))
+    place = np.full((len(rows), len(names)), -1, np.int32)
+    for at, name in enumerate(names):  # without gaps the lines of a signature are as many as the values of the file
+        if name in raw.values:
+            place[:, at] = raw.place[raw.start[rows] + raw.values[name]]
+    n = None if raw.n is None else raw.n[rows]
+    return Prior(list(attributes), signatures, list(values), Probabilities(place, raw.ratios), n)
 
 
-def _key(raw: RawPrior, signature: tuple[str, ...]) -> tuple[str, ...]:
-    """What a file calls a signature: one from a CSV table may have numbers and moments in another notation."""
-    return signature if signature in raw.p else tuple(map(respelt, signature))
+def _rows(raw: RawPrior, attributes: list[str], signatures: SignatureTable) -> Ints:
+    """The place of each signature of a table in a file, -1 if it is not there. A signature from a CSV table may have
+    numbers and moments in another notation."""
+    sizes = [len(texts) + 1 for texts in raw.texts]  # a text that the file does not have is one more
+    index, found = CellIndex(raw.cells.astype(np.uint32), sizes), []
+    for spelt in (str, respelt):
+        codes = []
+        for name, texts in zip(raw.attributes, raw.texts):
+            at = attributes.index(name)
+            own = np.array([texts.get(spelt(word or ""), len(texts)) for word in signatures.texts[at]], np.uint32)
+            codes.append(own[signatures.codes[at]])
+        place = index.find(codes).astype(np.int64)
+        found.append(np.where(place == index.count, -1, place))
+    return np.where(found[0] >= 0, *found)
 
 
-def _check_apart(keys: Sequence[tuple[str, ...]], names: Sequence[str], where: str) -> None:
-    if len(set(keys)) < len(keys) or len(set(names)) < len(names):
-        found = "a column with nulls and with empty texts, which a prior file writes alike"
-        raise ConfigError.at(where, found, "a column with one of them")
+def _check_apart(signatures: SignatureTable, values: Sequence[str | None], where: str) -> None:
+    if signatures.mixes_null_and_empty() or len({value or "" for value in values}) < len(values):
+        raise _not_apart(where)
 
 
-def _missing(
-    raw: RawPrior, keys: Sequence[tuple[str, ...]], names: Sequence[str], named: set[str], where: str
-) -> Iterator[Problem]:
-    known = [key for key in keys if key in raw.p]
-    if len(known) < len(keys):
-        found = f"{raw.file}: no line for {len(keys) - len(known)} of the {len(keys)} combinations of "
+def _not_apart(where: str) -> ConfigError:
+    found = "a column with nulls and with empty texts, which a prior file writes alike"
+    return ConfigError.at(where, found, "a column with one of them")
+
+
+def _missing(raw: RawPrior, known: Ints, signatures: int, names: Sequence[str], where: str) -> Iterator[Problem]:
+    """What a file lacks of a table of so many signatures, of which it knows some."""
+    if len(known) < signatures:
+        found = f"{raw.file}: no line for {signatures - len(known)} of the {signatures} combinations of "
         yield Problem(where, f"{found}{', '.join(raw.attributes)} in the data", "probabilities for each of them")
+    named = set(raw.values)
     if not named.intersection(names):
         yield Problem(where, f"{raw.file}: none of the {len(names)} values of the data", "a value that occurs")
-    gaps = sum(len(named - raw.p[key].keys()) for key in known)
+    gaps = len(known) * len(named) - int(np.diff(raw.start)[known].sum())
     if gaps:
         expected = "a line for every combination of attributes with every value that the file names"
         yield Problem(where, f"{raw.file}: {gaps} such lines missing", expected, "no line does not mean p = 0")
-    elif named.issuperset(names):
-        short = sum(abs(sum(raw.p[key].values(), Fraction(-1))) > ROUNDING for key in known)
-        if short:
-            found = f"{raw.file}: all values named, and {short} combinations of attributes that do not sum to 1"
-            yield Problem(where, found, "probabilities that sum to 1 within 1e-9")
+    elif named.issuperset(names) and (short := int(np.count_nonzero(raw.beyond[known]))):
+        found = f"{raw.file}: all values named, and {short} combinations of attributes that do not sum to 1"
+        yield Problem(where, found, "probabilities that sum to 1 within 1e-9")
 
 
-def estimate(counts: Ints, smoothing: Fraction) -> list[list[Fraction | None]]:
+def estimate(counts: Ints, smoothing: Fraction) -> Probabilities:
     """The prior of counts[signature, value], with `smoothing` people added to each of them.
 
-    >>> import numpy as np
     >>> [str(p) for p in estimate(np.array([[2, 0, 1]]), Fraction(1))[0]]
     ['1/2', '1/6', '1/3']
     """
-    return [[(count + smoothing) / (sum(row) + smoothing * len(row)) for count in row] for row in counts.tolist()]
+    signatures, values = counts.shape
+    n, place = counts.sum(axis=1), np.empty(counts.shape, np.int32)
+    known: dict[tuple[int, int], int] = {}  # the count of a value and of everybody behind a probability
+    step = max(CELLS // max(values, 1), 1)
+    for first in range(0, signatures, step):
+        some = counts[first : first + step]
+        pairs = np.stack([some.ravel(), np.repeat(n[first : first + step], values)])
+        _, at, same = np.unique(combined(list(pairs)), return_index=True, return_inverse=True)
+        own = [known.setdefault(pair, len(known)) for pair in zip(*pairs[:, at].tolist())]
+        place[first : first + step] = np.array(own, np.int32)[same].reshape(some.shape)
+    ratios, places = Ratios.of((count + smoothing) / (all_ + smoothing * values) for count, all_ in known)
+    return Probabilities(places[place], ratios)
+
+
+def estimated(
+    attributes: list[str], signatures: SignatureTable, values: list[str | None], counts: Ints, smoothing: Fraction
+) -> Prior:
+    """The prior that the people of a table suggest."""
+    return Prior(attributes, signatures, values, estimate(counts, smoothing), counts.sum(axis=1))
 
 
 def write_prior(prior: Prior, path: Path) -> None:
@@ -225,21 +165,22 @@ def write_prior(prior: Prior, path: Path) -> None:
     taken = [name for name in prior.attributes if name in RESERVED]
     if taken:
         raise ConfigError.at(where, f"attribute {', '.join(taken)}", "attributes of other names than a prior's columns")
-    named = prior.named
-    _check_apart(
-        [tuple(text or "" for text in key) for key in prior.signatures], [v or "" for v in prior.values], where
-    )
-    endless = any(_decimal(p)[1] for row in prior.p for p in row if p is not None)
-    people, fractions = ["n"] * (prior.n is not None), ["p_exact"] * endless
-    records: list[list[str | None]] = [[*prior.attributes, "value", "p", *people, *fractions]]
-    for i, (signature, row) in enumerate(zip(prior.signatures, prior.p)):
-        n = [str(prior.n[i])] if prior.n is not None else []
-        for code in named:
-            text, fraction = _decimal(row[code] or Fraction(0))
-            records.append([*signature, prior.values[code], text, *n, *[fraction] * endless])
-    lines = [",".join(map(_quoted, record)) + "\n" for record in records]
+    _check_apart(prior.signatures, prior.values, where)
     with open(path, "x", encoding="utf-8", newline="", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.writelines(lines)
+        file.writelines(",".join(map(_quoted, record)) + "\n" for record in _records(prior))
+
+
+def _records(prior: Prior) -> Iterator[list[str | None]]:
+    """The lines of a prior file, the first of which names its columns."""
+    ratios, place = prior.p.ratios, prior.p.place
+    endless = any(_decimal(ratios[at])[1] for at in np.unique(place[place >= 0]).tolist())
+    people, fractions = ["n"] * (prior.n is not None), ["p_exact"] * endless
+    yield [*prior.attributes, "value", "p", *people, *fractions]
+    for at, signature in enumerate(prior.signatures):
+        n = [str(prior.n[at])] if prior.n is not None else []
+        for code in prior.named:
+            text, fraction = _decimal(ratios[int(place[at, code])])
+            yield [*signature, prior.values[code], text, *n, *[fraction] * endless]
 
 
 def _quoted(field: str | None) -> str:

@@ -170,8 +170,8 @@ class Adversary:
         self.prior, self.place, self.binary = prior, place, prior.binary
         self.named = np.zeros(len(prior.values), bool)
         self.named[prior.named] = True
-        self.yes = _scaled([[p or Fraction(0) for p in row] for row in prior.p])
-        self.no = _scaled([[1 - (p or Fraction(0)) for p in row] for row in prior.p])
+        self.yes = _scaled(prior.p.floats(0.0))
+        self.no = _scaled(prior.p.complements(1.0)) if self.binary else self.yes  # which nobody asks for then
         asked = (self.yes[:, self.named], self.no[:, self.named]) if self.binary else (self.yes,)
         self.positive = all(bool((p > 0).all()) for p in asked)
 
@@ -219,9 +219,10 @@ class Adversary:
         return Worlds(people, [count, n - count], [[p, 1 - p] for p in f], 1)
 
 
-def _scaled(p: list[list[Fraction]]) -> NDArray[np.float64]:
-    largest = [max(column) or 1 for column in zip(*p)]
-    return np.array([[float(cell / top) for cell, top in zip(row, largest)] for row in p], np.float64)
+def _scaled(p: Floats) -> Floats:
+    largest = p.max(axis=0, initial=0.0)
+    p /= np.where(largest > 0, largest, 1.0)
+    return p
 
 
 class RRobustness(GroupCriterion):

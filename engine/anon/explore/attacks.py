@@ -13,7 +13,7 @@ import numpy as np
 
 from anon.criteria.arithmetic import signs
 from anon.criteria.priors import Prior
-from anon.criteria.protocol import NEAR, Groups, Ints, Signatures
+from anon.criteria.protocol import NEAR, Floats, Groups, Ints, Signatures
 from anon.explore.beliefs import Beliefs, Flags, beliefs, breaches, negative_disclosures, positive_disclosures
 from anon.explore.fronts import CELLS
 
@@ -99,9 +99,10 @@ def moved(batches: Iterable[Groups], prior: Prior, threshold: Fraction, rho: tup
     """Theorem 3.1 for everybody in a release; its groups come with the signatures of the prior's attributes."""
     found = Moved(breaches=Counted() if rho else None)
     rest = float(1 - threshold)
+    p = prior.p.floats(0.0)[:, prior.named]
     for groups in batches:
         for part, numbers in _slices(groups, len(prior.values)):
-            seen = _beliefs(part, prior)
+            seen = _beliefs(part, prior, p)
             up, down = partial(positive_disclosures, delta=rest), partial(negative_disclosures, epsilon=rest)
             _add(found.positive, seen, up(seen.after), up(seen.before))
             _add(found.negative, seen, down(seen.after), down(seen.before))
@@ -114,11 +115,11 @@ def moved(batches: Iterable[Groups], prior: Prior, threshold: Fraction, rho: tup
     return found
 
 
-def _beliefs(groups: Groups, prior: Prior) -> Beliefs:
-    """Beliefs in the values that a prior names; one that leaves values out knows each only against all others."""
+def _beliefs(groups: Groups, prior: Prior, p: Floats) -> Beliefs:
+    """Beliefs in the values that a prior names, with the probabilities `p`; one that leaves values out knows each only
+    against all others."""
     (signatures,) = groups.signatures
-    population = None if prior.n is None else np.array(prior.n, np.float64)
-    p = np.array([[float(row[code] or 0) for code in prior.named] for row in prior.p])
+    population = None if prior.n is None else prior.n.astype(np.float64)
     if not prior.binary:
         return beliefs(groups, signatures, p, population)
     each = []

@@ -17,6 +17,7 @@ import numpy as np
 from anon.config import LARGEST_EXPONENT, Config, load, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.criteria import Groups, named_values, priors
+from anon.criteria.prior_files import read_prior
 from anon.database import connect, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.explore import attacks
@@ -45,6 +46,7 @@ class Looked:
     column: str
     texts: list[str | None]
     names: Names
+    memory: int  # of the whole process
 
     def histograms(self, attributes: tuple[tuple[str, ...], ...] = ()) -> Iterator[Groups]:
         return histograms(self.grouped, Reading((self.column,), attributes=attributes))
@@ -88,7 +90,7 @@ def _opened(
         named = set().union(*(named_values(spec) for spec in config.privacy)) | set(shown)
         names = Names(texts, grouped.frequency, named, options.show_values)
         with translated("examining the table"):
-            yield Looked(grouped, column, texts[column], names)
+            yield Looked(grouped, column, texts[column], names, limits.memory)
 
 
 def _column(config: Config, column: str | None) -> str:
@@ -244,8 +246,8 @@ def _elimination(looked: Looked, threshold: Fraction) -> list[dict[str, int]]:
 
 
 def _beliefs(looked: Looked, file: Path, threshold: Fraction, rho: tuple[float, float] | None) -> dict[str, Any]:
-    raw = priors.read_prior(file, "--prior")
-    signatures, _ = cross_table(looked.grouped, tuple(raw.attributes), looked.column)
+    raw = read_prior(file, "--prior", looked.memory)
+    signatures, _ = cross_table(looked.grouped, tuple(raw.attributes), looked.column, looked.memory)
     prior = priors.bind(raw, raw.attributes, signatures, looked.texts, "--prior")
     found = attacks.moved(looked.histograms((tuple(raw.attributes),)), prior, threshold, rho)
     kinds = {"positive": found.positive, "negative": found.negative, "breaches": found.breaches}

@@ -20,7 +20,7 @@ from anon.errors import ConfigError, Problem
 
 Record = tuple[int, list[str]]  # the line it starts on, and its fields
 PROBLEMS_SHOWN = 10
-BATCH = 20_000  # records that are turned into Arrow text at a time
+BATCH = 5_000  # records that are put into columns at a time
 RECORD = 100  # bytes that telling a record from all others takes, beside its text
 HEAD = 1 << 20  # characters, among which the separator is found
 

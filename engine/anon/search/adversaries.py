@@ -12,35 +12,39 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.cell_index import CellIndex
 from anon.criteria import RRobustness
+from anon.criteria.prior_tables import CELL, Counting, SignatureTable
 from anon.criteria.priors import Prior
 from anon.criteria.protocol import NEAR
 from anon.cube import Cube
 from anon.errors import ConfigError
-from anon.levels import CellIndex
+from anon.memory import Memory, require
 from anon.records import Codes
 from anon.search.ordering import Ints
 
 BATCH = 131_072  # records
+MERGED = 115  # bytes that a probability takes in a search that merges
 LARGEST = 2**62  # numbers of classes stay below
 
 
 class CrossTables:
     """People of a cube by the values of some quasi-identifiers and by the sensitive value."""
 
-    def __init__(self, cube: Cube) -> None:
-        self.cube = cube
-        self._known: dict[tuple[str, ...], tuple[Codes, Ints]] = {}
+    def __init__(self, cube: Cube, memory: int | None = None) -> None:
+        """`memory`: of the whole process, which a table may exceed."""
+        self.cube, self.memory = cube, memory
+        self._known: dict[tuple[str, ...], tuple[Codes, Counting]] = {}
 
-    def __call__(self, attributes: tuple[str, ...], column: str) -> tuple[list[tuple[str | None, ...]], Ints]:
-        """The signatures over some columns as texts, in the order of their codes, and the people of each who have each
-        value of the only sensitive column."""
+    def __call__(self, attributes: tuple[str, ...], column: str) -> tuple[SignatureTable, Counting]:
+        """The signatures over some columns as texts, in the order of their codes, and what counts the people of each
+        who have each value of the only sensitive column."""
         assert column == getattr(self.cube.others[0], "column", None), "a bucketized release has one sensitive column"
         if attributes not in self._known:
             self._known[attributes] = self._count(attributes)
-        cells, counts = self._known[attributes]
+        cells, counting = self._known[attributes]
         texts = [self.cube.domains[at].texts for at in self._places(attributes)]
-        return [tuple(words[code] for words, code in zip(texts, cell)) for cell in cells.T.tolist()], counts
+        return SignatureTable(texts, cells), counting
 
     def cells(self, attributes: tuple[str, ...]) -> Codes:
         """The signatures as codes [columns, signatures]."""
@@ -55,7 +59,14 @@ class CrossTables:
                 raise ConfigError.at("privacy", f"a prior over {name!r}, which has too many values", "fewer values")
         return [names.index(name) for name in attributes]
 
-    def _count(self, attributes: tuple[str, ...]) -> tuple[Codes, Ints]:
+    def _check_room(self, cells: int) -> None:
+        """Raise ResourceError if a prior over as many probabilities has no room in the search, or later beside the
+        database that the release is judged with."""
+        if self.memory is not None:
+            require(self.memory, MERGED * cells, "a prior over so many combinations of attributes and values")
+            Memory(self.memory, self.cube.held + CELL * cells).check("probabilities of a prior")
+
+    def _count(self, attributes: tuple[str, ...]) -> tuple[Codes, Counting]:
         cube, places = self.cube, self._places(attributes)
         value = len(cube.domains)
         cells, counts = np.empty((len(places) + 1, 0), np.uint16), np.empty(0, np.int64)
@@ -68,9 +79,13 @@ class CrossTables:
             new = np.flatnonzero(np.append(True, (both[:, 1:] != both[:, :-1]).any(axis=0)))
             cells, counts = both[:, new], np.add.reduceat(weight, new)
         begins = np.flatnonzero(np.append(True, (cells[:-1, 1:] != cells[:-1, :-1]).any(axis=0)))
-        table = np.zeros((len(begins), cube.others[0].size), np.int64)
-        own = np.searchsorted(begins, np.arange(cells.shape[1]), "right") - 1
-        table[own, cells[-1]] = counts
+        self._check_room(len(begins) * cube.others[0].size)
+
+        def table() -> Ints:
+            found = np.zeros((len(begins), cube.others[0].size), np.int64)
+            found[np.repeat(np.arange(len(begins)), np.diff(begins, append=len(counts))), cells[-1]] = counts
+            return found
+
         return cells[:-1, begins], table
 
 
@@ -83,26 +98,31 @@ class Adversary:
     places: list[int]  # of its attributes among the quasi-identifiers
     index: CellIndex  # of its signatures
     row_of: Ints  # which of the different rows each signature has
-    rows: list[int]  # a signature with each of them
+    rows: Ints  # a signature with each of them
 
     @classmethod
     def of(cls, prior: Prior, r: Fraction, cells: Codes, cube: Cube) -> Adversary:
         names = [domain.column for domain in cube.domains]
         places = [names.index(name) for name in prior.attributes]
-        known: dict[tuple[Fraction | None, ...], int] = {}
-        row_of = [known.setdefault(tuple(row), len(known)) for row in prior.p]
-        rows = np.unique(row_of, return_index=True)[1].tolist()
+        row_of, rows = _different(prior.p.place)
         sizes = [cube.domains[place].size for place in places]
-        return cls(prior, r, places, CellIndex(cells, sizes), np.array(row_of, np.int64), rows)
+        return cls(prior, r, places, CellIndex(cells, sizes), row_of, rows)
 
     def table(self, rows: Ints) -> NDArray[np.float64]:
         """The probabilities of all values in some rows; of a binary prior, those against each value follow. What is not
         known is the same for everybody."""
-        some = [self.prior.p[self.rows[row]] for row in rows.tolist()]
-        yes = np.array([[1.0 if p is None else float(p) for p in row] for row in some])
-        if not self.prior.binary:
-            return yes
-        return np.hstack([yes, np.array([[1.0 if p is None else float(1 - p) for p in row] for row in some])])
+        some = self.rows[rows]
+        yes = self.prior.p.floats(1.0, some)
+        return np.hstack([yes, self.prior.p.complements(1.0, some)]) if self.prior.binary else yes
+
+
+def _different(rows: NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """Which of the different rows each one is, by where they come first, and the first of each."""
+    _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(first), np.int64)
+    place[order] = np.arange(len(first))
+    return place[number.reshape(-1)], first[order]
 
 
 class Adversaries:

@@ -53,7 +53,8 @@ def _outcome(method: str, search: Merge | Colour, criteria: list[Criterion], aim
     others = [criterion for criterion in criteria if criterion.name not in (aimed, "group_size")]
     if others:
         _refuse_unsafe(method, assignment, others, means)
-    return Outcome(assignment, None, unique)
+    priors = [prior for criterion in criteria if isinstance(criterion, RRobustness) for prior in criterion.priors]
+    return Outcome(assignment, None, unique, sum(prior.nbytes for prior in priors))
 
 
 def _refuse_unsafe(method: str, assignment: Assignment, criteria: list[Criterion], means: Means) -> None:

@@ -51,8 +51,9 @@ class Outcome:
     recoding: AnyRecoding | Assignment
     counts: GroupCounts | None
     unique: int | None
+    priors: int = 0  # bytes of those that the release is judged against
 
     @property
     def nbytes(self) -> int:
         """What it takes of the memory while the release is written and judged."""
-        return self.recoding.nbytes + (0 if self.counts is None else self.counts.rank.nbytes)
+        return self.recoding.nbytes + (0 if self.counts is None else self.counts.rank.nbytes) + self.priors

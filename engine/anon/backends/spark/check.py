@@ -18,9 +18,10 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.grouped import READING, Opened, open_grouped
 from anon.backends.spark.session import session
 from anon.config import Columns, Config, Spark, Variational
-from anon.criteria import Criterion, Ints, bind
+from anon.criteria import Criterion, bind
+from anon.criteria.prior_tables import Counting, SignatureTable
 from anon.database import translated
-from anon.grouped import Grouped, Known, Signature, code_values, cross_table, labels_of, numbered, signature_table
+from anon.grouped import Grouped, Known, code_values, cross_table, labels_of, numbered, signature_table
 from anon.progress import Progress
 from anon.verify import Findings
 
@@ -107,7 +108,7 @@ class Examination:
         worst = found.worst
         found.labels = {group: told for group, told in labels.items() if group in worst}
 
-    def _cross_table(self, attributes: tuple[str, ...], column: str) -> tuple[list[Signature], Ints | None]:
+    def _cross_table(self, attributes: tuple[str, ...], column: str) -> tuple[SignatureTable, Counting | None]:
         """People by the values of some columns and a sensitive one, counted on the cluster."""
         opened, names = self.opened, self.opened.columns
         whole = Grouped(self.con, list(names.quasi_identifiers), list(names.sensitive), names.keep, weighted=True)
@@ -118,7 +119,7 @@ class Examination:
         self.con.register("known_values", self.known[column,])
         table = f"values_{whole.sensitive.index(column)}"
         self.con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM known_values").fetchall()
-        return cross_table(whole, attributes, column)
+        return cross_table(whole, attributes, column, self.config.limits.memory)
 
 
 def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> Known:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon.cell_index import CellIndex
 from anon.cube import Cube
-from anon.levels import CellIndex, Ints, Levels
+from anon.levels import Ints, Levels
 from anon.records import whole_numbers
 from anon.search.lattice import kernels
 from anon.search.lattice.counting import (

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon import interrupt
+from anon.cell_index import combined
 from anon.cube import Cube
 from anon.progress import Tell
 from anon.records import Codes
@@ -17,7 +18,6 @@ from anon.search.outcome import GroupCounts
 Ints = NDArray[np.int64]
 BATCH = 262_144  # records
 COUNTED = 10_000_000  # records among which the unique ones are counted
-LARGEST = 2**62  # composite keys stay below
 
 
 def batches(cube: Cube, tell: Tell) -> Iterator[tuple[Codes, Codes, Ints]]:
@@ -32,22 +32,10 @@ def batches(cube: Cube, tell: Tell) -> Iterator[tuple[Codes, Codes, Ints]]:
 
 def add(counts: GroupCounts, group: Ints, sensitive: Codes, people: Ints) -> None:
     """Adds records to the counts of their groups, equal ones once."""
-    key = keys([group, *sensitive])
+    key = combined([group, *sensitive])
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
     total = np.bincount(same.reshape(-1), weights=people, minlength=len(first)).astype(np.int64)
     counts.add(group[first], sensitive[:, first].T, total)
-
-
-def keys(columns: list[NDArray[np.integer]]) -> Ints:
-    """One number for each combination of some columns; where it would become too large, its place among those there."""
-    key, space = np.zeros(len(columns[0]), np.int64), 1
-    for column in columns:
-        size = int(column.max(initial=0)) + 1
-        if space * size > LARGEST:
-            there, key = np.unique(key, return_inverse=True)
-            key, space = key.reshape(-1).astype(np.int64), len(there)
-        key, space = key * size + column.astype(np.int64), space * size
-    return key
 
 
 def unique_before(cube: Cube) -> int | None:
@@ -56,5 +44,5 @@ def unique_before(cube: Cube) -> int | None:
         return None
     parts = [(codes.copy(), people) for codes, _, people in batches(cube, lambda **facts: None)]
     codes, people = (np.concatenate(each, axis=-1) for each in zip(*parts))
-    _, same = np.unique(keys(list(codes)), return_inverse=True)
+    _, same = np.unique(combined(list(codes)), return_inverse=True)
     return int((np.bincount(same.reshape(-1), weights=people) == 1).sum())

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.cell_index import CellIndex, combined
 from anon.cube import Cube
 from anon.errors import UnsafeError
-from anon.levels import CellIndex, LevelRecoding, Levels, canonical_order
+from anon.levels import LevelRecoding, Levels, canonical_order
 from anon.progress import Tell
 from anon.search.outcome import GroupCounts
-from anon.search.reuse.counting import add, batches, keys
+from anon.search.reuse.counting import add, batches
 from anon.search.reuse.earlier import Earlier
 
 Codes = NDArray[np.uint16]
@@ -69,7 +70,7 @@ def _cells(cube: Cube, columns: list[Levels], chosen: tuple[int, ...]) -> Codes:
 
 
 def _once(cells: Codes) -> Codes:
-    first = np.unique(keys(list(cells)), return_index=True)[1]
+    first = np.unique(combined(list(cells)), return_index=True)[1]
     return cells[:, first]
 
 
