@@ -7,7 +7,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from typer.testing import CliRunner
 
 from anon import grouped, pipeline, release, verify
 from anon.cli import app
-from anon.config import Config, load
-from anon.database import connect
 from anon.errors import SourceError, VerificationError
 from anon.release import Written
 from anon.report import facts
 from tests import helpers_release as helpers
+from tests.helpers_staged import Staged
+from tests.helpers_staged import staged as stage
 from tests.oracles import skyline
 
 Rows = list[dict[str, Any]]
@@ -56,40 +56,6 @@ def source_table(seed: int = 1, count: int = 70) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-@dataclass
-class Staged:
-    """A release as it was written, before verification, and a place to write others like it."""
-
-    config: Config
-    written: Written
-    table: pa.Table
-    con: duckdb.DuckDBPyConnection
-    folder: Path
-
-    @property
-    def rows(self) -> Rows:
-        rows: Rows = self.table.to_pylist()
-        return rows
-
-    def write(self, table: pa.Table) -> Written:
-        """The table in the place of the release; what is expected of it stays."""
-        path = self.folder / "release.parquet"
-        pq.write_table(table, path, store_schema=False)
-        return replace(self.written, path=path)
-
-    def expecting(self, rows: Rows) -> Written:
-        """The rows in canonical order as a release that was meant to be so: only its safety can be wrong."""
-        rows = sorted(rows, key=helpers.canonical_key(NAMES))
-        written = self.write(as_table(rows))
-        values = release.checksum(["d", "h"])
-        total = self.con.sql(f"SELECT {values} FROM read_parquet('{written.path}')").fetchall()[0][0]
-        labels: Any = {name: dict(Counter(row[name] for row in rows)) for name in LABELS}
-        return replace(written, rows=len(rows), groups=len(groups(rows)), labels=labels, checksum=int(total))
-
-    def verify(self, written: Written) -> verify.Findings:
-        return verify.verify(self.con, written, self.config)
-
-
 def as_table(rows: Rows) -> pa.Table:
     return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in TYPES.items()})
 
@@ -111,22 +77,19 @@ def is_safe(rows: Rows) -> bool:
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
     folder, copy = tmp_path_factory.mktemp("staged"), tmp_path_factory.mktemp("copy")
-    caught: list[tuple[Written, pa.Table]] = []
-    original = release.write
+    with stage(copy, lambda: helpers.run(folder, source_table(), columns=COLUMNS, privacy=PRIVACY)) as found:
+        yield found
 
-    def watched(*arguments: Any) -> Written:
-        written = original(*arguments)
-        caught.append((written, pq.ParquetFile(written.path).read()))
-        return written
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release, "write", watched)
-        helpers.run(folder, source_table(), columns=COLUMNS, privacy=PRIVACY)
-    (copy / "datapackage.json").write_text("{}")
-    con = connect(1_000_000_000, 1, copy / "..")
-    given = load(helpers.config(folder, columns=COLUMNS, privacy=PRIVACY))
-    yield Staged(given, *caught[0], con, copy)
-    con.close()
+def in_order(rows: Rows) -> list[pa.Table]:
+    return [as_table(sorted(rows, key=helpers.canonical_key(NAMES)))]
+
+
+def judged(staged: Staged, rows: Rows) -> verify.Findings:
+    """Verifies rows as a release that was meant to be so: only its safety can be wrong."""
+    tables = in_order(rows)
+    meant = replace(staged.written, groups=len(groups(rows)))
+    return replace(staged, written=meant).verify(tables, expected=staged.content(tables))
 
 
 # Unsafe releases: everything else about them is as it was meant to be
@@ -175,20 +138,21 @@ MAKE_UNSAFE = [shrink_a_group, make_a_group_agree, crowd_a_group, split_a_label,
 
 
 def test_the_release_that_the_mutations_start_from_is_safe(staged: Staged) -> None:
-    assert is_safe(staged.rows) and len(groups(staged.rows)) >= 5
-    assert staged.verify(staged.write(staged.table)).safe
-    assert staged.verify(staged.expecting(staged.rows)).safe
+    rows = staged.tables[0].to_pylist()
+    assert is_safe(rows) and len(groups(rows)) >= 5
+    assert staged.verify(staged.tables).safe
+    assert judged(staged, rows).safe
 
 
 def test_every_unsafe_release_is_refused_for_being_unsafe(staged: Staged) -> None:
     rng, done = Random(2), Counter[str]()
     while done.total() < UNSAFE:
         mutate = MAKE_UNSAFE[done.total() % len(MAKE_UNSAFE)]
-        rows = mutate(rng, staged.rows)
+        rows = mutate(rng, staged.tables[0].to_pylist())
         if is_safe(rows):
             continue
         with pytest.raises(VerificationError, match="is not safe"):
-            staged.verify(staged.expecting(rows))
+            judged(staged, rows)
         done[mutate.__name__] += 1
     assert len(done) == len(MAKE_UNSAFE)
 
@@ -197,9 +161,9 @@ def test_changed_releases_that_are_still_safe_pass(staged: Staged) -> None:
     """The oracle and verification agree in both directions: they are not refused for being changed."""
     rng, passed = Random(3), 0
     while passed < CONTROLS:
-        rows = rng.choice([swap_values_between_groups, crowd_a_group, split_a_label])(rng, staged.rows)
+        rows = rng.choice([swap_values_between_groups, crowd_a_group, split_a_label])(rng, staged.tables[0].to_pylist())
         if is_safe(rows):
-            assert staged.verify(staged.expecting(rows)).safe
+            assert judged(staged, rows).safe
             passed += 1
 
 
@@ -295,20 +259,19 @@ CHANGE = [
 def test_every_release_that_was_not_meant_to_be_written_is_refused(staged: Staged) -> None:
     rng = Random(4)
     for case in range(STRUCTURAL):
-        written = staged.write(CHANGE[case % len(CHANGE)](rng, staged.table))
         with pytest.raises(VerificationError, match="nothing was published"):
-            staged.verify(written)
+            staged.verify([CHANGE[case % len(CHANGE)](rng, staged.tables[0])])
 
 
 def test_releases_with_many_sensitive_values_are_refused_alike(staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grouped, "FEW_VALUES", 0)
     rng = Random(7)
-    assert staged.verify(staged.write(staged.table)).safe
+    assert staged.verify(staged.tables).safe
     for change in CHANGE:
         with pytest.raises(VerificationError, match="nothing was published"):
-            staged.verify(staged.write(change(rng, staged.table)))
+            staged.verify([change(rng, staged.tables[0])])
     with pytest.raises(VerificationError, match="is not safe"):
-        staged.verify(staged.expecting(shrink_a_group(rng, staged.rows)))
+        judged(staged, shrink_a_group(rng, staged.tables[0].to_pylist()))
 
 
 def _content(path: Path) -> list[Any] | None:
@@ -321,7 +284,7 @@ def _content(path: Path) -> list[Any] | None:
 def test_damaged_files_are_refused(staged: Staged) -> None:
     """A damaged byte may be one that no reader looks at: only what reads back changed must be refused."""
     rng, refused = Random(5), 0
-    written = staged.write(staged.table)
+    written, rows = staged.write(staged.tables), staged.tables[0].to_pylist()
     whole = written.path.read_bytes()
     for case in range(150):
         content = bytearray(whole)
@@ -330,28 +293,25 @@ def test_damaged_files_are_refused(staged: Staged) -> None:
         else:
             content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         written.path.write_bytes(content)
-        if _content(written.path) == [tuple(row.values()) for row in staged.rows]:
+        if _content(written.path) == [tuple(row.values()) for row in rows]:
             continue
         with pytest.raises(VerificationError, match="nothing was published"):
-            staged.verify(written)
+            verify.verify(staged.con, written, staged.config, staged.expected)
         refused += 1
     assert refused > 100
 
 
 def test_metadata_in_the_file_is_refused(staged: Staged) -> None:
-    written = staged.write(staged.table)
-    pq.write_table(staged.table.replace_schema_metadata({"origin": "ward 7"}), written.path)
     with pytest.raises(VerificationError, match="carries metadata"):
-        staged.verify(written)
+        staged.verify([staged.tables[0].replace_schema_metadata({"origin": "ward 7"})])
 
 
 def test_a_stranger_file_beside_the_release_is_refused(staged: Staged) -> None:
-    written = staged.write(staged.table)
     stranger = staged.folder / "extract.parquet"
     stranger.write_bytes(b"x")
     try:
         with pytest.raises(VerificationError, match="files beside it"):
-            staged.verify(written)
+            staged.verify(staged.tables)
     finally:
         stranger.unlink()
 
@@ -362,14 +322,14 @@ def test_csv_headers_and_types_are_verified(staged: Staged) -> None:
     (folder / "datapackage.json").write_text("{}")
     path = folder / "release.csv"
     written = replace(staged.written, path=path)
-    pyarrow.csv.write_csv(staged.table, path)
+    pyarrow.csv.write_csv(staged.tables[0], path)
     good = path.read_text()
-    assert staged.verify(written).safe
+    assert verify.verify(staged.con, written, staged.config, staged.expected).safe
     for old, new in (('"age","sex"', '"age","gender"'), ('"age","sex"', '"sex","age"'), ('"h"\n', '"h"\nx,y\n')):
         path.write_text(good.replace(old, new, 1))
         assert path.read_text() != good
         with pytest.raises(VerificationError):
-            staged.verify(written)
+            verify.verify(staged.con, written, staged.config, staged.expected)
 
 
 # Through the whole way of the data

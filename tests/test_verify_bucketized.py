@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
-import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from anon import pipeline, release, verify
-from anon.config import Config, load
-from anon.database import connect
+from anon.config import load
 from anon.errors import VerificationError
-from anon.release import Written
 from tests import helpers_bucketized as bucketized
 from tests import helpers_release as helpers
+from tests.helpers_staged import Staged
+from tests.helpers_staged import staged as stage
 
 Random = random.Random
 Pair = tuple[pa.Table, pa.Table]
@@ -29,26 +25,6 @@ PRIVACY = [{"group_size": {"k": 3}}, {"l_diversity": {"kind": "distinct", "l": 2
 CASES = 8  # of each kind of change
 
 
-@dataclass
-class Staged:
-    """A release as it was written, before verification, and a place to write others like it."""
-
-    config: Config
-    written: Written
-    tables: Pair
-    con: duckdb.DuckDBPyConnection
-    folder: Path
-
-    def verify(self, tables: Pair) -> verify.Findings:
-        """What verification finds if these tables stand in the place of the release."""
-        paths = [self.folder / f"{name}.parquet" for name in ("qi", "sensitive")]
-        for table, path in zip(tables, paths):
-            pq.write_table(table, path, store_schema=table.schema.metadata is not None)
-        assert self.written.values is not None
-        values = replace(self.written.values, path=paths[1])
-        return verify.verify(self.con, replace(self.written, path=paths[0], values=values), self.config)
-
-
 def source(count: int = 60) -> pa.Table:
     rng = Random(1)
     return pa.Table.from_pylist(
@@ -56,37 +32,17 @@ def source(count: int = 60) -> pa.Table:
     )
 
 
-def stage(folder: Path, copy: Path, labels: str, dealt: bool) -> Iterator[Staged]:
-    caught: list[tuple[Written, Pair]] = []
-    original = release.write
-
-    def watched(*arguments: Any) -> Written:
-        written = original(*arguments)
-        assert written.values is not None
-        qi, sensitive = (pq.ParquetFile(path).read() for path in (written.path, written.values.path))
-        caught.append((written, (qi, sensitive)))
-        return written
-
-    given = {"columns": COLUMNS, "privacy": PRIVACY, "release__form": "bucketized", "release__labels": labels}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release, "write", watched)
-        pq.write_table(source(), folder / "source.parquet")
-        config = helpers.config(folder, **given)
-        if dealt:
-            with bucketized.dealing(lambda count: [at % 12 for at in range(count)]):
-                pipeline.run(config)
-        else:
-            pipeline.run(config)
-    (copy / "datapackage.json").write_text("{}")
-    con = connect(1_000_000_000, 1, copy / "..")
-    yield Staged(load(config), *caught[0], con, copy)
-    con.close()
-
-
 @pytest.fixture(scope="module", params=["labels", "exact", "dealt"])
 def staged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
     folder, copy = tmp_path_factory.mktemp("staged"), tmp_path_factory.mktemp("copy")
-    yield from stage(folder, copy, "generalized" if request.param == "labels" else "exact", request.param == "dealt")
+    labels = "generalized" if request.param == "labels" else "exact"
+    given = {"columns": COLUMNS, "privacy": PRIVACY, "release__form": "bucketized", "release__labels": labels}
+    dealing = bucketized.dealing(lambda count: [at % 12 for at in range(count)])
+    with (
+        dealing if request.param == "dealt" else nullcontext(),
+        stage(copy, lambda: helpers.run(folder, source(), **given)) as found,
+    ):
+        yield found
 
 
 def edited(table: pa.Table, column: str, edit: Callable[[list[Any]], None]) -> pa.Table:
@@ -220,14 +176,14 @@ def test_every_release_that_was_not_meant_to_be_written_is_refused(staged: Stage
     rng = Random(2)
     for _ in range(CASES):
         with pytest.raises(VerificationError, match="nothing was published"):
-            staged.verify(change(rng, staged.tables))
+            staged.verify(change(rng, (staged.tables[0], staged.tables[1])))
 
 
 def test_an_unsafe_release_is_refused_for_being_unsafe(staged: Staged) -> None:
     """Only the config asks for more than it did: all else is as it was meant to be."""
     strict = load(staged.config.original | {"privacy": [{"group_size": {"k": 40}}]})
     with pytest.raises(VerificationError, match="is not safe"):
-        replace(staged, config=strict).verify(staged.tables)
+        staged.verify(staged.tables, config=strict)
 
 
 def test_a_stranger_file_beside_the_release_is_refused(staged: Staged) -> None:

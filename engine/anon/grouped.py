@@ -57,6 +57,7 @@ class Grouped:
     facts: dict[Reading, str] = field(default_factory=dict)  # the tables that hold the histograms of each kind, if any
     known: Known = field(default_factory=dict)  # of a part of a table
     weighted: bool = False  # the view has equal rows once
+    hashed: bool = False  # the view and COUNTS have the `hash` of each row, GROUPS the sum of those of the view
 
     VIEW = "grouped_rows"
     COUNTS = "grouped_counts"
@@ -70,10 +71,10 @@ class Grouped:
 
     @classmethod
     def of(
-        cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns, known: Known | None = None
+        cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns, known: Known | None = None, hashed: str = ""
     ) -> Grouped:
         """The columns of a registered table in the roles that the config gives them; kept ones may be missing. If it is
-        part of a table with other parts, `known` are the values of the whole."""
+        part of a table with other parts, `known` are the values of the whole. `hashed`: SQL for a hash of each row."""
         types = describe(con, table)
         grouped = cls(
             con,
@@ -82,8 +83,9 @@ class Grouped:
             [name for name in columns.keep if name in types],
             columns.multiplicity,
             known=known or {},
+            hashed=bool(hashed),
         )
-        named = grouped._published()
+        named = grouped._published() | ({"hash": hashed} if hashed else {})
         named |= {f"s{i}": _sensitive(con, table, name, types) for i, name in enumerate(columns.sensitive)}
         if columns.multiplicity != "single":
             named["who"] = str(individual_sql(columns, types))
@@ -92,15 +94,23 @@ class Grouped:
 
     @classmethod
     def of_pair(
-        cls, con: duckdb.DuckDBPyConnection, qi: str, sensitive: str, columns: Columns, known: Known | None = None
+        cls,
+        con: duckdb.DuckDBPyConnection,
+        qi: str,
+        sensitive: str,
+        columns: Columns,
+        known: Known | None = None,
+        hashed: Sequence[str] = (),
     ) -> Grouped:
-        """The two registered tables of a bucketized one, which must tell of the same groups."""
+        """The two registered tables of a bucketized one, which must tell of the same groups. `hashed`: SQL for a hash
+        of the rows of each."""
         types, held = describe(con, qi), describe(con, sensitive)
         keep = [name for name in columns.keep if name in types]
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
-        grouped = cls(con, *names, columns.multiplicity, bucketized=True, known=known or {})
-        _view(con, cls.VIEW, grouped._published() | {"g": _whole(con, qi, "qi", "group", types)}, qi)
-        counts = {
+        grouped = cls(con, *names, columns.multiplicity, bucketized=True, known=known or {}, hashed=bool(hashed))
+        own, of_values = ({"hash": hashed[0]}, {"hash": hashed[1]}) if hashed else ({}, {})
+        _view(con, cls.VIEW, grouped._published() | {"g": _whole(con, qi, "qi", "group", types)} | own, qi)
+        counts = of_values | {
             "g": _whole(con, sensitive, "sensitive", "group", held),
             "s0": _sensitive(con, sensitive, grouped.sensitive[0], held),
             "c": _whole(con, sensitive, "sensitive", "count", held),
@@ -130,7 +140,8 @@ class Grouped:
             objects, frequency = ({name: both[i] for name, both in coded.items()} for i in (0, 1))
             grouped = replace(self, objects=objects, frequency=frequency)
             counts = [grouped._counts_of_few(name) for name in self.sensitive if grouped.has_few(name)]
-            selected = listed([*self.key, f"{self.many()} AS rows", f"{self.people} AS n", *counts])
+            sums = ["sum(hash) AS hash"] if self.hashed and not self.bucketized else []
+            selected = listed([*self.key, f"{self.many()} AS rows", f"{self.people} AS n", *sums, *counts])
             self.con.execute("SET preserve_insertion_order = true").fetchall()  # what is kept in order is read in order
             self.con.execute(
                 f"CREATE OR REPLACE TEMP TABLE {self.GROUPS} AS "
@@ -156,13 +167,6 @@ class Grouped:
 
     def rows(self) -> int:
         return int(self.con.sql(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}").fetchall()[0][0])
-
-    def label_rows(self, name: str) -> dict[Any, int]:
-        """The labels of a quasi-identifier, and the rows with each."""
-        label = self.alias(name)
-        rows = f"count(*) FROM {self.VIEW}" if self.bucketized else f"sum(rows) FROM {self.GROUPS}"
-        counted = self.con.sql(f"SELECT {label}, {rows} GROUP BY {label}").fetchall()
-        return {label: int(rows) for label, rows in counted}
 
     def alias(self, name: str) -> str:
         """The neutral name of a quasi-identifier or kept column."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anon import content, records, release, verify
 from anon import cube as cubes
-from anon import records, release, verify
 from anon.checkpoint import Checkpoint
 from anon.config import (
     MOST_THREADS,
@@ -184,10 +184,13 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             written = release.write(source, outcome, sensitive, config, work.release, work.spill)
             source.check_unchanged()
             progress.rows = written.rows
+        left = Left.by(work, outcome.recoding, before)
         with closing(connect(limits.memory, limits.threads, work.spill, held=memory.held)) as outsider:
-            with progress.stage("verify"), at_rest(con):
-                found = verify.verify(outsider, written, config)
-                blocked = blocking_of(found, outcome.recoding, written.number)
+            with progress.stage("verify"):
+                expected = content.expected(source, config, work.run / "recoding.json", outcome, sensitive, memory)
+                with at_rest(con):
+                    found = verify.verify(outsider, written, config, expected)
+                    blocked = blocking_of(found, outcome.recoding, written.number)
             with progress.stage("utility"):
                 multiplicity = config.columns.multiplicity
                 original = Original(source, cube.domains, sensitive, multiplicity, threads_of(config))
@@ -198,7 +201,6 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
                 outsider.close()  # with all that it holds of the groups
                 drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
-        left = Left.by(work, outcome.recoding, before)
         told = summed_up(config, options, source, found, names, outcome, left)
         report = report_of(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
         write_run(work, config, source, left, report)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import duckdb
 
-from anon import pipeline, records, release, searching, verify
+from anon import content, pipeline, records, release, searching, verify
 from anon.checkpoint import Checkpoint
 from anon.config import Config, Lattice, Partition, Reuse, load, redact, telling_no_secrets
 from anon.config.support import refuse_unsupported
@@ -123,9 +123,13 @@ def _reuse(
             limit(source.con, memory)
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, folder, spill)
+            recoding = spill / "recoding.json"
+            outcome.recoding.write(recoding)
         outsider = connect(config.limits.memory, config.limits.threads, spill, held=memory.held)
-        with closing(outsider), progress.stage("verify"), at_rest(source.con):
-            verify.verify(outsider, written, config)
+        with closing(outsider), progress.stage("verify"):
+            expected = content.expected(source, config, recoding, outcome, sensitive, memory)
+            with at_rest(source.con):
+                verify.verify(outsider, written, config, expected)
     except UnsafeError as error:
         return {"feasible": False, "reason": str(error)}
     return {}

@@ -12,15 +12,18 @@ from pathlib import Path
 import duckdb
 
 from anon.config import Columns
+from anon.content import Content
+from anon.content.fingerprint import row_hash
 from anon.database import literal, quote
 from anon.grouped import Grouped, Known
 from anon.numbering import groups_out_of_order
-from anon.release import Written, WrittenValues, checksum
+from anon.release import Written
 from anon.source import describe
 
 # What spreadsheets take for a formula; a sign before nothing but a number or a range of them is none.
 FORMULA = r"(?s)^([=@\t\r\n＝＠＋－]|[+-].*[^0-9.,:/() +-])"
 STRANGERS = "has files beside it that do not belong to it"
+GAPS = "does not number its groups from 0 on without a gap"
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,12 @@ class File:
     path: Path
     types: dict[str, str]
     view: str
+    hashed: list[str]  # the columns that are published as they are
+
+    @property
+    def row_hash(self) -> str:
+        """SQL: the hash of what a row publishes as it is."""
+        return row_hash({quote(name): self.types[name] for name in self.hashed})
 
     @property
     def reader(self) -> str:
@@ -60,25 +69,26 @@ class File:
             return 0
         return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(self.path))})").fetchall()[0][0])
 
-    def checksum(self, con: duckdb.DuckDBPyConnection, columns: list[str], times: str = "1") -> int:
-        sql = f"SELECT {checksum([quote(name) for name in columns], times)} FROM {self.view}"
-        return int(con.sql(sql).fetchall()[0][0])
-
 
 def files_of(written: Written) -> list[File]:
     """The one file of a generalized release, or the two of a bucketized one."""
-    first = File(written.path, written.types, "written_release")
+    plain = [name for name in written.types if name not in written.labelled]
     values = written.values
-    return [first] if values is None else [first, File(values.path, values.types, "written_values")]
+    if values is None:
+        return [File(written.path, written.types, "written_release", plain)]
+    *plain, _ = plain  # but for the number of the group
+    first = File(written.path, written.types, "written_release", plain)
+    return [first, File(values.path, values.types, "written_values", [list(values.types)[1]])]
 
 
 def open_written(
     con: duckdb.DuckDBPyConnection, files: list[File], columns: Columns, known: Known | None = None
 ) -> Grouped:
     """The release as a grouped table; of a part of it with the values that are `known` of the whole."""
-    rows, values = files[0].view, files[-1].view
-    bucketized = Grouped.of_pair(con, rows, values, columns, known) if len(files) > 1 else None
-    return bucketized or Grouped.of(con, rows, columns, known)
+    first, *others = files
+    if not others:
+        return Grouped.of(con, first.view, columns, known, first.row_hash)
+    return Grouped.of_pair(con, first.view, others[0].view, columns, known, [first.row_hash, others[0].row_hash])
 
 
 def difference_in_form(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
@@ -101,39 +111,29 @@ def difference_in_files(con: duckdb.DuckDBPyConnection, files: list[File]) -> st
     return ""
 
 
-def difference_in_content(grouped: Grouped, written: Written) -> str:
-    """What in the rows is not as it was meant to be, or nothing; without any value of the data."""
-    rows, (first, *others) = grouped.rows(), files_of(written)
-    if rows != written.rows:
-        return f"has {rows:,} rows, not {written.rows:,}"
-    wrong = [name for name, labels in written.labels.items() if grouped.label_rows(name) != labels]
-    if wrong:
-        return f"has labels that were not asked for ({', '.join(wrong)})"
-    own = [name for name in written.types if name not in written.labels and not (others and name == "group")]
-    if first.checksum(grouped.con, own) != written.checksum:
-        values = "values" if others else "sensitive or kept values"
-        return f"has {values} that are not the source's"
-    if written.whole is not None and first.checksum(grouped.con, list(written.types)) != written.whole:
-        return "has individuals in other groups than they were meant to be in"
-    return _difference_in_values(grouped, written.values, others[0]) if written.values else ""
+def difference_in_content(found: Content, expected: Content) -> str:
+    """What in the rows is not the source's under the recoding, or nothing; without any value of the data."""
+    if found.groups != expected.groups:
+        return f"has {found.groups:,} groups, not {expected.groups:,}"
+    if found.labels != expected.labels:
+        return "has groups with other labels or of other sizes than the source's rows have under the recoding"
+    if found != expected:
+        return "has groups with other values than the source's rows have under the recoding"
+    return ""
 
 
-def _difference_in_values(grouped: Grouped, written: WrittenValues, file: File) -> str:
-    """The same for the sensitive values of a bucketized release, and the numbers of its groups."""
-    con, (name,) = grouped.con, grouped.sensitive
+def difference_in_numbers(grouped: Grouped, first: int = 0) -> str:
+    """What is wrong with the counts of values and the numbers of groups of a bucketized release, or nothing. `first`:
+    the number that they begin with."""
+    con = grouped.con
     # rows are in order, as `rows_out_of_order` makes sure: equal ones are neighbours
     again = "g = lag(g) OVER () AND s0 IS NOT DISTINCT FROM lag(s0) OVER ()"
-    pairs = f"SELECT {again} AS again FROM {grouped.COUNTS}"
-    rows, twice = con.sql(f"SELECT count(*), count_if(again) FROM ({pairs})").fetchall()[0]
-    if rows != written.rows or twice:
-        return f"has {rows - twice:,} different values in groups and {rows:,} counts of them, not {written.rows:,}"
-    if file.checksum(con, [name], '"count"') != written.checksum:
-        return "has sensitive values that are not the source's"
-    if file.checksum(con, list(written.types)) != written.whole:
-        return "has sensitive values in other groups than they were meant to be in"
-    gaps = con.sql(f"SELECT max(g) + 1 - count(*) + abs(min(g)) FROM {grouped.GROUPS}").fetchall()[0][0]
-    if gaps:
-        return "does not number its groups from 0 on without a gap"
+    twice = con.sql(f"SELECT count_if(again) FROM (SELECT {again} AS again FROM {grouped.COUNTS})").fetchall()[0][0]
+    if twice:
+        return f"has {twice:,} sensitive values more than once in a group"
+    gaps = f"max(g) - {first} + 1 - count(*) + abs(min(g) - {first})"
+    if con.sql(f"SELECT {gaps} FROM {grouped.GROUPS}").fetchall()[0][0]:
+        return GAPS
     wrong = groups_out_of_order(grouped)
     return f"has {wrong:,} groups whose numbers are not in canonical order" if wrong else ""
 

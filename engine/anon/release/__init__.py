@@ -10,11 +10,11 @@ from pathlib import Path
 from anon.config import Config
 from anon.cube import Domain
 from anon.release import bucketized, generalized
-from anon.release.files import Written, WrittenValues, checksum
+from anon.release.files import Written, WrittenValues
 from anon.search.outcome import Outcome
 from anon.source import Source
 
-__all__ = ["Written", "WrittenValues", "checksum", "write"]
+__all__ = ["Written", "WrittenValues", "write"]
 
 
 def write(

@@ -36,12 +36,11 @@ from anon.release.files import (
     repeated,
     row_groups,
     runs,
-    summed,
     types_of,
     value_array,
     write_tables,
 )
-from anon.release.rows import counted, in_groups, label_rows, source_checksum
+from anon.release.rows import counted, in_groups
 from anon.search.assignment import Assignment
 from anon.search.outcome import Outcome
 from anon.source import Column, Source
@@ -61,8 +60,6 @@ class Bucketized:
     folder: Path
     spill: Path
     failures: list[BaseException]
-    qi_sums: list[int] = field(default_factory=list)  # checksums of the row groups of both files as they are written
-    value_sums: list[int] = field(default_factory=list)
     number: list[Ints] = field(default_factory=list)  # of the groups of a recoding, where it is not the recoding's
 
     @property
@@ -133,7 +130,7 @@ class Bucketized:
         fields = [(name, label_type(self.config.release.format)) for name in labels]
         schema = pa.schema([*fields, *((c.name, types[c.alias]) for c in self.plain), ("group", pa.int64())])
         named = (table.rename_columns(schema.names).cast(schema) for table in tables)
-        self._write("qi", schema, labels, named, self.qi_sums)
+        write_tables(self.file("qi"), schema, labels, named)
 
     def _write_sensitive(self, counts: Iterable[pa.RecordBatch]) -> int:
         """From (group, sensitive code, how often) in order; how many rows there are."""
@@ -148,14 +145,8 @@ class Bucketized:
                 values = value_array(self.sensitive, table.column(1).to_numpy())
                 yield pa.table([table.column(0), values, table.column(2)], names=schema.names).cast(schema)
 
-        self._write("sensitive", schema, [], tables(), self.value_sums)
+        write_tables(self.file("sensitive"), schema, [], tables())
         return sum(rows)
-
-    def _write(
-        self, name: str, schema: pa.Schema, labels: list[str], tables: Iterable[pa.Table], sums: list[int]
-    ) -> None:
-        with closing(self.source.con.cursor()) as con:
-            write_tables(self.file(name), schema, labels, summed(con, tables, sums))
 
     def describe(self, rows: int, held: int) -> None:
         """Writes the description of the two files."""
@@ -167,17 +158,14 @@ class Bucketized:
         cells = None if isinstance(recoding, Assignment) or self.exact else package.cells(recoding)
         package.write_package(self.folder, self.config, files, recoding, cells)
 
-    def expected(self, rows: int, held: int) -> Written:
-        """What must be found in the files."""
-        source, recoding = self.source, self.found.recoding
+    def written(self, rows: int) -> Written:
+        """The form that the files must have."""
+        source = self.source
         types = dict.fromkeys(self.labelled, "VARCHAR") | types_of(source, self.plain) | {"group": "BIGINT"}
         held_types = {"group": "BIGINT"} | types_of(source, source.sensitive) | {"count": "BIGINT"}
-        own = source_checksum(source, recoding, self.plain, source.people_view)
-        sensitive = source_checksum(source, recoding, source.sensitive, source.values_view)
-        values = WrittenValues(self.file("sensitive"), held, held_types, sensitive, sum(self.value_sums))
-        labels = {} if isinstance(recoding, Assignment) or self.exact else label_rows(recoding)
+        values = WrittenValues(self.file("sensitive"), held_types)
         number = self.number[0] if self.number else None
-        return Written(self.file("qi"), rows, recoding.groups, types, labels, own, values, sum(self.qi_sums), number)
+        return Written(self.file("qi"), rows, self.found.recoding.groups, types, self.labelled, values, number)
 
 
 def write(source: Source, found: Outcome, sensitive: Domain, config: Config, folder: Path, spill: Path) -> Written:
@@ -188,7 +176,7 @@ def write(source: Source, found: Outcome, sensitive: Domain, config: Config, fol
         held = release.write(con)
     rows = int(found.recoding.people.sum())
     release.describe(rows, held)
-    return release.expected(rows, held)
+    return release.written(rows)
 
 
 class Seen:

@@ -1,5 +1,5 @@
 """What both forms of a release share: files of row groups of a fixed size whose bytes are a function of the rows,
-arrays of labels and values, streams that DuckDB reads, and the sum that verify holds the written values against."""
+arrays of labels and values, and streams that DuckDB reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -17,7 +16,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from anon.cube import Domain
-from anon.database import quote
 from anon.errors import SourceError
 from anon.recoding import ColumnLabels
 from anon.source import Column, Source, describe
@@ -30,27 +28,22 @@ ROW_GROUP = 131_072  # rows; a constant of the format, so that the bytes do not 
 
 @dataclass(frozen=True)
 class WrittenValues:
-    """The second file of a bucketized release, and what must be found in it."""
+    """The second file of a bucketized release."""
 
     path: Path
-    rows: int
     types: dict[str, str]
-    checksum: int  # of the sensitive values of all individuals, each as often as it occurs
-    whole: int  # of the rows as they were written, with their groups
 
 
 @dataclass(frozen=True)
 class Written:
-    """A release that was written, and what must be found in it; the verdict on its safety rests on none of that."""
+    """A release that was written, and the form that it must have; the verdict on its safety rests on none of that."""
 
     path: Path
     rows: int
     groups: int
     types: dict[str, str]  # DuckDB's types of the columns, in their order
-    labels: dict[str, dict[str | None, int]]  # per quasi-identifier that has labels these, and rows with each
-    checksum: int  # of the values of all rows that are as they were, in any order of rows
+    labelled: list[str]  # the columns that are labels
     values: WrittenValues | None = None  # of a bucketized release, whose `path` is that of the quasi-identifiers
-    whole: int | None = None  # of a bucketized release: of the rows as they were written, with their groups
     number: Ints | None = None  # of the groups of a recoding in the files; None: as the recoding numbers them
 
 
@@ -136,26 +129,9 @@ def repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield rows.take(pa.array(np.repeat(np.arange(first, last + 1, dtype=np.int32), repeats)))
 
 
-def checksum(columns: list[str], times: str = "1") -> str:
-    """SQL: a number that depends on the rows of these columns, but not on their order; a row counts so many times."""
-    if not columns:
-        return "max('0')"
-    return f"CAST(sum(CAST(hash({', '.join(columns)}) AS HUGEINT) * {times}) AS VARCHAR)"
-
-
 def in_order(columns: Iterable[str]) -> str:
     """SQL: canonical order by some columns."""
     return ", ".join(f"{column} NULLS FIRST" for column in columns)
-
-
-def summed(con: duckdb.DuckDBPyConnection, tables: Iterable[pa.Table], sums: list[int]) -> Iterator[pa.Table]:
-    """The same tables; notes the checksum of each."""
-    for table in tables:
-        con.register("row_group", table)
-        query = f"SELECT {checksum([quote(name) for name in table.schema.names])} FROM row_group"
-        sums.append(int(con.sql(query).fetchall()[0][0]))
-        con.unregister("row_group")
-        yield table
 
 
 def types_of(source: Source, columns: Iterable[Column]) -> dict[str, str]:

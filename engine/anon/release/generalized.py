@@ -35,7 +35,7 @@ from anon.release.files import (
     value_array,
     write_tables,
 )
-from anon.release.rows import counted, in_groups, label_rows, source_checksum
+from anon.release.rows import counted, in_groups
 from anon.search.assignment import Assignment
 from anon.search.outcome import Outcome
 from anon.source import Source
@@ -101,7 +101,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     resource = package.resource(path, fields, rows)
     package.write_package(folder, config, [resource], recoding, package.cells(recoding))
     types = dict.fromkeys(labels, "VARCHAR") | types_of(source, values)
-    return Written(path, rows, recoding.groups, types, label_rows(recoding), source_checksum(source, recoding, values))
+    return Written(path, rows, recoding.groups, types, labels)
 
 
 def _ordered(

@@ -1,19 +1,17 @@
 """The source's rows in the groups of a recoding, as both forms of a release read them in their second pass over the
-source, and the sum over them that verify holds the written values against."""
+source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from anon.cube import Domain, Encoder
-from anon.database import causes, fed
+from anon.database import fed
 from anon.levels import AnyRecoding
-from anon.release.files import ROW_GROUP, checksum
-from anon.search.assignment import Assignment
+from anon.release.files import ROW_GROUP
 from anon.search.outcome import GroupCounts
 from anon.source import Column, Source
 
@@ -55,27 +53,3 @@ def counted(con: duckdb.DuckDBPyConnection, counts: GroupCounts, sensitive: int)
     listed = ", ".join(["g", *(f"s{i}" for i in range(sensitive))])
     query = f"SELECT {listed}, sum(n)::BIGINT AS n FROM group_counts GROUP BY {listed} ORDER BY {listed}"
     yield from con.sql(query).to_arrow_reader(ROW_GROUP)
-
-
-def source_checksum(
-    source: Source, recoding: AnyRecoding | Assignment, columns: list[Column], view: str = Source.VIEW
-) -> int:
-    """Of some columns of the source's rows, but for those who are suppressed."""
-    names = [column.alias for column in columns]
-    if isinstance(recoding, Assignment) or not recoding.suppressed or not columns:
-        return int(source.query(f"SELECT {checksum(names)} FROM {view}")[0][0].as_py())
-    failures: list[BaseException] = []
-    rows = in_groups(source, recoding, [], columns, failures, view)
-    with causes(failures):
-        (batch,) = source.stream(f"SELECT {checksum(names)} FROM published_rows", {"published_rows": rows})
-    return int(batch.column(0)[0].as_py())
-
-
-def label_rows(recoding: AnyRecoding) -> dict[str, dict[str | None, int]]:
-    """Per quasi-identifier its labels, and the individuals with each."""
-    found = {}
-    for domain, labels in zip(recoding.domains, recoding.labels):
-        rows = np.zeros(len(labels.labels), np.int64)
-        np.add.at(rows, labels.of_group, recoding.people)
-        found[domain.column] = dict(zip(labels.labels, rows.tolist()))
-    return found

@@ -97,9 +97,12 @@ class Source:
             rows = f"SELECT {names}, count(*) FROM {view} GROUP BY {names}"
         yield from self.rows_of(rows, max(min(VALUES // max(len(columns), 1), LARGEST), BATCH // 4))
 
-    def rows_of(self, sql: str, batch: int = BATCH) -> Iterator[pa.RecordBatch]:
-        """The result of a query on the views in batches, on a connection of its own."""
-        return self.stream(sql, {} if self.frame is None else {"raw_rows": self.frame}, batch)
+    def rows_of(
+        self, sql: str, batch: int = BATCH, tables: dict[str, pa.Table] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The result of a query on the views, and perhaps other tables, in batches, on a connection of its own."""
+        frame = {} if self.frame is None else {"raw_rows": self.frame}
+        return self.stream(sql, frame | (tables or {}), batch)
 
     def stream(self, sql: str, tables: dict[str, Any], batch: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The result of a query in batches, on a connection of its own, which does not know what was registered with

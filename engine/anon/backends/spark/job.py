@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anon import pipeline
-from anon.backends.spark import release, spread, verify
+from anon.backends.spark import content, release, spread, verify
 from anon.backends.spark.counting import SparkRoom
 from anon.backends.spark.session import session
 from anon.backends.spark.source import open_source, origin_of
@@ -77,8 +77,6 @@ class Job:
             pipeline.tell_resumed(checkpoint, options, progress)
         with progress.stage("cube"):
             cube = pipeline.build_cube(config, source, SparkRoom(tell=partial(progress.update, "cube")))
-            if not source.keep:
-                source.close()  # the records tell everything that will be published
         with progress.stage("search"):
             tell = partial(progress.update, "search")
             outcome = searched(config, cube, self.work.spill, checkpoint, options.show_values, tell)
@@ -88,12 +86,14 @@ class Job:
             written = release.write(source, cube, recoding, config, self.work.release)
             source.check_unchanged()
             cube.records.close()
-            source.close()
             progress.rows = written.rows
-        with progress.stage("verify"):
-            found = verify.verify(self.spark, self.con, written, config)
-        names = facts.Names.of(found, config, options.show_values)
         left = Left.by(self.work, recoding, before)
+        with progress.stage("verify"):
+            expected = content.expected(source, config, self.work.run / "recoding.json", recoding)
+            source.check_unchanged()
+            source.close()
+            found = verify.verify(self.spark, self.con, written, config, expected)
+        names = facts.Names.of(found, config, options.show_values)
         told = pipeline.summed_up(config, options, source, found, names, outcome, left)
         with progress.stage("report"):
             drawn = self._drawn(found, written, recoding, names)

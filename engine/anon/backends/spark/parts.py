@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from anon.backends.spark import spread
 from anon.errors import ConfigError, ResourceError
-from anon.release.files import changed, repeated, row_groups, summed, write_tables
+from anon.release.files import changed, repeated, row_groups, write_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PART = 2**22  # rows; a constant of the format like the row group, so that the files do not depend on any limit
-DONE = pa.schema([("part", pa.int32()), ("people", pa.int64()), ("rows", pa.int64()), ("checksum", pa.string())])
+DONE = pa.schema([("part", pa.int32()), ("people", pa.int64()), ("rows", pa.int64())])
 WRITING = "writing the release"
 Ints = NDArray[np.int64]
 
@@ -82,9 +82,8 @@ class Groups:
         return int(np.searchsorted(self.part, number)), int(np.searchsorted(self.part, number, "right"))
 
 
-def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> tuple[int, int]:
-    """Writes a table from rows (part, group, other columns, how often) in any order; how many rows it has, and the sum
-    over all of them that verify finds again."""
+def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> int:
+    """Writes a table from rows (part, group, other columns, how often) in any order; returns its number of rows."""
     path.mkdir(mode=0o777)
     spark, parts = rows.sparkSession, groups.parts
     places = max(min(parts, 16 * spark.sparkContext.defaultParallelism), 1)
@@ -97,7 +96,7 @@ def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> tupl
     if sum(told["people"].to_pylist()) != int(groups.people.sum()) or told.num_rows != parts:
         raise changed()
     _check_shared(path, parts)
-    return sum(told["rows"].to_pylist()), sum(map(int, told["checksum"].to_pylist()))
+    return sum(told["rows"].to_pylist())
 
 
 def _check_shared(path: Path, parts: int) -> None:
@@ -117,8 +116,7 @@ def _write(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         part.write(rows)
         if not np.array_equal(part.people, groups.people[first:last]):
             raise changed()
-        told = [number, int(part.people.sum()), part.rows, str(part.checksum)]
-        yield from spread.packed([tuple(told)], DONE)
+        yield from spread.packed([(number, int(part.people.sum()), part.rows)], DONE)
 
 
 def _by_part(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -186,21 +184,17 @@ class _Part:
     first: int
     people: Ints
     rows: int = 0
-    checksum: int = 0
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Writes it in row groups of the fixed size."""
         under_way = self.path.with_name(f".{uuid.uuid4().hex}-{self.path.name}")
-        sums: list[int] = []
-        with spread.database() as con, _told():
+        with _told():
             try:
-                tables = summed(con, self._tables(batches), sums)
-                write_tables(under_way, self.form.schema, self.form.labelled, tables)
+                write_tables(under_way, self.form.schema, self.form.labelled, self._tables(batches))
                 os.replace(under_way, self.path)  # noqa: PTH105
             finally:
                 with suppress(OSError):  # where nothing may be written, nothing may be removed either
                     under_way.unlink()
-        self.checksum = sum(sums)
 
     def _tables(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         for rows in row_groups(batches if self.form.counts else self._repeated(batches)):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.backends.spark.parts import Form, Groups, part_name, parts_of, write_table
-from anon.backends.spark.source import SparkSource, sums
+from anon.backends.spark.source import SparkSource
 from anon.config import Config
 from anon.cube import Cube, Domain, Encoder
 from anon.levels import AnyRecoding
@@ -23,7 +23,6 @@ from anon.release import Written, WrittenValues, package
 from anon.release.bucketized import COUNT, GROUP
 from anon.release.files import label_array, label_type, runs, types_of, value_array
 from anon.release.generalized import Layout
-from anon.release.rows import label_rows
 from anon.source import Column
 
 if TYPE_CHECKING:
@@ -57,30 +56,27 @@ class Release:
         source, path = self.source, self.folder / "release.parquet"
         layout = Layout.of(source, self.recoding, self.sensitive, "parquet")
         form = Generalized(layout.schema, [column.name for column in source.quasi_identifiers], layout)
-        rows, _ = write_table(self._rows(self.sensitive, source.keep), path, form, self.groups)
+        rows = write_table(self._rows(self.sensitive, source.keep), path, form, self.groups)
         fields = self._labels() + package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
         self._describe([self._resource(path, fields, rows)])
         as_they_are = [*source.sensitive, *source.keep]
         types = dict.fromkeys(form.labelled, "VARCHAR") | types_of(source, as_they_are)
-        (own,) = self._checksums([as_they_are])
-        return Written(path, rows, self.recoding.groups, types, label_rows(self.recoding), own)
+        return Written(path, rows, self.recoding.groups, types, form.labelled)
 
     def bucketized(self) -> Written:
         source, qi, values = self.source, self.folder / "qi.parquet", self.folder / "sensitive.parquet"
         labelled = Labelled.of(source, self.recoding)
         people = self._rows([], source.keep) if source.keep else self._people()
-        rows, whole = write_table(people, qi, labelled, self.groups)
+        rows = write_table(people, qi, labelled, self.groups)
         counted = Counted.of(source, self.sensitive[0])
-        held, held_whole = write_table(self._rows(self.sensitive, []), values, counted, self.groups)
+        held = write_table(self._rows(self.sensitive, []), values, counted, self.groups)
         fields = [*self._labels(), *package.values(source.keep, "kept"), GROUP]
         held_fields = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
         self._describe([self._resource(qi, fields, rows), self._resource(values, held_fields, held)])
-        own, sensitive = self._checksums([source.keep, source.sensitive])
         group = {"group": "BIGINT"}
         types = dict.fromkeys(labelled.labelled, "VARCHAR") | types_of(source, source.keep) | group
         held_types = group | types_of(source, source.sensitive) | {"count": "BIGINT"}
-        of_values = WrittenValues(values, held, held_types, sensitive, held_whole)
-        return Written(qi, rows, self.recoding.groups, types, label_rows(self.recoding), own, of_values, whole)
+        return Written(qi, rows, self.recoding.groups, types, labelled.labelled, WrittenValues(values, held_types))
 
     def _labels(self) -> list[dict[str, str]]:
         return package.labels(self.source.quasi_identifiers, "quasi-identifier")
@@ -116,18 +112,6 @@ class Release:
         schema = pa.schema([("part", pa.int32()), ("g", pa.int64()), ("n", pa.int64())])
         numbers = spark.range(0, groups.parts, 1, min(groups.parts, spark.sparkContext.defaultParallelism))
         return spread.map_rows(numbers, _people_rows, spread.Given(spark, (groups, schema)), schema)
-
-    def _checksums(self, sets: list[list[Column]]) -> list[int]:
-        """Of some columns of the rows that are published."""
-        source, names = self.source, [tuple(column.alias for column in columns) for columns in sets]
-        found = source.checksums
-        if self.recoding.suppressed:
-            encoder = Encoder(source.quasi_identifiers, self.recoding.domains)
-            every = [*source.quasi_identifiers, *source.sensitive, *source.keep]
-            schema = pa.schema([(column.alias, source.types[column.alias]) for column in every])
-            given = spread.Given(source.spark, (encoder, self.recoding))
-            found = sums(spread.map_rows(source.select(every), _published_rows, given, schema), names)[1]
-        return [found[columns] for columns in names]
 
 
 @dataclass(frozen=True)
@@ -218,10 +202,3 @@ def _people_rows(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         first, last = groups.of(number)
         columns = np.full(last - first, number, np.int32), np.arange(first, last), groups.people[first:last]
         yield pa.record_batch([pa.array(column) for column in columns], schema=schema)
-
-
-def _published_rows(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of those who are not suppressed."""
-    encoder, recoding = given
-    for batch in batches:
-        yield batch.filter(pa.array(recoding.assign(encoder.codes(batch)) < recoding.groups))

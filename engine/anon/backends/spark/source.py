@@ -4,7 +4,6 @@ here over an empty table of the same columns, on the executors over batches of r
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,7 +20,6 @@ from anon.backends.spark.session import is_frame
 from anon.config import Columns, Config
 from anon.database import translated
 from anon.errors import ConfigError, SourceError
-from anon.release import checksum
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
 from anon.source.checks import repeated_identifiers
 from anon.source.origins import Files, Origin
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 ASKED = re.compile(r"SELECT count\(\*\) FROM raw_rows WHERE ")
 LISTED = re.compile(r"SELECT v FROM \(SELECT DISTINCT .* LIMIT (\d+)\) ORDER BY v", re.DOTALL)
 COUNTS = pa.schema([("question", pa.int32()), ("n", pa.int64())])
-SUMS = pa.schema([("rows", pa.int64()), ("checksums", pa.string())])
 READING = "reading the source"
 R = TypeVar("R")
 
@@ -44,7 +41,6 @@ class SparkSource(Source):
     """The rows of a source that are on a cluster. `con` has a view of the same columns without a row."""
 
     frame_of_rows: DataFrame = field(kw_only=True)
-    checksums: dict[tuple[str, ...], int] = field(default_factory=dict)  # of what is published as it is, by columns
 
     @property
     def spark(self) -> SparkSession:
@@ -100,11 +96,9 @@ def open_source(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Con
     view = con.sql(f"SELECT * FROM {Source.VIEW}").to_arrow_table().schema
     rows = spread.on_disk(spread.map_rows(used, _rows, given, view))
     quasi_identifiers, sensitive, keep = columns
-    as_they_are = [[*sensitive, *keep]] if config.release.form == "generalized" else [keep, sensitive]
-    count, checksums = sums(rows, [tuple(column.alias for column in role) for role in as_they_are])
-    source = SparkSource(
-        con, quasi_identifiers, sensitive, keep, count, total - count, origin, frame_of_rows=rows, checksums=checksums
-    )
+    with on_spark(READING):
+        count = rows.count()
+    source = SparkSource(con, quasi_identifiers, sensitive, keep, count, total - count, origin, frame_of_rows=rows)
     _check(source, config, types, used, given, every)
     if config.columns.individual == "row":
         _find_persons(source, config, raw, total)
@@ -280,26 +274,6 @@ def _rows(given: Any, batches: Iterator[pa.RecordBatch], who_too: bool = False) 
 
 def _rows_and_who(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _rows(given, batches, who_too=True)
-
-
-def sums(rows: DataFrame, sets: list[tuple[str, ...]]) -> tuple[int, dict[tuple[str, ...], int]]:
-    """How many rows there are, and of some sets of columns the checksum of their values."""
-    counted = spread.map_rows(rows, _count_and_sum, spread.Given(rows.sparkSession, sets), SUMS)
-    told = spread.collect(counted, READING)
-    every = [json.loads(each) for each in told["checksums"].to_pylist()]
-    return sum(told["rows"].to_pylist()), {own: sum(each[at] for each in every) for at, own in enumerate(sets)}
-
-
-def _count_and_sum(sets: list[tuple[str, ...]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rows, totals = 0, [0] * len(sets)
-    listed = ", ".join(checksum(list(columns)) for columns in sets)
-    with spread.database() as con:
-        for batch in batches:
-            con.register("rows_of_a_batch", pa.Table.from_batches([batch]))
-            found = con.sql(f"SELECT {listed} FROM rows_of_a_batch").fetchall()[0]
-            totals = [total + int(own or 0) for total, own in zip(totals, found)]
-            rows += batch.num_rows
-    yield pa.record_batch([pa.array([rows], pa.int64()), pa.array([json.dumps(totals)])], schema=SUMS)
 
 
 class SparkSql:

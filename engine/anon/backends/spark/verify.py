@@ -20,16 +20,25 @@ from anon import verify as local
 from anon.backends.spark import spread
 from anon.backends.spark.parts import part_name
 from anon.config import Config, Variational
+from anon.content import EMPTY, Content, published
 from anon.criteria import Criterion, Ints, State, Values, bind
 from anon.database import translated
 from anon.errors import Lost, SourceError, VerificationError
 from anon.grouped import Grouped, Known, code_values, codes_of
 from anon.grouped import numbered as numbered_values
-from anon.numbering import groups_out_of_order
 from anon.release import Written
 from anon.values import text
 from anon.verify import Findings
-from anon.written import STRANGERS, File, difference_in_files, files_of, open_written, rows_out_of_order
+from anon.written import (
+    GAPS,
+    STRANGERS,
+    difference_in_content,
+    difference_in_files,
+    difference_in_numbers,
+    files_of,
+    open_written,
+    rows_out_of_order,
+)
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,10 +59,9 @@ class Seen:
     groups: int = 0
     first: Label = ()
     last: Label = ()
-    sums: list[int] = field(default_factory=list)  # what must come to the sums of the whole release
-    numbers: tuple[int, int] = (0, 0)  # of a bucketized part: its lowest group, and the first after its highest
+    content: Content = EMPTY
+    numbers: tuple[int, int] | None = None  # of a bucketized part: its lowest group, and the first after its highest
     values: Known = field(default_factory=dict)  # without codes
-    labels: dict[str, dict[str | None, int]] = field(default_factory=dict)  # per quasi-identifier, rows with each
 
 
 @dataclass
@@ -65,16 +73,19 @@ class Judged:
     kept: dict[str, dict[str, int]]  # per kept column the sums behind what is told of it
 
 
-def verify(spark: SparkSession, con: duckdb.DuckDBPyConnection, written: Written, config: Config) -> Findings:
-    """Examines the parts of a release that was just written; VerificationError if they are not what they must be."""
+def verify(
+    spark: SparkSession, con: duckdb.DuckDBPyConnection, written: Written, config: Config, expected: Content
+) -> Findings:
+    """Examines the parts of a release that was just written; VerificationError if they are not what they must be.
+    `expected`: what the source's rows come to under the written recoding."""
     parts = len(list(written.path.iterdir()))
     local.refuse(_difference_in_names(written, parts))
     distances = [getattr(spec, "distance", None) for spec in config.privacy]
     tuples = [tuple(distance.columns) for distance in distances if isinstance(distance, Variational)]
-    look = spread.Given(spark, (replace(written, labels={}), config.columns, tuples))
+    look = spread.Given(spark, (written, config.columns, tuples))
     try:
         seen = sorted(_on_parts(spark, parts, _look, look), key=lambda each: each.number)
-        local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, written))
+        local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, expected))
         known = _known(con, seen)
         found = _judge(spark, seen, known, written, config)
     except Lost:  # which says nothing about the release
@@ -121,11 +132,11 @@ def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
                 wrong = f"has {disorder:,} rows out of order"
             seen = Seen(number, wrong)
             if not wrong:
-                _see(seen, open_written(con, files, columns), part, tuples)
+                _see(seen, open_written(con, files, columns), tuples)
         yield from spread.packed([(pickle.dumps(seen),)], PICKLED)
 
 
-def _see(seen: Seen, grouped: Grouped, part: Written, tuples: list[tuple[str, ...]]) -> None:
+def _see(seen: Seen, grouped: Grouped, tuples: list[tuple[str, ...]]) -> None:
     con = grouped.con
     for names in tuples:
         code_values(grouped, names)
@@ -134,28 +145,12 @@ def _see(seen: Seen, grouped: Grouped, part: Written, tuples: list[tuple[str, ..
         seen.values[names] = con.sql(f"SELECT v, n FROM values_{places}").to_arrow_table()
     seen.rows = grouped.rows()
     seen.groups = int(con.sql(f"SELECT count(*) FROM {grouped.GROUPS}").fetchall()[0][0])
-    for name in grouped.quasi_identifiers:
-        seen.labels[name] = grouped.label_rows(name)
+    seen.content = published(grouped, labelled=True)
     seen.first, seen.last = (_end(grouped, "ASC NULLS FIRST"), _end(grouped, "DESC NULLS LAST"))
-    first, *others = files_of(part)
-    own = [name for name in part.types if name not in grouped.quasi_identifiers and not (others and name == "group")]
-    seen.sums = [first.checksum(con, own)]
-    if others:
-        _see_values(seen, grouped, part, first, others[0])
-
-
-def _see_values(seen: Seen, grouped: Grouped, part: Written, first: File, other: File) -> None:
-    """The same of the sensitive values of a bucketized part, and the numbers of its groups."""
-    con, (name,) = grouped.con, grouped.sensitive
-    rows, pairs = con.sql(f"SELECT count(*), count(DISTINCT (g, s0)) FROM {grouped.COUNTS}").fetchall()[0]
-    low, high = con.sql(f"SELECT min(g), max(g) FROM {grouped.GROUPS}").fetchall()[0]
-    seen.numbers = int(low), int(high) + 1
-    seen.sums += [first.checksum(con, list(first.types)), int(rows), other.checksum(con, [name], '"count"')]
-    seen.sums.append(other.checksum(con, list(other.types)))
-    if pairs != rows:
-        seen.wrong = f"has {pairs:,} different values in groups and {rows:,} counts of them"
-    elif wrong := groups_out_of_order(grouped):
-        seen.wrong = f"has {wrong:,} groups whose numbers are not in canonical order"
+    if grouped.bucketized:
+        low, high = con.sql(f"SELECT min(g), max(g) FROM {grouped.GROUPS}").fetchall()[0]
+        seen.numbers = int(low), int(high) + 1
+        seen.wrong = difference_in_numbers(grouped, seen.numbers[0])
 
 
 def _end(grouped: Grouped, order: str) -> Label:
@@ -165,45 +160,20 @@ def _end(grouped: Grouped, order: str) -> Label:
     return end
 
 
-def _difference(seen: list[Seen], written: Written) -> str:
+def _difference(seen: list[Seen], expected: Content) -> str:
     """What in all parts together is not as it was meant to be, or nothing; without any value of the data."""
-    rows = sum(each.rows for each in seen)
-    if rows != written.rows:
-        return f"has {rows:,} rows, not {written.rows:,}"
     if any(_place(before.last) >= _place(after.first) for before, after in pairwise(seen)):
         return "has parts that are out of order or share a group"
-    for name, wanted in written.labels.items():
-        found: dict[str | None, int] = {}
-        for each in seen:
-            for label, count in each.labels[name].items():
-                found[label] = found.get(label, 0) + count
-        if found != wanted:
-            return f"has labels that were not asked for ({name})"
-    return _difference_in_sums(seen, written) or _difference_in_numbers(seen, written)
+    found = sum((each.content for each in seen), EMPTY)
+    return difference_in_content(found, expected) or _difference_in_numbers(seen)
 
 
-def _difference_in_sums(seen: list[Seen], written: Written) -> str:
-    values = written.values
-    wanted: list[tuple[int | None, str]] = [(written.checksum, "has values that are not the source's")]
-    if values is not None:
-        wanted += [
-            (written.whole, "has individuals in other groups than they were meant to be in"),
-            (values.rows, f"does not have {values.rows:,} counts of sensitive values"),
-            (values.checksum, "has sensitive values that are not the source's"),
-            (values.whole, "has sensitive values in other groups than they were meant to be in"),
-        ]
-    sums = [sum(own) for own in zip(*(each.sums for each in seen))]
-    return next((wrong for (each, wrong), own in zip(wanted, sums) if each != own), "")
-
-
-def _difference_in_numbers(seen: list[Seen], written: Written) -> str:
+def _difference_in_numbers(seen: list[Seen]) -> str:
     """The groups of a bucketized release are numbered from 0 on, from part to part."""
-    if written.values is None:
-        return ""
     after = 0
     for each in seen:
-        if each.numbers != (after, after + each.groups):
-            return "does not number its groups from 0 on without a gap"
+        if each.numbers is not None and each.numbers != (after, after + each.groups):
+            return GAPS
         after += each.groups
     return ""
 
@@ -227,7 +197,7 @@ def _judge(spark: SparkSession, seen: list[Seen], known: Known, written: Written
     found = Findings(rows=sum(each.rows for each in seen))
     found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
     before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()
-    given = spread.Given(spark, (replace(written, labels={}), config.columns, known, found.criteria, before))
+    given = spread.Given(spark, (written, config.columns, known, found.criteria, before))
     add_up(found, _on_parts(spark, len(seen), _judged, given))
     return found
 

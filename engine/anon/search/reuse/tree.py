@@ -27,6 +27,7 @@ class ReusedTree(Recoding):
     """A tree of cuts that is written down as it was."""
 
     written: bytes = b""
+    was: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the number of each group in what is written
     reused: ClassVar[bool] = True
 
     def write(self, path: Path) -> None:
@@ -44,6 +45,7 @@ class Placed:
     own: list[Cell] = field(default_factory=list)
     cells: list[list[Cell]] = field(default_factory=list)  # of each group, per column
     labels: list[dict[str, str | None]] = field(default_factory=list)  # of each group, of its hierarchy columns
+    groups: list[int] = field(default_factory=list)  # the number of each group in the recoding
 
 
 def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list[Domain]) -> Placed:
@@ -62,6 +64,7 @@ def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list
             if node:
                 placed.cells.append(cells)
                 placed.labels.append(node["labels"])
+                placed.groups.append(node["group"])
             continue
         j = number[node["column"]]
         if domains[j].tree is None:
@@ -131,6 +134,7 @@ def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) ->
     return ReusedTree(
         cube.domains, column.astype(np.int8), cut_start.astype(np.uint32), cut.astype(np.uint16),
         child.astype(np.uint32), own_low, own_high, labels, people[used][np.argsort(rank)], earlier.written,
+        np.array(placed.groups, np.int64)[used][np.argsort(rank)],
     )  # fmt: skip
 
 

@@ -1,0 +1,74 @@
+"""What a release must hold, on the cluster: executors apply the written recoding to the source's rows with the code and
+the SQL of the local engine (anon.content), Spark brings the sums of each group together, and executors put the groups
+together with their labels. The driver sees three numbers of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from anon.backends.spark import spread
+from anon.backends.spark.source import READING, SparkSource
+from anon.config import Config
+from anon.content import EMPTY, Content
+from anon.content.fingerprint import WRAP, content_of
+from anon.content.from_source import row_hashes
+from anon.content.reading import read_recoding
+from anon.database import translated
+from anon.levels import AnyRecoding
+
+HALF = 2**32  # Spark has no whole numbers of 64 bits without a sign: hashes are summed in two halves
+FOUND = pa.schema([("groups", pa.int64()), ("labels", pa.string()), ("whole", pa.string())])
+
+
+def expected(source: SparkSource, config: Config, path: Path, recoding: AnyRecoding) -> Content:
+    """What the release of a source must hold under the recoding that was written to a path."""
+    applied, hashes = read_recoding(path, source, config, recoding), row_hashes(source, config)
+    sums = ["n", *(f"{name}_{half}" for name in hashes for half in ("high", "low"))]
+    schema = pa.schema([(name, pa.int64()) for name in [*applied.by, *sums]])
+    given = spread.Given(source.spark, (applied, hashes))
+    rows = spread.map_rows(source.frame_of_rows, _summed, given, schema).groupBy(*applied.by).sum(*sums)
+    groups = rows.toDF(*schema.names)
+    told = spread.collect(spread.map_rows(groups, _content, given, FOUND), READING)
+    parts = (Content(row["groups"], int(row["labels"]), int(row["whole"])) for row in told.to_pylist())
+    return sum(parts, EMPTY)
+
+
+def _summed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The sums over the rows of a batch that are of one group."""
+    applied, hashes = given
+    by = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in applied.by)
+    halves = ", ".join(
+        f"CAST(sum({name} // {HALF}) AS BIGINT) AS {name}_high, CAST(sum({name} % {HALF}) AS BIGINT) AS {name}_low"
+        for name in hashes
+    )
+    with spread.database() as con, translated(READING):
+        for name, table in applied.keys.tables.items():
+            con.register(name, table)
+        for batch in batches:
+            con.register("rows_of_a_batch", pa.Table.from_batches([batch]))
+            read = con.sql(applied.keys.select("rows_of_a_batch", hashes)).to_arrow_table().to_batches()
+            con.register("in_groups", pa.Table.from_batches(applied.batches(read, labelled=True)))
+            query = f"SELECT {by}, count(*) AS n, {halves} FROM in_groups GROUP BY {', '.join(applied.by)}"
+            yield from con.sql(query).to_arrow_table().to_batches()
+
+
+def _content(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What some groups come to, each of which is here as a whole."""
+    applied, hashes = given
+    held = [batch for batch in batches if batch.num_rows]
+    if not held:
+        return
+    totals = ", ".join(
+        f"CAST((CAST({name}_high AS HUGEINT) * {HALF} + {name}_low) % {WRAP}::HUGEINT AS UBIGINT) AS {name}"
+        for name in hashes
+    )
+    groups = applied.groups(f"SELECT {', '.join(applied.by)}, n, {totals} FROM sums", labelled=True)
+    with spread.database() as con, translated(READING):
+        for name, table in (applied.tables() | {"sums": pa.Table.from_batches(held)}).items():
+            con.register(name, table)
+        found = con.sql(content_of(groups, applied.labels, list(hashes))).fetchall()[0]
+    yield from spread.packed([(found[0], *map(str, found[1:]))], FOUND)

@@ -1,0 +1,105 @@
+"""Reads a recoding.json as something that can be applied to the source's rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon import hierarchy
+from anon.config import Builder, Config
+from anon.content.applied import Applied, AppliedLevels, AppliedTree, wrong
+from anon.content.keys import Keys, looked_up
+from anon.content.labels import HIGHEST, Grammar, Listed, Nodes, Row, grammar_of
+from anon.content.levels import LevelLabels, suppressed_cells
+from anon.content.tree import GroupLabels, Tree
+from anon.content.tree_reading import read_head, read_tree
+from anon.levels import AnyRecoding
+from anon.search.reuse.tree import ReusedTree
+from anon.source import Column, Source
+from anon.values import text
+
+Rows = dict[str | None, Row]
+
+
+def read_recoding(path: Path, source: Source, config: Config, recoding: AnyRecoding) -> Applied:
+    """Reads the recoding that a run has written. Of the one in memory only the labels of a reused tree are taken: the
+    recoding.json of an earlier run does not say what its groups are called now."""
+    try:
+        head = read_head(path)
+        if head["method"] == "lattice":
+            return _levels(path, head, source, config)
+        return _tree(path, head, source, config, recoding)
+    except (KeyError, ValueError, TypeError) as error:
+        raise wrong("comes with a recoding.json that cannot be applied") from error
+
+
+def _tree(path: Path, head: dict[str, Any], source: Source, config: Config, recoding: AnyRecoding) -> Applied:
+    grammars = [grammar_of(column) for column in head["columns"]]
+    tree = read_tree(path, head, grammars)
+    if isinstance(recoding, ReusedTree):
+        tree = _relabelled(tree, recoding, grammars)
+    tables: dict[str, pa.Table] = {}
+    for column, grammar in zip(source.quasi_identifiers, grammars):
+        if isinstance(grammar, Nodes):
+            tables |= looked_up(source, column, partial(_places, grammar, config, column))
+        elif isinstance(grammar, Listed):
+            tables |= looked_up(source, column, partial(_listed_places, grammar))
+    return AppliedTree(Keys(source.quasi_identifiers, tables), tree)
+
+
+def _listed_places(grammar: Listed, values: list[Any]) -> list[int]:
+    return [grammar.place.get(_text(value), HIGHEST) for value in values]
+
+
+def _places(grammar: Nodes, config: Config, column: Column, values: list[Any]) -> list[int]:
+    return [grammar.place(row) for row in _rows(grammar.rows, config, column, values)]
+
+
+def _relabelled(tree: Tree, recoding: ReusedTree, grammars: list[Grammar]) -> Tree:
+    """The tree with the labels that its groups have now; those without people have none."""
+    labels = []
+    for own, grammar in zip(recoding.labels, grammars):
+        words = pa.array([*own.labels, None], pa.string())
+        codes = np.full(tree.groups, len(own.labels), np.int64)
+        codes[recoding.was] = own.of_group
+        labels.append(GroupLabels.from_codes(words, codes, grammar))
+    return replace(tree, labels=labels)
+
+
+def _levels(path: Path, head: dict[str, Any], source: Source, config: Config) -> Applied:
+    tables: dict[str, pa.Table] = {}
+    levels, constant = [], set()
+    for column, facts in zip(source.quasi_identifiers, head["columns"]):
+        labels = LevelLabels(facts, int(head["chosen"]["levels"][column.name]))
+        levels.append(labels)
+        if labels.constant:
+            constant.add(column.alias)
+            labels.code([None])
+        else:
+            tables |= looked_up(source, column, partial(_codes, labels, config, column))
+    keys = Keys(source.quasi_identifiers, tables, frozenset(constant))
+    return AppliedLevels(keys, levels, suppressed_cells(path, levels))
+
+
+def _codes(labels: LevelLabels, config: Config, column: Column, values: list[Any]) -> list[int]:
+    return [labels.code(row) for row in _rows(labels.rows, config, column, values)]
+
+
+def _rows(rows: Rows, config: Config, column: Column, values: list[Any]) -> list[Row]:
+    """The labels upwards of each value: those of recoding.json, and for values that are new to a reused recoding those
+    that the config gives them."""
+    texts = [_text(value) for value in values]
+    new = [value for value, word in zip(values, texts) if rows and word is not None and word not in rows]
+    builder: Builder = config.columns.quasi_identifiers[column.name]
+    paths = iter(hierarchy.paths(builder, new, column.name)) if new else iter(())
+    known = rows | {_text(value): [_text(value), *path] for value, path in zip(new, paths)}
+    return [known.get(word, [word]) for word in texts]
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else text(value)
