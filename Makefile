@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 KERNELS := $(shell find engine -name '*.[ch]')  # compiled when the package is installed
 
-.PHONY: demo adult spark test test-spark sanitize docs coverage audit wheel-test bench clean
+.PHONY: demo adult spark test test-spark sanitize docs coverage audit wheels wheel-test bench clean
 
 .venv/ready: pyproject.toml hatch_build.py $(KERNELS)
 	$(PYTHON) -m venv .venv
@@ -44,7 +44,12 @@ coverage: .venv/quality adult ## which lines and branches the tests reach
 audit: .venv/quality         ## known vulnerabilities of the dependencies; fails where the index cannot tell of one
 	$(BIN)/pip-audit --strict --skip-editable --progress-spinner=off
 
-wheel-test: .venv/ready      ## build the wheel, install it into an empty environment and run the demo's config
+wheels: .venv/ready          ## wheels for Linux on x86_64 and aarch64, in dist/
+	rm -f dist/*.whl
+	for target in x86_64 aarch64; do ANON_TARGET=$$target \
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . || exit; done
+
+wheel-test: .venv/quality wheels ## check the wheels, install the native one into an empty environment and run the demo's config
 	$(BIN)/python tests/wheel.py
 
 docs: .venv/ready            ## the reference from the code, then the site in build/site; broken links fail

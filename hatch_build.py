@@ -1,5 +1,8 @@
 """Compile the library of kernels when the package is installed or a wheel is built: every C file of the package, with
-the C compiler of the machine (`CC` or `cc`), or without one with `ziglang` from the package index."""
+the C compiler of the machine (`CC` or `cc`), or without one with `ziglang` from the package index.
+
+`ANON_TARGET=x86_64` or `aarch64` builds a wheel for any Linux of that processor since glibc 2.17, with ziglang, on any
+machine (`make wheels`)."""
 
 from __future__ import annotations
 
@@ -20,15 +23,22 @@ FLAGS = (
     "-Wextra", "-g0",
 )  # fmt: skip
 LINK = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-lm", "-Wl,-z,defs")  # after the files
+AVX2 = ("-mavx2", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
+GLIBC = 2, 17  # the oldest that wheels for other machines run on
+TARGETS = ("x86_64", "aarch64")
+TARGET = os.environ.get("ANON_TARGET", "")  # "": this machine
 VARIANTS: dict[str, tuple[str, ...]] = {"kernels.so": ()}
-if platform.machine() in ("x86_64", "AMD64"):
-    VARIANTS["kernels-avx2.so"] = ("-mavx2", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
+if (TARGET or platform.machine()) in ("x86_64", "AMD64"):
+    VARIANTS["kernels-avx2.so"] = AVX2
 
 
 def compiler() -> list[str]:
     """Return the command of a C compiler."""
+    zig = [sys.executable, "-m", "ziglang", "cc"]
+    if TARGET:
+        return [*zig, "-target", f"{TARGET}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"]
     named = shlex.split(os.environ.get("CC", "")) or ["cc"]
-    return named if shutil.which(named[0]) else [sys.executable, "-m", "ziglang", "cc"]
+    return named if shutil.which(named[0]) else zig
 
 
 def build(into: Path = PACKAGE, sources: tuple[Path, ...] = ()) -> list[Path]:
@@ -63,6 +73,8 @@ else:
             return ["ziglang>=0.15,<1"] if "ziglang" in compiler() else []
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            if TARGET and TARGET not in TARGETS:
+                raise SystemExit(f"ANON_TARGET: found {TARGET!r}; expected one of {', '.join(TARGETS)}")
             if self.target_name == "wheel":
                 build_data["pure_python"] = False
                 build_data["tag"] = f"py3-none-{_platform()}"
@@ -79,6 +91,9 @@ else:
 
 
 def _platform() -> str:
+    """Return the platform that a wheel is for: the oldest glibc for ANON_TARGET, this machine's otherwise."""
+    if TARGET:
+        return f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{TARGET}"
     from packaging.tags import platform_tags
 
     return next(iter(platform_tags()))

@@ -4,6 +4,7 @@ is refused where it would read wrong memory."""
 from __future__ import annotations
 
 import ctypes
+import runpy
 import shutil
 import subprocess
 import sys
@@ -239,6 +240,19 @@ def test_a_symbol_that_no_library_defines_stops_the_build(tmp_path: Path, capfd:
     with pytest.raises(SystemExit, match="cannot be compiled"):
         hatch_build.build(tmp_path, (source,))
     assert "nowhere" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "libraries"), [("x86_64", ["kernels.so", "kernels-avx2.so"]), ("aarch64", ["kernels.so"])]
+)
+def test_a_wheel_for_another_machine_is_compiled_for_the_oldest_glibc_that_its_tag_names(
+    target: str, libraries: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANON_TARGET", target)
+    build: Any = runpy.run_path(hatch_build.__file__)
+    assert list(build["VARIANTS"]) == libraries
+    assert build["compiler"]()[1:] == ["-m", "ziglang", "cc", "-target", f"{target}-linux-gnu.2.17"]
+    assert build["_platform"]() == f"manylinux_2_17_{target}"
 
 
 FAULTY = """
