@@ -185,6 +185,15 @@ def test_a_criterion_that_is_not_monotone_is_searched_for_below_an_unsafe_table(
     assert anon.run(wanted, pa.Table.from_pylist(table)).to_dict()["groups"] == 2
 
 
+def test_a_split_that_makes_a_group_too_small_is_passed_over_below_an_unsafe_table(tmp_path: Path) -> None:
+    """The four people of the test above fail together, and r, as wide as q and tried first, would set one apart."""
+    table = [{"q": q, "r": int(q == 0 and d == "a"), "d": d, "x": 0} for q in (0, 1) for d in "ab"]
+    wanted = config(str(tmp_path), "dissimilarity")
+    wanted["privacy"][0]["dissimilarity"]["delta"] = 1
+    wanted["columns"]["quasi_identifiers"] = {"r": {"suppress": True}, "q": {}}
+    assert anon.run(wanted, pa.Table.from_pylist(table)).to_dict()["groups"] == 2
+
+
 @pytest.mark.parametrize(
     ("name", "parameters", "code"),
     [

@@ -13,6 +13,7 @@ decided.
 
 A criterion that is not monotone may hold for parts of a group that fails it. So a node that fails it may be split into
 parts that fail it too, a node that satisfies it only into parts that do; a group that ends up failing ends the search.
+No part has fewer people than any criterion asks of a group: neither it nor any part of it could be safe.
 If it also judges all groups together, nodes that fail it alone do not enter the state, which they would spoil for all
 others: they are no groups of the release yet.
 """
@@ -283,7 +284,7 @@ class Decisions:
 
     def _admit(self, level: Level, splits: Splits) -> None:
         """Takes the splits that are accepted whatever comes, and lets those wait that may be when their turn comes."""
-        fine = np.ones(len(splits), bool)
+        fine = np.minimum.reduceat(splits.people, splits.part_start[:-1]) >= self.rules.demands.least
         splits.barren = self.rules.demands.barren(splits.people, splits.groups[self.rules.demands.value])
         for criterion, column in self.rules.alone:
             fine &= _safe(criterion, splits.groups[column], splits.part_start, fine)
