@@ -5,19 +5,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from anon.criteria import Dissimilarity, RRobustness
+from anon.criteria import Criterion, Dissimilarity, RRobustness
 from anon.criteria.distances import Distance
 from anon.criteria.priors import Prior
 from anon.cube import Cube, Domain
 from anon.records import InMemory
-from anon.search.adversaries import Adversaries, CrossTables
+from anon.search.adversaries import Adversaries, Adversary, CrossTables
+from anon.search.assigning import assigned
+from anon.search.assignment import Assignment
 from anon.search.colour import Colour
 from anon.search.means import Means
 from anon.search.merge import Merge
@@ -66,16 +70,20 @@ class Grouping:
         return sorted(sorted(group) for group in self.groups)
 
 
-def _run(search: Merge | Colour) -> Grouping:
-    groups: dict[int, list[Row]] = {}
-
-    def add(codes: Any, group: Any, people: Any) -> None:
-        for at in range(len(group)):
-            groups.setdefault(int(group[at]), []).extend([tuple(codes[:, at].tolist())] * int(people[at]))
-
-    unique = search.run(add)
+def _run(
+    method: str, search: Merge | Colour, criteria: list[Criterion], adversaries: Sequence[Adversary], means: Means
+) -> Grouping:
+    with TemporaryDirectory() as folder:
+        means = means if means.spill else replace(means, spill=Path(folder))
+        found = assigned(method, search, criteria, means, adversaries)
+        assert isinstance(found.recoding, Assignment) and found.unique is not None
+        groups: dict[int, list[Row]] = {}
+        for batch in found.recoding.batches():
+            for *row, group, people in zip(*(column.to_pylist() for column in batch.columns)):
+                groups.setdefault(group, []).extend([tuple(row)] * people)
     assert sorted(groups) == list(range(len(groups))), "groups are numbered without gaps"
-    return Grouping([groups[number] for number in sorted(groups)], search.facts, unique)
+    assert [len(groups[number]) for number in range(len(groups))] == found.recoding.people.tolist()
+    return Grouping([groups[number] for number in sorted(groups)], found.recoding.facts, found.unique)
 
 
 def prior(table: Table, attributes: Sequence[int], p: Probabilities) -> Prior:
@@ -87,14 +95,22 @@ def prior(table: Table, attributes: Sequence[int], p: Probabilities) -> Prior:
 
 
 def merged(
-    table: Table, r: Fraction, priors: Sequence[Prior], collapsed: bool = False, means: Means | None = None
+    table: Table,
+    r: Fraction,
+    priors: Sequence[Prior],
+    collapsed: bool = False,
+    means: Means | None = None,
+    others: Sequence[Criterion] = (),
 ) -> Grouping:
-    cube = table.cube(collapsed)
+    cube, means = table.cube(collapsed), means or Means()
     crossed = CrossTables(cube)
     for each in priors:
         crossed(tuple(each.attributes), "s")
     criterion = RRobustness("s", r, priors)
-    return _run(Merge(cube, Adversaries([criterion], crossed), criterion.least_group, means))
+    criterion.attributes = tuple(tuple(each.attributes) for each in priors)
+    adversaries, least = Adversaries([criterion], crossed), max((other.least_group for other in others), default=1)
+    search = Merge(cube, adversaries, least, means)
+    return _run("merge", search, [criterion, *others], adversaries.all, means)
 
 
 def coloured(
@@ -106,5 +122,6 @@ def coloured(
     collapsed: bool = False,
     means: Means | None = None,
 ) -> Grouping:
-    criterion = Dissimilarity("s", epsilon, delta, k, distance)
-    return _run(Colour(table.cube(collapsed), criterion, criterion.least_group, means))
+    criterion, means = Dissimilarity("s", epsilon, delta, k, distance), means or Means()
+    search = Colour(table.cube(collapsed), criterion, criterion.least_group, means)
+    return _run("colour", search, [criterion], (), means)

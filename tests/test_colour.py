@@ -4,6 +4,7 @@ group that it makes is safe by asking all pairs of its people, and it says so wh
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -46,7 +47,7 @@ def assert_safe(table: Table, found: Grouping, measured: Measured, epsilon: Frac
         assert proximity.risk(values, epsilon, measured) <= 1 - delta
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_every_group_satisfies_the_definition(seed: int) -> None:
     rng = random.Random(seed)
@@ -178,3 +179,36 @@ def test_people_with_near_quasi_identifiers_are_grouped() -> None:
     found = coloured(table, distances.absolute([Fraction(v) for v in range(20)]), Fraction(1), Fraction(1, 2), 3)
     spans = [max(row[0] for row in group) - min(row[0] for row in group) for group in found.groups]
     assert sum(spans) / len(spans) < 20
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_a_table_is_refused_only_if_it_is_unsafe_as_one_group(seed: int) -> None:
+    """And the largest delta that the refusal names is reached."""
+    rng = random.Random(seed)
+    values, people = rng.randint(1, 5), rng.choice([2, 5, 12, 40])
+    frequent = rng.random()
+    rows = [(at, 0 if rng.random() < frequent else rng.randrange(values)) for at in range(people)]
+    table, epsilon = Table(rows, values), Fraction(rng.randint(0, 4), 4)
+    delta, k = Fraction(rng.choice(["0.001", "0.05", "0.3", "0.5", "0.9", "1"])), rng.randint(1, 5)
+    for distance, measured in kinds(rng, values):
+        try:
+            found = coloured(table, distance, epsilon, delta, k)
+        except Blocked as error:
+            risk = proximity.risk([row[-1] for row in rows], epsilon, measured)
+            assert risk > 1 - delta or people < k
+            reached = re.search("largest delta that was reached is ([0-9.]+) ", str(error))
+            assert reached is not None
+            if Fraction(reached[1]) > 0:
+                coloured(table, distance, epsilon, Fraction(reached[1]), k)
+            continue
+        assert_safe(table, found, measured, epsilon, delta, k)
+
+
+def test_a_value_that_nearly_everybody_has_takes_large_groups() -> None:
+    """Groups of up to 260 can have a share of 259/260 at most."""
+    table = Table([(at, int(at % 500 == 0)) for at in range(4000)], 2)
+    asked = Fraction(0), Fraction(1, 1000), 5
+    found = coloured(table, distances.equal(2), *asked)
+    assert_safe(table, found, proximity.equal, *asked)
+    assert len(found.groups) > 1

@@ -4,7 +4,11 @@ with a posterior above 1/r, for any prior; and it says so where it finds nothing
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon.criteria import Criterion, Groups, KAnonymity, RRobustness, Signatures
+from anon.criteria.ck_safety import CKSafety
+from anon.criteria.distances import equal
+from anon.criteria.l_diversity import l_diversity
 from anon.criteria.priors import Prior, estimate
+from anon.criteria.t_closeness import TCloseness
 from anon.errors import Blocked, UnsafeError
 from anon.memory import Memory
 from anon.search import dealing, ordering
 from anon.search.means import Means
-from anon.search.residue import most_groups
+from anon.search.seeds import most_groups, sizes
 from tests.helpers_assigning import Grouping, Row, Table, merged, prior
 from tests.oracles import robustness
 
@@ -52,29 +61,64 @@ def random_prior(rng: random.Random, table: Table) -> Prior:
     )
 
 
-def largest_posterior(group: list[Row], known: Prior) -> Fraction:
-    """Over all people and values of a group, by all possible worlds."""
+def questions(group: list[Row], known: Prior) -> list[tuple[list[list[Fraction]], list[int]]]:
+    """What an adversary asks of a group: people and the values they share; of a binary prior once for each value."""
     row_of = dict(zip(known.signatures, known.p))
     places = [int(name[1:]) for name in known.attributes]
     people = [row_of[tuple(str(row[at]) for at in places)] for row in group]
     values = [row[-1] for row in group]
     if not known.binary:
-        return robustness.largest([[p or Fraction(0) for p in person] for person in people], values)
+        return [([[p or Fraction(0) for p in person] for person in people], values)]
     asked = [value for value in set(values) if value in known.named]
-    against = [[person[value] or Fraction(0) for person in people] for value in asked]
-    return max((robustness.against_all_others(f, values.count(v)) for v, f in zip(asked, against)), default=Fraction(0))
+    return [
+        ([[1 - (f := person[value] or Fraction(0)), f] for person in people], [int(v == value) for v in values])
+        for value in asked
+    ]
+
+
+def largest_posterior(group: list[Row], known: Prior) -> Fraction:
+    """Over all people and values of a group, by all possible worlds."""
+    found = (robustness.posteriors(people, values) for people, values in questions(group, known))
+    asked = (
+        Fraction(1) if each is None else max(p for (_, x), p in each.items() if x or not known.binary) for each in found
+    )
+    return max(asked, default=Fraction(0))
+
+
+def safe(group: list[Row], known: Prior, r: Fraction) -> bool:
+    """By all possible worlds; in a large group by the bound, or by worlds that are added up."""
+    if len(group) <= 7:
+        return largest_posterior(group, known) <= 1 / r
+    return all(
+        robustness.bound(people, values) <= 1 / r or robustness.counted(people, values, known.binary) <= 1 / r
+        for people, values in questions(group, known)
+    )
 
 
 def assert_safe(table: Table, found: Grouping, r: Fraction, priors: list[Prior]) -> None:
     assert sorted(found.rows.elements()) == sorted(table.rows)
     for group in found.groups:
-        values = [row[-1] for row in group]
         assert len(group) >= r
-        assert len(set(values)) == len(values), "at most one occurrence of a value"
-        assert all(largest_posterior(group, known) <= 1 / r for known in priors)
+        assert all(safe(group, known, r) for known in priors)
 
 
-@settings(max_examples=150, deadline=None)
+def whole_table(table: Table, priors: list[Prior]) -> Groups:
+    """The table as one group, for the criterion that `check` asks."""
+    signatures = []
+    for known in priors:
+        places = [int(name[1:]) for name in known.attributes]
+        people = Counter([*known.signatures].index(tuple(str(row[at]) for at in places)) for row in table.rows)
+        code, count = (np.array(each) for each in zip(*sorted(people.items())))
+        signatures.append(Signatures(np.array([0, len(code)]), code, count))
+    counts = np.bincount([row[-1] for row in table.rows], minlength=table.values)
+    return replace(Groups.dense(counts[None, :]), signatures=tuple(signatures))
+
+
+def holds(criterion: Criterion, groups: Groups) -> bool:
+    return criterion.holds(criterion.state(groups))
+
+
+@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_no_possible_worlds_give_a_posterior_above_one_over_r(seed: int) -> None:
     rng = random.Random(seed)
@@ -89,8 +133,9 @@ def test_no_possible_worlds_give_a_posterior_above_one_over_r(seed: int) -> None
 
 
 def test_all_ways_to_a_release_are_taken_in_such_tables() -> None:
-    """Releases, of which some have pooled groups, some people who joined groups, some groups that were merged."""
-    ways = dict.fromkeys(("released", "pooled_groups", "left_by_pools", "merged_groups"), 0)
+    """Releases, of which some have pooled groups, some people who joined groups, some groups that were merged, to place
+    somebody or because they failed."""
+    ways = dict.fromkeys(("released", "pooled_groups", "left_by_pools", "merged_groups", "groups_before_mending"), 0)
     for seed in range(250):
         rng = random.Random(seed)
         table = random_table(rng)
@@ -102,7 +147,9 @@ def test_all_ways_to_a_release_are_taken_in_such_tables() -> None:
         assert_safe(table, found, Fraction(2), known)
         for way in ways:
             ways[way] += way == "released" or bool(found.facts.get(way, 0))
-    assert min(ways.values()) > 0, ways
+        if min(ways.values()) > 2:
+            return
+    raise AssertionError(ways)
 
 
 def test_the_groups_are_the_same_for_any_order_of_rows_however_they_are_kept(tmp_path: Path) -> None:
@@ -145,10 +192,12 @@ def test_people_with_near_quasi_identifiers_are_grouped() -> None:
 def test_a_value_that_is_too_frequent_is_refused_with_its_share_and_the_largest_r() -> None:
     table = Table([(at, 0 if at < 7 else at) for at in range(20)], 20)
     known = prior(table, [0], [[Fraction(1, 20)] * 20] * 20)
-    with pytest.raises(Blocked, match=r"7 of 20 individuals \(0.35 of them\) have a value.*largest r .* is 2") as error:
+    with pytest.raises(
+        Blocked, match=r"7 of 20 individuals \(0.35 of them\) have a value.* r is 2.85714 at most"
+    ) as error:
         merged(table, Fraction(3), [known])
     assert error.value.code == 0
-    assert_safe(table, merged(table, Fraction(2), [known]), Fraction(2), [known])
+    assert_safe(table, merged(table, Fraction("2.85714"), [known]), Fraction("2.85714"), [known])
 
 
 def test_people_who_cannot_be_placed_are_counted() -> None:
@@ -164,8 +213,17 @@ def test_people_who_cannot_be_placed_are_counted() -> None:
 def test_who_has_a_value_that_a_prior_rules_out_cannot_be_protected() -> None:
     table = Table([(0, 0), (0, 1), (1, 0), (1, 1)], 2)
     known = prior(table, [0], [[Fraction(1), Fraction(0)], [HALF, HALF]])
-    with pytest.raises(UnsafeError, match="1 individuals have a value that a prior says nobody"):
+    with pytest.raises(UnsafeError, match=r"; 1 individuals have a value that a prior says nobody .* fail r_rob"):
         merged(table, Fraction(2), [known])
+
+
+def test_a_value_that_a_prior_rules_out_hides_among_others_if_that_is_safe() -> None:
+    """Nobody like the first has the first value, says the prior; in one group of five it may be anybody else's."""
+    table = Table([(0, 0), *[(1, value) for value in (0, 1, 2, 3)]], 4)
+    known = prior(table, [0], [[Fraction(0), *[Fraction(1, 3)] * 3], [Fraction(1, 4)] * 4])
+    found = merged(table, Fraction(2), [known])
+    assert len(found.groups) == 1
+    assert_safe(table, found, Fraction(2), [known])
 
 
 def test_alan_and_betty_of_the_papers_table_iii_are_not_grouped() -> None:
@@ -189,7 +247,117 @@ def test_alan_and_betty_of_the_papers_table_iii_are_not_grouped() -> None:
     assert next(len(group) for group in found.groups if rows[0] in group) >= 2
 
 
-@given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=6), size=st.integers(1, 4))
-def test_the_most_groups_that_can_be_made_without_a_value_twice(counts: list[int], size: int) -> None:
-    feasible = [g for g in range(sum(counts) + 1) if sum(min(c, g) for c in counts) >= size * g]
-    assert most_groups(np.array([counts]), size).tolist() == [max(feasible)]
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    size=st.integers(1, 4),
+    copies=st.integers(1, 3),
+    limited=st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_the_most_groups_that_can_be_made_with_so_many_copies_of_a_value(
+    counts: list[int], size: int, copies: int, limited: list[bool]
+) -> None:
+    def people(groups: int) -> int:
+        return sum(min(c, copies * groups) if limit else c for c, limit in zip(counts, limited))
+
+    feasible = [g for g in range(sum(counts) + 1) if people(g) >= size * g]
+    mask = np.array(limited[: len(counts)])
+    assert most_groups(np.array([counts]), size, copies, mask).tolist() == [max(feasible)]
+
+
+@given(least=st.integers(1, 12), r=st.fractions(1, 6, max_denominator=9).filter(lambda r: r > 1))
+def test_sizes_that_are_tried_allow_for_ever_more_frequent_values(least: int, r: Fraction) -> None:
+    tried = list(sizes(least, r))
+    assert tried[0] == (max(least, ceil(r)), 1)
+    assert all(Fraction(copies, size) <= 1 / r for size, copies in tried)
+    largest = [max(copies for size, copies in tried if size == each) for each in sorted({size for size, _ in tried})]
+    shares = [Fraction(copies, size) for copies, size in zip(largest, sorted({size for size, _ in tried}))]
+    assert shares == sorted(set(shares))
+    if len(shares) < 8:
+        assert shares[-1] == 1 / r
+
+
+def structured_table(rng: random.Random) -> Table:
+    """Balanced values, ties, one class or classes of one person, exactly r or one more of everything."""
+    values, classes, times = rng.randint(1, 4), rng.randint(1, 3), rng.randint(1, 3)
+    rows = [(own, 0, value) for own in range(classes) for value in range(values) for _ in range(times)]
+    extra = [(rng.randrange(classes), 1, rng.randrange(values)) for _ in range(rng.randint(0, 2))]
+    return Table(rows + extra, values)
+
+
+def others(rng: random.Random) -> list[Criterion]:
+    return rng.choice(
+        [
+            [],
+            [KAnonymity(rng.randint(2, 9), "group_size")],
+            [l_diversity("s", "distinct", Fraction(rng.randint(2, 3)))],
+            [l_diversity("s", "frequency", Fraction(rng.choice(["1.5", "2", "3"])))],
+            [CKSafety("s", Fraction(9, 10), 1)],
+        ]
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 10**9), structured=st.booleans())
+def test_a_table_is_refused_only_if_it_is_unsafe_as_one_group(seed: int, structured: bool) -> None:
+    rng = random.Random(seed)
+    table = structured_table(rng) if structured else random_table(rng)
+    priors = [random_prior(rng, table) for _ in range(rng.randint(1, 2))] if table.values > 1 else []
+    if not priors:
+        priors = [prior(table, [0], [[Fraction(1)]] * len({row[0] for row in table.rows}))]
+    r, also = Fraction(rng.choice(["1.1", "1.5", "2", "2.5", "3"])), others(rng)
+    whole = whole_table(table, priors)
+    try:
+        found = merged(table, r, priors, others=also)
+    except UnsafeError:
+        assert not all(holds(criterion, whole) for criterion in (RRobustness("s", r, priors), *also))
+        return
+    assert_safe(table, found, r, priors)
+    counts = np.array([np.bincount([row[-1] for row in group], minlength=table.values) for group in found.groups])
+    assert all(holds(criterion, Groups.dense(counts)) for criterion in also)
+
+
+def test_larger_groups_than_there_are_values_have_copies_of_them() -> None:
+    """Two values, half of everybody has each: r = 2 is met by groups of any even size, which was refused with a message
+    that 2 is the largest r."""
+    table = Table([(at, at % 2) for at in range(40)], 2)
+    known = prior(table, [0], [[HALF, HALF]] * 40)
+    found = merged(table, Fraction(2), [known], others=[KAnonymity(3, "group_size")])
+    assert_safe(table, found, Fraction(2), [known])
+    assert len(found.groups) == 10  # of four
+
+
+def test_a_value_that_no_prior_asks_for_may_be_as_frequent_as_it_is() -> None:
+    table = Table([(at % 4, int(at % 10 == 0)) for at in range(200)], 2)
+    known = prior(table, [0], [[None, Fraction(at + 1, 20)] for at in range(4)])
+    found = merged(table, Fraction(3), [known])
+    assert_safe(table, found, Fraction(3), [known])
+    assert len(found.groups) > 50
+
+
+def test_groups_that_fail_another_criterion_are_merged_until_they_do_not() -> None:
+    rng = random.Random(8)
+    table = Table([(at, rng.randrange(4)) for at in range(120)], 4)
+    known = prior(table, [0], [[Fraction(1, 4)] * 4] * 120)
+    counts = np.bincount([row[-1] for row in table.rows]).tolist()
+    close = TCloseness("s", Fraction("0.15"), equal(4), counts)
+    apart, together = merged(table, Fraction(2), [known]), merged(table, Fraction(2), [known], others=[close])
+    histograms = np.array([np.bincount([row[-1] for row in group], minlength=4) for group in together.groups])
+    assert holds(close, Groups.dense(histograms))
+    assert len(apart.groups) > together.facts["groups_before_mending"] > len(together.groups) > 4
+
+
+def test_an_r_that_can_be_had_without_merging_can_be_had() -> None:
+    seen = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        table = random_table(rng)
+        known = [random_prior(rng, table)]
+        try:
+            merged(table, Fraction(4), known)
+        except UnsafeError as error:
+            if hint := re.search("r = ([0-9]+) can be had", str(error)):
+                seen += 1
+                assert_safe(table, merged(table, Fraction(hint[1]), known), Fraction(hint[1]), known)
+        if seen == 5:
+            return
+    raise AssertionError("no such hint was given")

@@ -57,7 +57,7 @@ def test_a_plan_writes_nothing(house: House) -> None:
 
 
 @pytest.mark.parametrize("more", [[], [{"group_size": {"k": 2}}]])
-def test_what_priors_say_of_the_whole_table_as_one_group_is_not_asked(house: House, more: list[dict[str, Any]]) -> None:
+def test_what_priors_say_of_the_whole_table_as_one_group_is_planned(house: House, more: list[dict[str, Any]]) -> None:
     house.write(table(sex=["FM"[row % 2] for row in range(ROWS)]))
     robust = {"r_robustness": {"r": 2, "priors": [{"estimate": ["sex"]}]}}
     asked = {
@@ -68,11 +68,14 @@ def test_what_priors_say_of_the_whole_table_as_one_group_is_not_asked(house: Hou
     }
     told = house.cli("plan", "--json", **asked)
     assert told.code == 0, told.stderr
-    assert told.json["feasible"] and [entry["name"] for entry in told.json["criteria"]] == [
-        name for criterion in more for name in criterion
+    names = [name for criterion in (robust, *more) for name in criterion]
+    assert told.json["feasible"] and [(entry["name"], entry["safe"]) for entry in told.json["criteria"]] == [
+        (name, True) for name in names
     ]
-    assert "whether everybody finds a safe group shows in its search" in house.cli("plan", **asked).stdout
+    assert "Nothing was found that stands in the way of a run." in house.cli("plan", **asked).stdout
     assert house.cli("run", **asked).code == 0
+    asked["privacy"][0]["r_robustness"]["r"] = 3.5  # type: ignore[index]
+    assert "is not safe, but smaller groups may be" in house.cli("plan", **asked).stdout
 
 
 def test_equal_rows_are_counted_as_in_the_run(house: House) -> None:

@@ -325,12 +325,18 @@ def test_minima_of_many_owners_are_those_of_each_and_decide_as_the_verdict(
                 assert criterion.least_group == ceil(r)
 
 
-def test_the_nearest_r_holds() -> None:
-    prior = full([[Fraction("0.1"), None], [Fraction("0.08"), None]])
-    group = [(0, 0), (1, 1), (1, 1)]
-    verdict = judged(RRobustness("s", Fraction(3), [prior]), [group])
-    assert not verdict.safe
-    words = RRobustness("s", Fraction(3), [prior]).nearest(batch([group]), verdict.findings[0])
-    nearest = Fraction(words[0].removeprefix("r = "))
-    assert judged(RRobustness("s", nearest, [prior]), [group]).safe
-    assert not judged(RRobustness("s", nearest + Fraction(1, 10**5), [prior]), [group]).safe
+@settings(max_examples=150, deadline=None)
+@given(groups, seeds, st.booleans(), st.booleans())
+def test_the_nearest_r_holds_for_all_priors_and_the_next_does_not(
+    group: list[Member], rng: random.Random, binary: bool, other: bool
+) -> None:
+    priors = [some_prior(rng, binary), some_prior(rng, other)]
+    criterion, whole = RRobustness("s", Fraction(7), priors), batch([group], priors=2)
+    for finding in criterion.verdict(criterion.state(whole)).findings:
+        words = [] if finding.safe else criterion.nearest(whole, finding)
+        largest = max(Fraction(1, len(group)), *(truth(prior, group) for prior in priors))
+        assert len(words) == (not finding.safe and largest < 1)
+        for hint in words:
+            nearest = Fraction(hint.removeprefix("r = "))
+            for r, safe in ((nearest, True), (nearest + Fraction(1, 10**5), False)):
+                assert judged(RRobustness("s", r, priors), [group], priors=2).safe == safe

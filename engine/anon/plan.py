@@ -207,11 +207,10 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
 
 
 def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]]:
-    """What the whole table as one group comes to: the best that a monotone criterion can have. Nothing about priors,
-    which one group would not protect against anyhow."""
+    """What the whole table as one group comes to: the best that a monotone criterion can have."""
     listed = []
-    for criterion in (each for each in bind(config.privacy, values) if not each.attributes):
-        verdict = criterion.verdict(criterion.state(cube.whole_table(cube.reading(criterion))))
+    for criterion in bind(config.privacy, values):
+        verdict = criterion.verdict(criterion.state(searching.whole_table(cube, values, criterion)))
         figure, bound = facts.number(verdict.figure), facts.number(verdict.bound)
         entry = {"name": verdict.name, "safe": verdict.safe, "figure": figure, "bound": bound}
         column = criterion.column or list(criterion.columns)

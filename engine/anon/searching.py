@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import numpy as np
 
 from anon.checkpoint import Checkpoint
 from anon.config import Config, Lattice, Merge, Reuse
-from anon.criteria import Criterion, Values, bind, prunes
+from anon.criteria import Criterion, Groups, Signatures, Values, bind, prunes
 from anon.cube import Cube
 from anon.errors import Blocked, UnsafeError
 from anon.memory import Memory
@@ -178,6 +179,16 @@ def sensitive_values(config: Config, cube: Cube) -> Values:
     return Values(texts, frequency, crossed, cube.tuples, objects, config.columns.multiplicity)
 
 
+def whole_table(cube: Cube, values: Values, criterion: Criterion) -> Groups:
+    """Return the table as one group, as a criterion looks at it."""
+    signatures = []
+    for attributes in criterion.attributes:
+        assert isinstance(values.cross_table, CrossTables)
+        people = values.cross_table.people(attributes)
+        signatures.append(Signatures(np.array([0, len(people)]), np.arange(len(people)), people))
+    return replace(cube.whole_table(cube.reading(criterion)), signatures=tuple(signatures))
+
+
 def check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
     """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
     which may still hold for smaller groups, or after some of them were suppressed."""
@@ -186,9 +197,7 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
     lines: list[str] = []
     erratic: list[str] = []
     for criterion in bind(config.privacy, values):
-        if criterion.attributes:
-            continue  # about priors, which the whole table as one group would not protect against anyhow
-        whole = cube.whole_table(cube.reading(criterion))
+        whole = whole_table(cube, values, criterion)
         failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
         told = lines if prunes(criterion, suppress) else erratic
         for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:

@@ -4,8 +4,10 @@ the values they have between them; a world hands these to the people, and weighs
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import permutations
 
 Person = Sequence[Fraction]  # the prior of each value, by its code
@@ -29,6 +31,42 @@ def largest(people: Sequence[Person], values: Sequence[int]) -> Fraction:
     """The largest posterior; 1 if no world is possible."""
     found = posteriors(people, values)
     return max(found.values()) if found is not None else Fraction(1)
+
+
+def counted(people: Sequence[Person], values: Sequence[int], binary: bool = False) -> Fraction:
+    """The largest posterior without listing worlds: their weights are added up by how often each value is left. Where
+    it is `binary`, only the posteriors of value 1 are asked for."""
+    copies = tuple(Counter(values)[value] for value in range(len(people[0])))
+
+    @cache
+    def weight(who: tuple[int, ...], left: tuple[int, ...]) -> Fraction:
+        if not who:
+            return Fraction(1)
+        ways = ((people[who[0]][x], _less(left, x)) for x, own in enumerate(left) if own)
+        return sum((p * weight(who[1:], rest) for p, rest in ways if p), Fraction(0))
+
+    everybody = tuple(range(len(people)))
+    total = weight(everybody, copies)
+    if not total:
+        return Fraction(1)
+    different = {tuple(person): t for t, person in enumerate(people)}.values()
+    others = [(t, everybody[:t] + everybody[t + 1 :]) for t in different]
+    asked = {1} if binary else set(values)
+    return max(people[t][x] * weight(rest, _less(copies, x)) for t, rest in others for x in asked) / total
+
+
+def _less(copies: tuple[int, ...], x: int) -> tuple[int, ...]:
+    return (*copies[:x], copies[x] - 1, *copies[x + 1 :])
+
+
+def bound(people: Sequence[Person], values: Sequence[int]) -> Fraction:
+    """C / (1 + (N - 1) / (lam_x lam_o)), the largest over all values x; 1 with a prior of zero."""
+    columns = {x: [person[x] for person in people] for x in set(values)}
+    if len(columns) == 1 or not all(map(all, columns.values())):
+        return Fraction(1)
+    lam = {x: max(column) / min(column) for x, column in columns.items()}
+    others = {x: max(lam[y] for y in lam if y != x) for x in lam}
+    return max(values.count(x) / (1 + (len(people) - 1) / (lam[x] * others[x])) for x in lam)
 
 
 def against_all_others(f: Sequence[Fraction], copies: int) -> Fraction:

@@ -211,6 +211,15 @@ class Criterion(ABC):
         """Whether the exact verdict is safe, without the findings behind it."""
         return self.verdict(state).safe
 
+    def safe_alone(self, groups: Groups, count: int) -> NDArray[np.bool_]:
+        """Return which of this many groups are safe by themselves; those that were taken apart count as one."""
+        owner = np.arange(count) if groups.row is None else groups.row
+        judged = self.judge(self.minima(groups, owner, count))
+        safe: NDArray[np.bool_] = judged == SAFE
+        for group in np.flatnonzero(judged == CLOSE).tolist():
+            safe[group] = self.holds(self.state(groups.part(group, group + 1)))
+        return safe
+
     @abstractmethod
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         """For a whole table as one group that fails: the nearest thresholds that hold, changing one at a time."""

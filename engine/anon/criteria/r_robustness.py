@@ -237,7 +237,7 @@ class RRobustness(GroupCriterion):
     monotone = False
 
     def __init__(self, column: str, r: Fraction, priors: Sequence[Prior], first: int = 0) -> None:
-        self.column, self.r, self.least_group = column, r, ceil(r)
+        self.column, self.r, self.first, self.least_group = column, r, first, ceil(r)
         self.bounds, self.priors = np.full(len(priors), float(r)), list(priors)
         self._adversaries = [Adversary(prior, first + i) for i, prior in enumerate(priors)]
 
@@ -344,4 +344,14 @@ class RRobustness(GroupCriterion):
         return f"posterior {figure} by prior {known.prior + 1}, asked for at most {finding.bound:.6g}"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
-        return [f"r = {at_most(1 / finding.figure)}"] if finding.figure < 1 else []
+        """Of the two numbers of six digits next to the lowest of all priors, the larger that holds for every prior."""
+        lowest = float(self.state(whole).values.min())
+        near = (Fraction(at_most(number)) for number in _around(lowest))
+        weaker = (RRobustness(str(self.column), r, self.priors, self.first) for r in near if r > 1)
+        found = next((one.r for one in weaker if one.holds(one.state(whole))), None)
+        return [f"r = {at_most(found)}"] if found else []
+
+
+def _around(number: float) -> tuple[float, float]:
+    """A little more and a little less than a number that was rounded."""
+    return number * (1 + NEAR), number * (1 - NEAR)

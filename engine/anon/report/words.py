@@ -20,7 +20,6 @@ SINGULAR = {
     "individuals": "individual", "rows": "row", "values": "value", "numbers": "number", "folders": "folder",
     "criteria": "criterion",
 }
-ASSIGNING = ("merge", "colour")  # methods that may find no safe groups although the whole table is one
 LOST = "What was lost (0% is as in the source, 100% is nothing left)"
 
 
@@ -105,8 +104,7 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
         console.print(Text("Up to date: a run would do nothing, except with --force.", style="bold green"))
     elif all(entry["safe"] for entry in plan["criteria"]):
         there = any(warning["code"] == "release_exists" for warning in plan["warnings"])
-        search = "; whether everybody finds a safe group shows in its search" if plan["method"] in ASSIGNING else ""
-        said = f"Nothing {'else ' * there}was found that stands in the way of a run{search}."
+        said = f"Nothing {'else ' * there}was found that stands in the way of a run."
         console.print(Text(said, style="bold green"), soft_wrap=True)
     else:
         console.print("The whole table as one group is not safe, but smaller groups may be: a run looks for them.")

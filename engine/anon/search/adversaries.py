@@ -34,7 +34,7 @@ class CrossTables:
     def __init__(self, cube: Cube, memory: int | None = None) -> None:
         """`memory`: of the whole process, which a table may exceed."""
         self.cube, self.memory = cube, memory
-        self._known: dict[tuple[str, ...], tuple[Codes, Counting]] = {}
+        self._known: dict[tuple[str, ...], tuple[Codes, Counting, Ints]] = {}
 
     def __call__(self, attributes: tuple[str, ...], column: str) -> tuple[SignatureTable, Counting]:
         """The signatures over some columns as texts, in the order of their codes, and what counts the people of each
@@ -42,13 +42,17 @@ class CrossTables:
         assert column == getattr(self.cube.others[0], "column", None), "a bucketized release has one sensitive column"
         if attributes not in self._known:
             self._known[attributes] = self._count(attributes)
-        cells, counting = self._known[attributes]
+        cells, counting, _ = self._known[attributes]
         texts = [self.cube.domains[at].texts for at in self._places(attributes)]
         return SignatureTable(texts, cells), counting
 
     def cells(self, attributes: tuple[str, ...]) -> Codes:
         """The signatures as codes [columns, signatures]."""
         return self._known[attributes][0]
+
+    def people(self, attributes: tuple[str, ...]) -> Ints:
+        """Return how many people have each signature."""
+        return self._known[attributes][2]
 
     def _places(self, attributes: tuple[str, ...]) -> list[int]:
         names = [domain.column for domain in self.cube.domains]
@@ -66,7 +70,7 @@ class CrossTables:
             require(self.memory, MERGED * cells, "a prior over so many combinations of attributes and values")
             Memory(self.memory, self.cube.held + CELL * cells).check("probabilities of a prior")
 
-    def _count(self, attributes: tuple[str, ...]) -> tuple[Codes, Counting]:
+    def _count(self, attributes: tuple[str, ...]) -> tuple[Codes, Counting, Ints]:
         cube, places = self.cube, self._places(attributes)
         value = len(cube.domains)
         cells, counts = np.empty((len(places) + 1, 0), np.uint16), np.empty(0, np.int64)
@@ -86,7 +90,7 @@ class CrossTables:
             found[np.repeat(np.arange(len(begins)), np.diff(begins, append=len(counts))), cells[-1]] = counts
             return found
 
-        return cells[:-1, begins], table
+        return cells[:-1, begins], table, np.add.reduceat(counts, begins)
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,11 @@ class Adversary:
         row_of, rows = _different(prior.p.place)
         sizes = [cube.domains[place].size for place in places]
         return cls(prior, r, places, CellIndex(cells, sizes), row_of, rows)
+
+    @property
+    def named(self) -> NDArray[np.bool_]:
+        """Return which values the prior asks for: all, or of a binary one those that it names."""
+        return np.isin(np.arange(len(self.prior.values)), self.prior.named)
 
     def table(self, rows: Ints) -> NDArray[np.float64]:
         """The probabilities of all values in some rows; of a binary prior, those against each value follow. What is not
@@ -137,6 +146,21 @@ class Adversaries:
         if prod(len(one.rows) for one in self.all) > LARGEST:
             raise ConfigError.at("privacy", "more combinations of priors than can be numbered", "fewer priors")
 
+    @property
+    def named(self) -> NDArray[np.bool_]:
+        """Return which values some prior asks for. The others may occur in a group any number of times."""
+        named: NDArray[np.bool_] = np.logical_or.reduce([one.named for one in self.all])
+        return named
+
+    @property
+    def r(self) -> Fraction:
+        """The largest r that is asked for."""
+        return max(one.r for one in self.all)
+
+    def r_of(self, value: int) -> Fraction:
+        """Return the largest r that is asked for against a prior that asks for a value."""
+        return max((one.r for one in self.all if one.named[value]), default=Fraction(1))
+
     def classes(self, codes: Codes) -> Ints:
         """A number for the class of each tuple of quasi-identifiers [columns, records]."""
         key = np.zeros(codes.shape[1], np.int64)
@@ -154,8 +178,9 @@ class Adversaries:
         tables.reverse()
         first = np.cumsum([0, *(table.shape[1] for table in tables[:-1])])
         binary = np.array([one.prior.binary for one in self.all], np.int64)
+        named = np.array([one.named for one in self.all], np.uint8)
         r = np.array([float(one.r) for one in self.all])
-        return Known(np.ascontiguousarray(np.hstack(tables)), first, binary, r, len(self.all[0].prior.values))
+        return Known(np.ascontiguousarray(np.hstack(tables)), first, binary, named, r)
 
 
 @dataclass(frozen=True)
@@ -165,8 +190,19 @@ class Known:
     table: NDArray[np.float64]
     first: Ints
     binary: Ints
+    named: NDArray[np.uint8]  # [priors, values] that it asks for
     r: NDArray[np.float64]
-    values: int
+
+    @property
+    def values(self) -> int:
+        found: int = self.named.shape[1]
+        return found
+
+    @property
+    def limited(self) -> NDArray[np.bool_]:
+        """Return which values some prior asks for."""
+        limited: NDArray[np.bool_] = np.logical_or.reduce(self.named, dtype=bool)
+        return limited
 
     @cached_property
     def logs(self) -> NDArray[np.float64]:
@@ -187,17 +223,26 @@ class Known:
         return furthest
 
     def size_for(self, classes: Ints, values: Ints) -> int:
-        """How many people of these classes must be in a group, each with another of these values, so that the bound
-        holds for every such group."""
-        needed = 1.0
-        for first, binary, r in zip(self.first.tolist(), self.binary.tolist(), self.r.tolist()):
+        """Return how many people of these classes must be in a group, each with another of these values, so that the
+        bound holds for every such group."""
+        needed = max(1 + (r - 1) * wide for r, wide in zip(self.r.tolist(), self._widest(classes, values)))
+        return int(np.ceil(min(needed, 2.0**40)))
+
+    def copies_for(self, classes: Ints, values: Ints, size: int) -> int:
+        """Return how often each of these values may occur among this many people of these classes, who are enough for
+        one occurrence, so that the bound holds."""
+        most = (int((1 + (size - 1) / wide) / r) for r, wide in zip(self.r.tolist(), self._widest(classes, values)))
+        return max(min(most), 1)
+
+    def _widest(self, classes: Ints, values: Ints) -> list[float]:
+        """Return for each prior the largest lam_x lam_o among these classes and values, and a little more."""
+        found = []
+        for first, binary in zip(self.first.tolist(), self.binary.tolist()):
             wide = self._spreads(classes, first + values)
             if binary:
-                largest = float((wide * self._spreads(classes, first + self.values + values)).max())
-            else:
-                largest = float(np.prod(np.sort(wide)[-2:]))
-            needed = max(needed, 1 + (r - 1) * largest * (1 + NEAR) if len(classes) > 1 else r)
-        return int(np.ceil(min(needed, 2.0**40)))
+                wide = wide * self._spreads(classes, first + self.values + values)
+            found.append(float(np.prod(np.sort(wide)[-1 if binary else -2 :])) * (1 + NEAR))
+        return found
 
     def _spreads(self, classes: Ints, columns: Ints) -> NDArray[np.float64]:
         some = self.table[np.ix_(classes, columns)]

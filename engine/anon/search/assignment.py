@@ -42,6 +42,7 @@ class Assignment:
         self.schema = pa.schema(list(zip([*self.columns, "s0", "g", "n"], kinds)))
         self._entries = Spilled(self.schema, None if spill is None else spill / "assignment")
         self._people = np.zeros(0, np.int64)
+        self._merged_into: Ints | None = None
 
     def add(self, codes: Codes, group: NDArray[Any], people: NDArray[Any]) -> None:
         """Adds entries: codes [quasi-identifiers and then the sensitive column, entries], all people above 0."""
@@ -58,9 +59,20 @@ class Assignment:
             self._people = np.append(self._people, np.zeros(max(beyond, len(self._people)), np.int64))
         np.add.at(self._people, group, people)
 
+    def merge(self, into: Ints) -> None:
+        """Merge groups: `into` has a number for each, from 0 on without gaps."""
+        self._people = np.bincount(into, self.people).astype(np.int64)
+        self._merged_into = into
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The entries as they came; after this none can be added."""
-        return self._entries.batches()
+        if self._merged_into is None:
+            yield from self._entries.batches()
+            return
+        for batch in self._entries.batches():
+            group = self._merged_into[batch.column("g").to_numpy()].astype(np.uint32)
+            place = self.schema.get_field_index("g")
+            yield batch.set_column(place, self.schema.field(place), pa.array(group))
 
     @property
     def people(self) -> Ints:

@@ -11,11 +11,13 @@ A window of w people leaves at most ceil(w / g) in a group, so that all groups a
     w <= g (1 + floor((1 - delta)(floor(n / g) - 1)))       for the largest window w.
 
 This is the sufficient condition; `size` is the smallest from k on for which the table satisfies it. For distances in a
-tree and delta = 1 it is necessary too: everybody in a window must have a group of their own.
+tree and delta = 1 it is necessary too: everybody in a window must have a group of their own. If no size will do, the
+whole table is handed over as one group.
 
 *Greedy colouring*, where a distance has no such order: blocks of about 1,000 people with near quasi-identifiers. Those
 with the most neighbours come first, each goes to the smallest group that it may (kernels_colour.py). Only distinct
-values are held against each other, never people."""
+values are held against each other, never people. A block for which this fails is one group, which is merged with others
+until it is safe (mending.py)."""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ from anon.search.dealing import Chunk, Dealer, Dealt, Rule, split
 from anon.search.means import Means
 from anon.search.ordering import Ints, Ordered, in_order
 
-SIZES = 256  # sizes of groups that are tried, from the smallest on
+SIZES = 256  # sizes of groups that are tried, from the smallest on; after them every next is a quarter larger
+LARGEST = 2**16  # of these
 ROUND_ROBIN, GREEDY = "round-robin", "greedy colouring"
 
 
@@ -45,13 +48,24 @@ def allowed(delta: Fraction, people: int) -> Ints:
     >>> allowed(Fraction(1, 2), 5).tolist()
     [0, 0, 0, 1, 1, 2]
     """
-    return np.array([0, *(int((1 - delta) * (n - 1)) for n in range(1, people + 1))], np.int64)
+    top, bottom = (1 - delta).numerator, (1 - delta).denominator
+    return np.array([0, *(top * (n - 1) // bottom for n in range(1, people + 1))], np.int64)
+
+
+def sizes(least: int, people: int) -> Iterator[int]:
+    """The sizes of groups that are tried for so many people."""
+    size = least
+    while size <= people and (size < least + SIZES or size <= LARGEST):
+        yield size
+        size += 1 if size < least + SIZES else size // 4
 
 
 def smallest(windows: Windows, counts: Ints, delta: Fraction, least: int) -> Rule | None:
     """The rule with the smallest groups by which people can be dealt, `counts` of whom have the value at each place."""
-    near = allowed(delta, 2 * (least + SIZES))
-    for size in range(least, least + SIZES):
+    near = allowed(delta, 0)
+    for size in sizes(least, int(counts.sum())):
+        if len(near) <= 2 * size:
+            near = allowed(delta, 4 * size)
         rule = Rule(size, near, windows.place, windows.low, windows.high)
         if rule.holds(counts):
             return rule
@@ -64,7 +78,8 @@ def reached(windows: Windows, counts: Ints, least: int) -> tuple[Fraction, int, 
     inside = (total[windows.high + 1] - total[windows.low]) * (counts > 0)
     worst, people = int(inside.argmax()), int(total[-1])
     best = Fraction(0)
-    for size in range(max(least, 2), min(least + SIZES, people + 1)):
+    one_group = [people] if people >= max(least, 2) else []
+    for size in (*sizes(max(least, 2), people), *one_group):
         groups = people // size
         near = -(-int(inside[worst]) // groups) - 1
         best = max(best, 1 - Fraction(near, people // groups - 1))
@@ -112,6 +127,8 @@ class Colour:
         self.cube, self.criterion, self.least = cube, criterion, least
         self.means, self.tell, self.domains = means or Means(), tell, cube.domains
         self.facts: dict[str, Any] = {}
+        self.doubtful: list[int] = []  # groups that may not be safe, and why
+        self.refusal: Blocked | None = None
 
     def run(self, add: Callable[[Any, Ints, Ints], None]) -> int:
         """Hands over who goes to which group: codes, group, people. Takes the records of the cube with it. Returns how
@@ -121,18 +138,22 @@ class Colour:
         counts = np.zeros(len(windows.low), np.int64)
         counts[windows.place] = self.cube.totals[0]
         rule = smallest(windows, counts, delta, self.least)
-        if rule is None and isinstance(near, Windows):
-            raise self._refusal(windows, counts, ROUND_ROBIN)
+        algorithm = ROUND_ROBIN if rule or isinstance(near, Windows) else GREEDY
         ordered = in_order(self.cube, lambda codes: np.zeros(codes.shape[1], np.int64), self.means, self.tell)
-        if rule is None:
-            dealer: Dealer = _Greedy(ordered, _listed(near), self, self._refusal(windows, counts, GREEDY))
+        if rule is not None:
+            found = Dealer(ordered, rule, self.domains, self.means.threads, self.tell).run()
+        elif isinstance(near, Windows):
+            found = _as_one_group(ordered)
         else:
-            dealer = Dealer(ordered, rule, self.domains, self.means.threads, self.tell)
+            found = _Greedy(ordered, _listed(near), self).run()
         groups = 0
-        for dealt in dealer.run():
+        for dealt in found:
             add(dealt.codes, dealt.group + groups, dealt.people)
+            self.doubtful += [groups + group for group in dealt.doubtful]
             groups += dealt.groups
-        self.facts = {"algorithm": ROUND_ROBIN if rule else GREEDY, "group_size": rule.size if rule else self.least}
+        if self.doubtful:
+            self.refusal = self._refusal(windows, counts, algorithm)
+        self.facts = {"algorithm": algorithm, "group_size": rule.size if rule else self.least}
         ordered.records.close()
         return ordered.unique
 
@@ -142,10 +163,16 @@ class Colour:
         return Blocked(
             f"no safe release was found by {algorithm}: {inside:,} of {people:,} individuals "
             f"({inside / people:.3g} of them) lie within epsilon of {{value}}, too many for groups of at least "
-            f"{self.least} with delta = {at_most(float(self.criterion.delta))}; the largest delta that was reached is "
-            f"{at_most(float(delta))} (finding out whether another grouping would do is NP-hard)",
+            f"{self.least} with delta = {at_most(self.criterion.delta)}; the largest delta that was reached is "
+            f"{at_most(delta)} (finding out whether another grouping would do is NP-hard)",
             int(np.flatnonzero(windows.place == worst)[0]),
         )
+
+
+def _as_one_group(ordered: Ordered) -> Iterator[Dealt]:
+    """Everybody in one group, which may not be safe, in pieces."""
+    for codes, people, _, _ in ordered.entries(0, int(ordered.marks[-1])):
+        yield Dealt(codes, np.zeros(len(people), np.int64), people, 0, [0])
 
 
 def _listed(near: Neighbours) -> Lists:
@@ -156,14 +183,14 @@ def _listed(near: Neighbours) -> Lists:
 class _Greedy(Dealer):
     """Blocks of near people, each coloured for itself."""
 
-    def __init__(self, ordered: Ordered, lists: Lists, search: Colour, refusal: Blocked) -> None:
+    def __init__(self, ordered: Ordered, lists: Lists, search: Colour) -> None:
         from anon.search.kernels_colour import BLOCK
 
         size, every = max(BLOCK // 2, search.least), np.arange(len(lists.start) - 1)
         # a rule that anybody may be dealt by
         anyhow = Rule(size, np.full(2 * size + 1, 2**40), every, every, every)
         super().__init__(ordered, anyhow, search.domains, search.means.threads, search.tell)
-        self.least, self.refusal = search.least, refusal
+        self.least = search.least
         self.most = allowed(search.criterion.delta, 2 * size)
         self.near = np.zeros((len(every), len(every)), np.uint8)
         self.near[np.repeat(every, np.diff(lists.start)), lists.code] = 1
@@ -173,14 +200,13 @@ class _Greedy(Dealer):
         order, leaf = split(codes, people, root, self.rule, self.scale)
         entry, group, groups = np.repeat(order, people[order]), np.empty(int(people.sum()), np.int64), 0
         ends = np.append(0, np.cumsum(people[order]))[leaf]
-        value = codes[-1, entry].astype(np.int64)
+        value, doubtful = codes[-1, entry].astype(np.int64), []
         for block in self._blocks(ends):
             found, own = self._coloured(value[block].copy())
-            if not found:
-                raise self.refusal
-            group[block] = own + groups
-            groups += found
-        return Dealt(codes[:, entry], group, np.ones(len(group), np.int64), groups)
+            doubtful += [] if found else [groups]
+            group[block] = groups + (own if found else 0)
+            groups += found or 1
+        return Dealt(codes[:, entry], group, np.ones(len(group), np.int64), groups, doubtful)
 
     def _coloured(self, value: Ints) -> tuple[int, Ints]:
         """The number of groups, 0 if there is no way, and the group of each, given the values of some people."""

@@ -1,8 +1,8 @@
 """Dealing, which *merge* and *colour* share. The people of a set are put in the order of their sensitive values and
 dealt out round-robin to g groups: the i-th goes to group i mod g. People who stand next to each other in that order go
 to different groups, so that a window of w people in it leaves at most ceil(w / g) of them in one group. With equal
-values as windows and w <= g no group has a value twice; with the neighbourhoods of a distance on a line, every group
-has few people near each other. What may be dealt is a `Rule`, and before a set is dealt it is split by its
+values as windows and w <= c g no group has a value more than c times; with the neighbourhoods of a distance on a line,
+every group has few people near each other. What may be dealt is a `Rule`, and before a set is dealt it is split by its
 quasi-identifiers for as long as both parts may be (kernels_dealing.py), which keeps groups near.
 
 Sets that are larger than a block fall into chunks of people, consecutive along the order of the records; if one of
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -32,7 +32,8 @@ BLOCK = 2**19  # people; a constant, so that groups do not depend on the memory
 class Rule:
     """What may be dealt: groups of at least `size` people, of whom at most near[people of the group] others lie in the
     window around anybody's value. `place` is that of each value in the order they are dealt in, and the window of
-    place p goes from low[p] to high[p], neither of which ever descends."""
+    place p goes from low[p] to high[p], neither of which ever descends. The last places may have no window: then any
+    number of people may have these values."""
 
     size: int
     near: Ints  # for groups of up to twice the size
@@ -54,10 +55,12 @@ class Rule:
         return self.size, self.near, self.low, self.high
 
     @classmethod
-    def distinct(cls, size: int, values: int) -> Rule:
-        """No value twice in a group."""
-        every = np.arange(values)
-        return cls(size, np.zeros(2 * size + 1, np.int64), every, every, every)
+    def copies(cls, size: int, copies: int, limited: NDArray[np.bool_]) -> Rule:
+        """Return the rule by which no group has a value of those that are limited more often than `copies` times."""
+        place = np.empty(len(limited), np.int64)
+        place[np.argsort(~limited, kind="stable")] = np.arange(len(limited))
+        alone = np.arange(int(limited.sum()))
+        return cls(size, np.full(2 * size + 1, copies - 1, np.int64), place, alone, alone)
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Dealt:
     group: Ints
     people: Ints
     groups: int
+    doubtful: list[int] = field(default_factory=list)  # groups of these that may not be safe
 
 
 def scales(domains: list[Domain]) -> NDArray[np.float64]:
@@ -122,17 +126,25 @@ class Chunk:
 
 
 class Dealer:
-    """Deals the classes of ordered records, each of which may be dealt as a whole, block by block."""
+    """Deals the classes of ordered records, all or some of them, each of which may be dealt as a whole, block by
+    block."""
 
     def __init__(
-        self, ordered: Ordered, rule: Rule, domains: list[Domain], threads: int, tell: Tell = lambda **facts: None
+        self,
+        ordered: Ordered,
+        rule: Rule,
+        domains: list[Domain],
+        threads: int,
+        tell: Tell = lambda **facts: None,
+        classes: NDArray[np.bool_] | None = None,
     ) -> None:
         self.ordered, self.rule, self.scale, self.threads, self.tell = ordered, rule, scales(domains), threads, tell
         self.begin = np.append(0, np.cumsum(ordered.people))  # the number of the first person of each class
+        self.classes = np.ones(len(ordered.people), bool) if classes is None else classes
 
     def run(self) -> Iterator[Dealt]:
         """The blocks in order; some are worked on ahead."""
-        total, done = int(self.begin[-1]), 0
+        total, done = int(self.ordered.people[self.classes].sum()), 0
         ahead: deque[tuple[int, Future[Dealt]]] = deque()
         chunks = self._chunks()
         with ThreadPoolExecutor(self.threads) as pool:
@@ -149,13 +161,20 @@ class Dealer:
 
     def _chunks(self) -> Iterator[Chunk]:
         """Classes that fit into a block together, and parts of those that do not fit alone."""
-        first, people = 0, self.ordered.people
-        while first < len(people):
+        edges = np.flatnonzero(np.diff(self.classes, prepend=False, append=False)).tolist()
+        for first, last in zip(edges[::2], edges[1::2]):
+            yield from self._chunks_of(first, last)
+
+    def _chunks_of(self, first: int, end: int) -> Iterator[Chunk]:
+        """The same for consecutive classes."""
+        people = self.ordered.people
+        while first < end:
             if people[first] > BLOCK:
                 yield from self._parts(int(self.begin[first]), int(people[first]))
                 first += 1
                 continue
             last = max(int(np.searchsorted(self.begin, self.begin[first] + BLOCK, "right")) - 1, first + 1)
+            last = min(last, end)
             if self.begin[last] > self.begin[first]:
                 yield Chunk(int(self.begin[first]), int(self.begin[last]))
             first = last
@@ -174,7 +193,7 @@ class Dealer:
 
     def _counts(self, chunks: list[Chunk]) -> Ints:
         """The people at each place of the values in some chunks."""
-        counts = np.zeros((len(chunks), len(self.rule.low)), np.int64)
+        counts = np.zeros((len(chunks), len(self.rule.place)), np.int64)
         for codes, people, begin, _ in self.ordered.entries(chunks[0].first, chunks[-1].last):
             place = self.rule.place[codes[-1]]
             for row, chunk in zip(counts, chunks):

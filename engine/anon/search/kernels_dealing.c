@@ -7,10 +7,12 @@
 #define OPEN 256 /* nodes that are open at once; each is at most half of those below it */
 
 /* What may be dealt: groups of `size`, of whom at most near[people of the group] others lie in the window
-   low[p]..high[p] around the place p of anybody's value. */
+   low[p]..high[p] around the place p of anybody's value. Places from `windows` on have no window: any number of people
+   may have those values. */
 typedef struct {
     int64_t size;
     ARRAY(const int64_t) near, low, high;
+    int64_t windows;
 } Rule;
 
 static inline int64_t take_Rule(Call *call, Rule *rule)
@@ -20,7 +22,7 @@ static inline int64_t take_Rule(Call *call, Rule *rule)
     IN(int64_t, near, AT_LEAST(2 * size));
     IN(int64_t, low, ANY);
     IN(int64_t, high, SIZE(low));
-    const Rule taken = {size, near, low, high};
+    const Rule taken = {size, near, low, high, SIZE(low)};
     *rule = taken;
     return 0;
 }
@@ -71,7 +73,7 @@ static inline bool holds(ARRAY(const int64_t) place, ARRAY(const int64_t) people
         return false;
     const int64_t most = groups * (1 + rule->near[total / groups]);
     int64_t first = 0, last = 0, inside = 0;
-    for (int64_t e = 0; e < count; e++) {
+    for (int64_t e = 0; e < count && place[e] < rule->windows; e++) {
         const int64_t begin = low[place[e]], end = high[place[e]];
         while (last < count && place[last] <= end)
             inside += people[last++];

@@ -10,7 +10,8 @@ from anon.compiled import kernel
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Members = tuple[Ints, Ints, Ints]  # class and value of the members of each group, and how many it has
-Priors = tuple[Floats, Ints, Ints, Floats]  # table, first column, whether it is binary, and r of each prior
+Named = NDArray[np.uint8]
+Priors = tuple[Floats, Ints, Ints, Named, Floats]  # table, and of each prior first column, binary, named values, and r
 
 _place = kernel("merge_place")
 

@@ -18,13 +18,16 @@ from anon.records import Codes
 from anon.search.adversaries import Known
 from anon.search.dealing import Dealt, Rule, deal
 from anon.search.ordering import Ints, Ordered
+from anon.search.seeds import most_groups, most_people
 
+LARGEST_POOLED = 2**12  # people of a group of several classes
 LEADERS = 512  # clusters of classes that another class is compared with
 FEW_CLASSES = 16  # whose groups somebody may join
-GROUPS_KEPT = 4096  # groups of a class that others may join
+GROUPS_KEPT = 4096  # groups of a class that others may join, and fewer where they are large:
+PEOPLE_KEPT = 2**15  # in them
 REACH, PARTNERS = 2048, 64  # groups that are looked through for somebody, and to merge each of them with
 MERGED = 4  # groups that become one with somebody's help
-EFFORT = 2**24  # looks at groups for all people together
+EFFORT = 2**26  # members of groups that are looked at for all people together
 
 
 @dataclass(frozen=True)
@@ -46,24 +49,13 @@ class People:
         some = np.flatnonzero(people)
         return People(self.codes[:, some], people[some], self.own[some])
 
+    def where(self, some: NDArray[np.bool_]) -> People:
+        """Some of the entries, given which."""
+        return self.with_people(np.where(some, self.people, 0))
+
     @property
     def total(self) -> int:
         return int(self.people.sum())
-
-
-def most_groups(counts: Ints, size: int) -> Ints:
-    """For each row of counts of values the largest g such that g groups of `size` people or more can be made with no
-    value twice: g <= sum of min(count, g) / size, which holds from 0 up to the largest.
-
-    >>> most_groups(np.array([[5, 1, 1], [2, 2, 2], [4, 3, 2]]), 2).tolist()
-    [2, 3, 4]
-    """
-    low, high = np.zeros(len(counts), np.int64), counts.sum(axis=1) // size
-    while (low < high).any():
-        middle = (low + high + 1) // 2
-        fine = np.minimum(counts, middle[:, None]).sum(axis=1) >= size * middle
-        low, high = np.where(fine, middle, low), np.where(fine, high, middle - 1)
-    return low
 
 
 def spread(key: Ints, people: Ints, counts: Ints, most: Ints, seen: Ints) -> Ints:
@@ -82,16 +74,17 @@ def spread(key: Ints, people: Ints, counts: Ints, most: Ints, seen: Ints) -> Int
     return kept
 
 
-def cap(ordered: Ordered, counts: Ints, groups: Ints) -> People:
-    """Takes out of every class what is more than its number of groups of one value, evenly along the records."""
+def cap(ordered: Ordered, counts: Ints, most: Ints) -> People:
+    """Take out of every class those of a value who are more than may stay, `most` [classes, values], evenly along the
+    records."""
     values = counts.shape[1]
-    if (counts <= groups[:, None]).all():
+    if (counts <= most).all():
         return People.together([], ordered.records.width - 2)
-    most, seen = np.repeat(groups, values), np.zeros(counts.size, np.int64)
+    seen = np.zeros(counts.size, np.int64)
     parts: list[People] = []
     at = 0
     for codes, people, _, own in ordered.entries(0, int(ordered.marks[-1])):
-        kept = spread(own * values + codes[-1], people, counts.reshape(-1), most, seen)
+        kept = spread(own * values + codes[-1], people, counts.reshape(-1), most.reshape(-1), seen)
         if (kept < people).any():
             parts.append(People(codes, people, own).with_people(people - kept))
             ordered.write_people(at, kept)
@@ -136,17 +129,20 @@ def _pooled(
 ) -> tuple[Dealt | None, People]:
     """The groups that can be made of some of the people together, and everybody who is in none of them."""
     counts = np.bincount(left.codes[-1, mine], left.people[mine], known.values).astype(np.int64)
-    values = np.flatnonzero(counts)
-    needed = max(size, known.size_for(np.unique(left.own[mine]), values))
-    groups = most_groups(counts[None, :], needed) if needed <= len(values) else np.zeros(1, np.int64)
-    if not groups[0]:
+    about = np.unique(left.own[mine]), np.flatnonzero(counts)
+    needed = max(size, known.size_for(*about))
+    copies = known.copies_for(*about, needed)
+    for limited in (np.ones(known.values, bool), known.limited):
+        groups = most_groups(counts[None, :], needed, copies, limited)
+        if groups[0]:
+            break
+    if not groups[0] or needed > max(size, LARGEST_POOLED):
         return None, left
-    own = np.zeros(known.values, np.int64)
-    kept = np.zeros(len(left.people), np.int64)
-    limit = np.repeat(groups, known.values)
-    kept[mine] = spread(left.codes[-1, mine].astype(np.int64), left.people[mine], counts, limit, own)
+    kept, seen = np.zeros(len(left.people), np.int64), np.zeros(known.values, np.int64)
+    limit = most_people(counts[None, :], groups, copies, limited)[0]
+    kept[mine] = spread(left.codes[-1, mine].astype(np.int64), left.people[mine], counts, limit, seen)
     chosen = left.with_people(kept)
-    rule = Rule.distinct(needed, known.values)
+    rule = Rule.copies(needed, copies, limited)
     dealt = deal(chosen.codes, chosen.people, np.zeros(len(chosen.people), np.int64), rule, scale)
     return dealt, left.with_people(left.people - kept)
 
@@ -158,10 +154,16 @@ class Placing:
 
     known: Known
     left: People
+    size: int  # of the groups
     kind: list[Ints] = field(default_factory=list)
     value: list[Ints] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
     best: float = 0.0  # the largest slack that was seen for somebody who could not be placed
+
+    @property
+    def most(self) -> int:
+        """The people of the largest group that somebody may join."""
+        return max(self.known.values, 2 * MERGED * self.size)
 
     def __post_init__(self) -> None:
         every = np.arange(len(self.known.table))
@@ -169,17 +171,21 @@ class Placing:
         for own in np.unique(self.left.own).tolist()[:LEADERS]:
             self.near[own] = np.argsort(self.known.distance(own, every), kind="stable")[:FEW_CLASSES]
         self.room = np.zeros(len(every), np.int64)
-        self.room[np.unique(np.concatenate([np.empty(0, np.int64), *self.near.values()]))] = GROUPS_KEPT
+        self.room[np.unique(np.concatenate([np.empty(0, np.int64), *self.near.values()]))] = min(
+            GROUPS_KEPT, -(-PEOPLE_KEPT // self.size)
+        )
 
     def keep(self, dealt: Dealt, own: Ints, first: int) -> None:
-        """Keeps some of the groups that were dealt, given the class of each entry and the number of the first group."""
+        """Keep some of the groups that were dealt, given the class of each entry and the number of the first group."""
         order = np.argsort(dealt.group, kind="stable")
         ends = np.append(np.flatnonzero(np.append(True, np.diff(dealt.group[order]) > 0)), len(order))
         lead = own[order[ends[:-1]]]
-        for g in np.flatnonzero(self.room[lead] > 0).tolist():
+        small = np.bincount(dealt.group, dealt.people) < self.most
+        for g in np.flatnonzero(small & (self.room[lead] > 0)).tolist():
             if self.room[lead[g]] > 0:
                 self.room[lead[g]] -= 1
-                members = order[ends[g] : ends[g + 1]]
+                entries = order[ends[g] : ends[g + 1]]
+                members = np.repeat(entries, dealt.people[entries])
                 self.kind.append(own[members])
                 self.value.append(dealt.codes[-1, members].astype(np.int64))
                 self.group.append(first + g)
@@ -193,25 +199,27 @@ class Placing:
         lead = kind[:, 0].copy() if len(kind) else np.empty(0, np.int64)
         joined: list[tuple[int, int]] = []
         merged: list[tuple[int, list[int]]] = []
-        placed, taken, best = np.zeros(len(self.left.people), np.int64), np.empty(MERGED, np.int64), np.zeros(1)
+        placed, taken, best = np.zeros(len(self.left.people), np.int64), np.empty(MERGED, np.int64), np.zeros(2)
         known, effort = self.known, EFFORT
-        priors = known.table, known.first, known.binary, known.r
+        priors = known.table, known.first, known.binary, known.named, known.r
         hopeless: set[tuple[int, int]] = set()
+        before, order = -1, np.empty(0, np.int64)
         for entry, (own, x, people) in enumerate(zip(*self._listed())):
-            order = self._order(own, lead) if own in self.near else np.empty(0, np.int64)
+            if own != before:
+                before, order = own, self._order(own, lead) if own in self.near else np.empty(0, np.int64)
             for _ in range(people if (own, x) not in hopeless else 0):
                 if not len(order) or effort <= 0:
                     break
-                effort -= min(REACH, len(order)) * (1 + PARTNERS)
                 found = place((kind, value, size), order, own, x, priors, 1 + NEAR, REACH, PARTNERS, taken, best)
+                effort -= int(best[1])
                 if not found:
+                    self.best = max(self.best, float(best[0]))
                     hopeless.add((own, x))
                     break
                 joined.append((entry, self.group[taken[0]]))
                 merged += [(self.group[taken[0]], [self.group[g] for g in taken[1:found]])] if found > 1 else []
                 placed[entry] += 1
             interrupt.check()
-        self.best = float(best[0])
         return joined, merged, self.left.with_people(self.left.people - placed)
 
     def _listed(self) -> tuple[list[int], list[int], list[int]]:
@@ -226,7 +234,7 @@ class Placing:
 
     def _arrays(self) -> tuple[Ints, Ints, Ints]:
         size = np.array([len(each) for each in self.kind], np.int64)
-        room = int(min(self.known.values, MERGED * size.max(initial=0) + 1))
+        room = int(min(MERGED * size.max(initial=0) + 1, self.most))
         kind, value = (np.zeros((len(size), room), np.int64) for _ in range(2))
         for row, (own, held) in enumerate(zip(self.kind, self.value)):
             kind[row, : len(own)], value[row, : len(own)] = own, held

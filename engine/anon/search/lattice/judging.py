@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.criteria import CLOSE, SAFE, Criterion, Groups, State
+from anon.criteria import Criterion, Groups, State
 from anon.cube import Cube
 from anon.levels import Ints
 from anon.search.lattice.counting import Part
@@ -71,21 +71,11 @@ class Judge:
             return np.ones(len(part.n), bool)
         kept: Mask = part.n >= self._least(which)
         for at in which:
-            kept &= self._pass(part, self.criteria[at])
+            kept &= self.criteria[at].safe_alone(self.groups(part, self.criteria[at]), len(part.n))
         return kept
 
     def _least(self, which: Iterable[int]) -> int:
         return max((self.criteria[at].least_group for at in which), default=1)
-
-    def _pass(self, part: Part, criterion: Criterion) -> Mask:
-        """The groups that are safe alone."""
-        groups = self.groups(part, criterion)
-        owner = np.arange(len(groups)) if groups.row is None else groups.row
-        judged = criterion.judge(criterion.minima(groups, owner, len(part.n)))
-        safe: Mask = judged == SAFE
-        for group in np.flatnonzero(judged == CLOSE).tolist():
-            safe[group] = criterion.holds(criterion.state(groups.part(group, group + 1)))
-        return safe
 
     def _hold_together(self, found: FrequencySet, which: list[int], at: int, fewer: bool) -> bool:
         """Whether a criterion holds for groups that it holds for alone. Where distances depend on which values the
