@@ -6,6 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -52,6 +53,32 @@ def test_groups_are_the_distinct_labels_whatever_their_type(house: House, labels
     result = house.check(labelled(labels), **SKYLINE)
     assert result.safe and result.facts["groups"] == 2 and result.facts["rows"] == 4
     assert [criterion["figure"] for criterion in result.facts["criteria"]] == [2, 0.5]
+
+
+MONTH, DAYS = (1, 0, 0), (0, 30, 0)  # months, days and nanoseconds
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pa.array([0.0, -0.0]),
+        pa.array([0.0, -0.0], pa.float32()),
+        pa.array([MONTH, DAYS], pa.month_day_nano_interval()),
+        pa.array([[0.0], [-0.0]]),
+        pa.array([{"from": 0.0}, {"from": -0.0}]),
+    ],
+    ids=["double", "float", "interval", "list", "struct"],
+)
+def test_labels_that_read_differently_are_different_classes(house: House, labels: pa.Array) -> None:
+    table = pa.table({"age": labels, "zip": ["*", "*"], "disease": ["Flu", "Cold"]})
+    file = house.folder / "labels.parquet"
+    duckdb.from_arrow(table).write_parquet(str(file))  # pyarrow writes no intervals
+    for place in (table, file):
+        result = house.check(place, privacy=[{"k_anonymity": {"k": 2}}])
+        assert not result.safe and result.facts["groups"] == 2
+    kept = pa.table({"age": ["*"] * 2, "zip": ["*"] * 2, "disease": ["Flu", "Cold"], "stay": labels})
+    facts = house.check(kept, privacy=[{"k_anonymity": {"k": 2}}], columns__keep=["stay"]).to_dict()
+    assert facts["safe"] and facts["with_kept"]["stay"]["smallest_group"] == 1
 
 
 def test_parquet_csv_folder_and_frames_are_judged_alike(house: House) -> None:

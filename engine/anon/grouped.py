@@ -18,9 +18,9 @@ import pyarrow as pa
 from anon.config import Columns
 from anon.criteria import Ints
 from anon.criteria.prior_tables import Counting, SignatureTable, check_room
-from anon.database import quote, translated
+from anon.database import translated
 from anon.errors import ConfigError, SourceError
-from anon.source import GroupedTable, Unusable, canonical, describe, individual_sql
+from anon.source import GroupedTable, Unusable, as_read, canonical, describe, individual_sql
 
 FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
 Known = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, how often n each occurs, and its code
@@ -85,7 +85,7 @@ class Grouped:
             known=known or {},
             hashed=bool(hashed),
         )
-        named = grouped._published() | ({"hash": hashed} if hashed else {})
+        named = grouped._published(table, types) | ({"hash": hashed} if hashed else {})
         named |= {f"s{i}": _sensitive(con, table, name, types) for i, name in enumerate(columns.sensitive)}
         if columns.multiplicity != "single":
             named["who"] = str(individual_sql(columns, types))
@@ -109,7 +109,7 @@ class Grouped:
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
         grouped = cls(con, *names, columns.multiplicity, bucketized=True, known=known or {}, hashed=bool(hashed))
         own, of_values = ({"hash": hashed[0]}, {"hash": hashed[1]}) if hashed else ({}, {})
-        _view(con, cls.VIEW, grouped._published() | {"g": _whole(con, qi, "qi", "group", types)} | own, qi)
+        _view(con, cls.VIEW, grouped._published(qi, types) | {"g": _whole(con, qi, "qi", "group", types)} | own, qi)
         counts = of_values | {
             "g": _whole(con, sensitive, "sensitive", "group", held),
             "s0": _sensitive(con, sensitive, grouped.sensitive[0], held),
@@ -129,9 +129,11 @@ class Grouped:
         weighted = columns.multiplicity == "single"
         return cls(con, *names, columns.multiplicity, known=known, weighted=weighted)._counted()
 
-    def _published(self) -> dict[str, str]:
-        named = {f"q{index}": quote(name) for index, name in enumerate(self.quasi_identifiers)}
-        return named | {f"k{index}": quote(name) for index, name in enumerate(self.keep)}
+    def _published(self, table: str, types: dict[str, str]) -> dict[str, str]:
+        """The labels and the kept columns by their neutral names."""
+        named = dict(zip(self.labels, self.quasi_identifiers))
+        named |= {f"k{index}": name for index, name in enumerate(self.keep)}
+        return {alias: as_read(self.con, table, name, types[name]) for alias, name in named.items()}
 
     def _counted(self) -> Grouped:
         """The same with its sensitive values numbered and its groups counted."""

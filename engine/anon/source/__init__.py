@@ -7,7 +7,7 @@ from anon.source.checks import check_present, individual_sql, named_columns
 from anon.source.grouped import GroupedTable, open_grouped
 from anon.source.rows import Column, Source, open_source
 from anon.source.tables import as_arrow, count_distinct, describe, register_files, register_frame, resolve, why_text
-from anon.source.types import Unusable, canonical
+from anon.source.types import Unusable, as_read, canonical
 
 __all__ = [
     "Column",
@@ -15,6 +15,7 @@ __all__ = [
     "Source",
     "Unusable",
     "as_arrow",
+    "as_read",
     "canonical",
     "check_present",
     "count_distinct",

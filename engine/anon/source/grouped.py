@@ -16,7 +16,7 @@ from anon.errors import ConfigError, Problem, SourceError
 from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
 from anon.source.rows import Column
 from anon.source.tables import bucketized_pair, count_rows, describe, one, register
-from anon.source.types import Unusable, canonical
+from anon.source.types import Unusable, as_read, canonical
 
 OWN = ("group", "count")  # columns of a bucketized table that no config names
 
@@ -98,7 +98,7 @@ def _row_problems(
     cells: list[tuple[str, str, str]],
 ) -> list[Problem]:
     """Missing values that the config calls an error, and rows that are not their individual's."""
-    labels = [quote(column) for column in columns.quasi_identifiers]
+    labels = [as_read(con, table, column, types[column]) for column in columns.quasi_identifiers]
     named = [("quasi_identifiers", column, quote(column)) for column in columns.quasi_identifiers]
     problems = null_problems(con, table, named + cells, config)
     who = individual_sql(columns, types)

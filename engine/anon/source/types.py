@@ -19,6 +19,7 @@ from anon.source.tables import one, why_text
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 SMALL_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"}  # that 32 bits with a sign hold
 WIDE_INTEGERS = {"UBIGINT", "HUGEINT", "UHUGEINT"}
+EQUAL_AS_READ = INTEGERS | WIDE_INTEGERS | {"VARCHAR", "DATE", "TIME", "BOOLEAN", "UUID", "BLOB"}
 EXACT_DIGITS = 15  # decimals of at most this many digits keep their text through a double
 PLACES = 18  # decimal places that rounding is exact for
 LARGEST = 4e18  # numbers, and multiples of `round`, stay well inside 64 bits
@@ -59,6 +60,17 @@ def canonical(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: 
     if type_name in ("VARCHAR", "UUID") or (type_name.startswith("ENUM") and type_name.endswith(")")):
         return "text", f"CAST({column} AS VARCHAR)"
     raise Unusable(f"type {_plain_type(type_name)}", USABLE)
+
+
+def as_read(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: str) -> str:
+    """Return the SQL for a published label such that two labels are equal if a reader sees the same. DuckDB takes 0.0
+    and -0.0 for equal, and 1 month and 30 days: those are compared as text."""
+    column = quote(name)
+    as_text = f"CAST({column} AS VARCHAR)"
+    if type_name in ("FLOAT", "DOUBLE"):
+        negative = one(con, f"SELECT count(*) FROM {table} WHERE {column} = 0 AND {as_text} = '-0.0'")[0]
+        return as_text if negative else column
+    return column if type_name in EQUAL_AS_READ or type_name.startswith(("DECIMAL", "TIMESTAMP", "ENUM")) else as_text
 
 
 def narrow(name: str, type_name: str, sql: str) -> str:

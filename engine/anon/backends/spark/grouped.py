@@ -21,7 +21,7 @@ from anon.backends.spark.source import SparkSql, answered, registered
 from anon.config import Columns, Config
 from anon.database import quote, translated
 from anon.errors import ConfigError, Problem, SourceError
-from anon.source import Column, check_present, describe, individual_sql, register_files, resolve
+from anon.source import Column, as_read, check_present, describe, individual_sql, register_files, resolve
 from anon.source.checks import individual_problems, null_problems
 from anon.source.grouped import present, sensitive_columns
 from anon.source.tables import as_arrow, bucketized_pair
@@ -60,11 +60,15 @@ def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Co
     check_present(columns, types, raw.columns)
     who = individual_sql(columns, types)
     used = raw.select(*(spread.column(name) for name in schema.names if name in _used(columns)))
-    asked = answered(used, schema, con, lambda asking: sensitive_columns(asking, "raw_rows", columns, types))
-    sensitive, problems = asked
+    (sensitive, problems), labels = answered(
+        used,
+        schema,
+        con,
+        lambda asking: (sensitive_columns(asking, "raw_rows", columns, types), _labels(asking, columns, types)),
+    )
     if problems:
         raise ConfigError(problems)
-    query = _query(columns, types, sensitive, who)
+    query = _query(columns, types, labels, sensitive, who)
     with translated(READING):
         view = con.sql(query).to_arrow_table().schema
     every = spread.on_disk(spread.map_rows(used, _rows, spread.Given(spark, (schema, query)), view))
@@ -111,7 +115,9 @@ def _used(columns: Columns) -> set[str]:
     return {*columns.quasi_identifiers, *columns.sensitive, *columns.keep} | who
 
 
-def _query(columns: Columns, types: dict[str, str], sensitive: list[Column], who: str | None) -> str:
+def _query(
+    columns: Columns, types: dict[str, str], labels: dict[str, str | None], sensitive: list[Column], who: str | None
+) -> str:
     """SQL: the rows under neutral names."""
     problems: list[Problem] = []
     named = {}
@@ -120,7 +126,7 @@ def _query(columns: Columns, types: dict[str, str], sensitive: list[Column], who
         ("k", "keep", columns.keep),
     ):
         for index, name in enumerate(names):
-            sql = _as_it_stands(name, types[name])
+            sql = labels[name]
             if sql is None:
                 expected = "numbers, dates, timestamps, booleans or text"
                 found = f"labels of type {types[name]} with backend spark"
@@ -134,9 +140,16 @@ def _query(columns: Columns, types: dict[str, str], sensitive: list[Column], who
     return f"SELECT {', '.join(f'{sql} AS {alias}' for alias, sql in named.items())} FROM raw_rows"
 
 
-def _as_it_stands(name: str, kind: str) -> str | None:
+def _labels(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str]) -> dict[str, str | None]:
+    """The SQL of each published column, None if Spark has no type for it."""
+    return {name: _as_it_stands(con, name, types[name]) for name in (*columns.quasi_identifiers, *columns.keep)}
+
+
+def _as_it_stands(con: duckdb.DuckDBPyConnection, name: str, kind: str) -> str | None:
     """SQL: a label in a type that Spark has too, in the same order and with the same text; None if there is none."""
     column = quote(name)
+    if kind in ("FLOAT", "DOUBLE") and (as_text := as_read(con, "raw_rows", name, kind)) != column:
+        return as_text
     if kind in INTEGERS:
         return f"CAST({column} AS BIGINT)"
     if kind in WIDE_INTEGERS:
