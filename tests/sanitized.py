@@ -34,10 +34,11 @@ def compile_checked(library: Path, sources: list[Path], flags: tuple[str, ...] =
 
 def environment(packages: Path | None = None) -> dict[str, str]:
     """Return the environment of a process that loads such a library."""
-    runtime = subprocess.run(["g++", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
+    names = ("libasan.so", "libstdc++.so")  # DuckDB throws exceptions, which libasan forwards to libstdc++
+    found = [subprocess.check_output(["g++", f"-print-file-name={name}"], text=True).strip() for name in names]
     options = "detect_leaks=0:verify_asan_link_order=0:handle_segv=0:detect_stack_use_after_return=0"
     path = {"PYTHONPATH": str(packages)} if packages else {}
-    return os.environ | {"LD_PRELOAD": runtime.stdout.strip(), "ASAN_OPTIONS": options} | path
+    return os.environ | {"LD_PRELOAD": " ".join(found), "ASAN_OPTIONS": options} | path
 
 
 def run_tests(variant: str, tests: list[str]) -> int:
