@@ -14,6 +14,7 @@ import numpy as np
 
 from anon import content, records, release, verify
 from anon import cube as cubes
+from anon.absent import for_release
 from anon.checkpoint import Checkpoint
 from anon.config import (
     MOST_THREADS,
@@ -257,6 +258,7 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     config, progress = adjusted(load(config, run=False), options), progress or Progress()
     refuse_unsupported(config, run=False, spreads=True)
     Memory(config.limits.memory).check()
+    config = for_release(config, table)
     if options.prior is not None:
         config = _with_prior(config, options.prior)
     check_files(config, run=False)

@@ -8,6 +8,7 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+from anon.absent import may_be_absent
 from anon.config import Config
 from anon.errors import ConfigError
 
@@ -33,8 +34,6 @@ def as_trial(config: Config, sample: str) -> Config:
     release = config.release
     path = f"{release.path}{SUFFIX}" if isinstance(release.path, str) else Path(f"{release.path}{SUFFIX}")
     places = release.model_copy(update={"path": path, "run": Path(f"{release.run}{SUFFIX}")})
-    rare = {"absent": "ok"}
-    privacy = [spec.model_copy(update=rare) if "absent" in type(spec).model_fields else spec for spec in config.privacy]
-    trial = config.model_copy(update={"release": places, "privacy": privacy})
+    trial = may_be_absent(config).model_copy(update={"release": places})
     trial._trial = sample.replace(" ", "")
     return trial

@@ -111,9 +111,10 @@ def _criteria(config: Config, found: Findings) -> Iterator[Trap]:
     """Criteria that say less of these values than it seems."""
     for spec in config.privacy:
         texts = found.values.get(str(spec.sensitive), [])
-        if getattr(spec, "absent", None) == "ok":
+        if (reason := getattr(spec, "absent", None)) is not None:
             absent = len(named_values(spec) - set(texts))
             where = "in this sample has" if config.trial else "has: misspelt?"
+            where = "in this release has: suppressed, or misspelt?" if reason == "suppressed" else where
             yield "absent_value", absent, f"values named in {spec.name} that nobody {where}"
         words = [word for word in texts if word is not None]
         if words and set(words) <= set(getattr(spec, "dont_care", [])):
