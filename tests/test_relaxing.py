@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import anon
+from anon import searching
 from anon.config import load
+from anon.config.privacy import Equal, TCloseness
 from anon.explore.loosening import next_setting, numbers
 from tests.conftest import House
+from tests.helpers_lattice import cube_of, random_table
 
 Row = dict[str, Any]
 FREE: dict[str, Any] = {"age": {}, "zip": {}}
@@ -111,7 +115,7 @@ def test_what_is_bought_is_what_a_run_with_the_looser_config_comes_to(house: Hou
     assert tried
     for at, setting in tried:
         name, _, number = setting["setting"].split(" ")[0], None, setting["to"]
-        (kind, spec), = privacy[at].items()
+        ((kind, spec),) = privacy[at].items()
         looser = [*privacy[:at], {kind: spec | {name: int(number) if name == "k" else number}}, *privacy[at + 1 :]]
         report = house.run(privacy=looser, **changes).report
         assert setting["groups"] == report["utility"]["groups"]
@@ -138,6 +142,42 @@ def test_nothing_changes_in_a_lattice_before_the_next_setting(house: House, supp
         heights = house.run(privacy=[{"k_anonymity": {"k": k}}], **changes).report["lattice_nodes"]["heights"]
         safe[k] = sum(row["safe"] for row in heights)
     assert safe[int(setting["to"]) + 1] == told["now"]["safe_nodes"] < safe[int(setting["to"])]
+
+
+def test_the_next_setting_is_the_first_that_changes_something_even_if_later_ones_do_not() -> None:
+    (number,) = (
+        each for each in numbers(TCloseness(t=Decimal("0.2"), distance=Equal(kind="equal"))) if each.name == "t"
+    )
+
+    def changes(looser: Any) -> bool:
+        return looser.t in (Decimal("0.33"), Decimal("0.34"), Decimal("0.9"))
+
+    found = next_setting(number, changes, steady=False)
+    assert found is not None and found.to == Decimal("0.33")
+
+
+@pytest.mark.parametrize(
+    ("criterion", "suppress", "steady"),
+    [
+        ({"t_closeness": {"t": 0.2, "distance": {"kind": "equal"}}}, 0, True),
+        ({"t_closeness": {"t": 0.2, "distance": {"kind": "equal"}}}, 0.1, False),
+        ({"skyline": {"points": [{"l": 0, "k": 0, "m": 1, "c": 0.9}]}}, 0.1, False),
+        ({"skyline": {"points": [{"l": 0, "k": 0, "m": 0, "c": 0.9}]}}, 0.1, True),
+        ({"ck_safety": {"c": 0.9, "k": 1}}, 0.1, False),
+        ({"k_anonymity": {"k": 2}}, 0.1, True),
+    ],
+)
+def test_steps_are_halved_only_where_looser_criteria_never_refuse_more(
+    criterion: Any, suppress: float, steady: bool
+) -> None:
+    ((name, parameters),) = criterion.items()
+    own = parameters if name == "k_anonymity" else {"sensitive": "d", **parameters}
+    table = random_table(3)
+    config = load(table.config(Path("/"), [{name: own}], suppress=suppress), run=False)
+    cube = cube_of(table, True)
+    values = searching.sensitive_values(config, cube)
+    search = searching.lattice_search(config, cube, values, searching.means_of(config, cube))
+    assert search.judge.steady is steady
 
 
 def test_a_point_for_everybody_is_relaxed_with_the_state_of_the_whole_release(house: House) -> None:

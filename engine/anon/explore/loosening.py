@@ -2,11 +2,12 @@
 `explain`, which looks back on the way of the data (config -> source -> cube -> search -> release -> verify -> report).
 
 A number moves in steps that people would write down: one at a time where it counts something, otherwise a tenth of its
-first digit (0.8, 0.81, ...). Loosening never makes a criterion refuse more, so the first step that changes something
-is found by halving."""
+first digit (0.8, 0.81, ...). Where loosening never makes a criterion refuse more, the first step that changes something
+is found by halving, otherwise by trying one step after the other."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -59,15 +60,21 @@ class Setting:
         return f"{self.number.name} {_plain(self.number.now)} to {_plain(self.to)}"
 
 
-def next_setting(number: Number, changes: Callable[[Criterion], bool]) -> Setting | None:
-    """The first setting that changes something; None if none does."""
-    low, high = 0, number.steps
-    if not high or not changes(number.change(number.at(high))):
+def next_setting(number: Number, changes: Callable[[Criterion], bool], steady: bool = True) -> Setting | None:
+    """Return the first setting that changes something, None if none does. `steady`: all after the first do."""
+
+    def changes_after(steps: int) -> bool:
+        return changes(number.change(number.at(steps)))
+
+    every = range(1, number.steps + 1)
+    if steady:
+        first = bisect_left(every, True, key=changes_after) if every and changes_after(every[-1]) else len(every)
+    else:
+        first = next((at for at, steps in enumerate(every) if changes_after(steps)), len(every))
+    if first == len(every):
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if changes(number.change(number.at(middle))) else (middle, high)
-    return Setting(number, number.at(high), number.change(number.at(high)))
+    to = number.at(every[first])
+    return Setting(number, to, number.change(to))
 
 
 def numbers(spec: Criterion) -> list[Number]:

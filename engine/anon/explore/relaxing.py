@@ -221,7 +221,8 @@ class Again:
             found: dict[str, Setting] = {}
             for nodes in (refused.alone[at], refused.released[at]):
                 changes = partial(self._node_changes, refused, at, nodes)
-                found |= {each.words: each for each in _settings(spec, changes)} if nodes else {}
+                steady = refused.judge.steady
+                found |= {each.words: each for each in _settings(spec, changes, steady)} if nodes else {}
             settings = list(found.values())
             passing = [{"nodes": self._nodes_passed(refused, at, refused.alone[at], each.spec)} for each in settings]
             listed.append(Tried(spec, refused.told(at), settings, passing))
@@ -237,10 +238,10 @@ class Again:
         return refused.passed_by(at, self._bound(spec), rebound, nodes)
 
 
-def _settings(spec: Criterion, changes: Callable[[Criterion], bool]) -> Iterator[Setting]:
+def _settings(spec: Criterion, changes: Callable[[Criterion], bool], steady: bool = True) -> Iterator[Setting]:
     each: Number
     for each in numbers(spec):
-        if found := next_setting(each, changes):
+        if found := next_setting(each, changes, steady):
             yield found
 
 
