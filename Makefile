@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 KERNELS := $(shell find engine -name '*.[ch]')  # compiled when the package is installed
 
-.PHONY: demo adult spark test test-spark sanitize docs coverage audit wheels wheel-test bench clean
+.PHONY: demo adult spark test test-spark faults sanitize docs coverage audit wheels wheel-test bench clean
 
 .venv/ready: pyproject.toml hatch_build.py $(KERNELS)
 	$(PYTHON) -m venv .venv
@@ -34,6 +34,9 @@ test: .venv/ready adult spark ## lint, types, tests
 
 test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worker processes; needs Java
 	$(BIN)/pytest -m '' -rs --durations=15 tests/test_spark*.py
+
+faults: .venv/ready          ## a fault at every system call of a publication: kills, failing disks, signals
+	$(BIN)/pytest -m long tests/test_publication.py tests/test_faults.py
 
 sanitize: .venv/ready adult spark ## all tests, or TESTS, with kernels that stop at an access outside an array; needs g++
 	$(BIN)/python -m tests.sanitized $(TESTS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 import anon
 from anon.cli import app
 from anon.pipeline import Result
+from tests.helpers_faults import Count
 
 TINY: dict[str, Any] = {
     "source": {"path": "table.parquet"},
@@ -106,6 +109,23 @@ def adult() -> pa.Table:
         return adult_table.load()
     except adult_table.Unavailable as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def faults(request: pytest.FixtureRequest) -> Iterator[Count]:
+    """Counts the faults that tests inject, and prints how many at the end."""
+    count = Count()
+    yield count
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"\n{count.total:,} faults injected")
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """A folder where it takes no time to bring a file to the disk, where there is one."""
+    shared = Path("/dev/shm")
+    with TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -39,11 +40,12 @@ def anon_run(
     stage: str = "",
     by: str | Callable[[], None] = "SIGKILL",
     lifetime: float | None = None,
+    around: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Ended:
     """`anon run`, which gets a signal (or does what else is said) after some steps of its search or before a stage, or
-    is killed after some seconds."""
+    is killed after some seconds. `around`: what is entered before it."""
     with NamedTemporaryFile() as said:
-        arguments = (["anon", "run", str(config), *more], said.name, steps, stage, by)
+        arguments = (["anon", "run", str(config), *more], said.name, steps, stage, by, around)
         process = _server.Process(target=_run, args=arguments)
         process.start()
         process.join(lifetime or 300)
@@ -54,7 +56,14 @@ def anon_run(
         return Ended(process.exitcode, Path(said.name).read_text(encoding="utf-8"))
 
 
-def _run(command: Sequence[str], said: str, steps: int, stage: str, by: str | Callable[[], None]) -> None:
+def _run(
+    command: Sequence[str],
+    said: str,
+    steps: int,
+    stage: str,
+    by: str | Callable[[], None],
+    around: Callable[[], AbstractContextManager[object]],
+) -> None:
     from anon.__main__ import main
     from anon.search import means, partition
 
@@ -63,7 +72,8 @@ def _run(command: Sequence[str], said: str, steps: int, stage: str, by: str | Ca
     means.BLOCK, partition.SMALLEST_BLOCK = BLOCK, 1
     _end_at(steps, stage, by if callable(by) else partial(os.kill, os.getpid(), signal.Signals[by]))
     sys.argv = list(command)
-    main()
+    with around():
+        main()
 
 
 def _end_at(last: int, stage: str, end: Callable[[], None]) -> None:

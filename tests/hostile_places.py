@@ -52,7 +52,7 @@ def full(house: House, patch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    patch.setattr(checkpoint, "_replace", fails)
+    patch.setattr(checkpoint.Checkpoint, "_begin_anew", fails)
 
 
 def full_of_manifests(house: House, patch: pytest.MonkeyPatch) -> None:
@@ -78,14 +78,18 @@ def of_the_future(house: House) -> None:
 
 def taken(house: House, patch: pytest.MonkeyPatch) -> None:
     """Another run that writes the same release."""
-    key = hashlib.sha256(os.fsencode((house.folder / "out").resolve())).hexdigest()[:16]
-    handle = os.open(house.folder / "spill" / f".anon-spill-{key}" / "lock", os.O_RDWR)
+    handle = os.open(_state_folder(house) / "lock", os.O_RDWR)
     fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def lock(house: House) -> None:
+    _state_folder(house).mkdir(mode=0o700)
+    (_state_folder(house) / "lock").touch()
+
+
+def _state_folder(house: House) -> Path:
     key = hashlib.sha256(os.fsencode((house.folder / "out").resolve())).hexdigest()[:16]
-    file(f"spill/.anon-spill-{key}/lock", "")(house)
+    return house.folder / f".anon-{key}"
 
 
 def changing(house: House, patch: pytest.MonkeyPatch) -> None:
@@ -188,7 +192,7 @@ CASES: dict[str, Case] = {
     ),
     "a release at a secret place": Case(
         2,
-        ("release.run", "/sys/${HOSTILE_SECRET}, which cannot be written"),
+        ("release.path", "/sys/${HOSTILE_SECRET}, which cannot be written"),
         config=GOOD.replace("HOUSE/out", '"/sys/${HOSTILE_SECRET}/out"'),
         machine=secret,
     ),

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from anon import pipeline, publish, release, searching, verify
+from anon import disk, pipeline, publication, release, searching, verify
 from anon.cli import app
-from anon.errors import ConfigError, ResourceError, UnsafeError
+from anon.errors import ConfigError, UnsafeError
 from anon.report import facts, words
 from tests import helpers_release as helpers
 
@@ -118,7 +117,7 @@ def test_overwrite_replaces_an_earlier_release(
     tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, can_exchange: bool
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr(publish, "_exchange", lambda *_: False)
+        monkeypatch.setattr(disk, "exchange", lambda *_: False)
     pipeline.run(given)
     before = contents(tmp_path / "out", tmp_path / "out-run")
     write_source(tmp_path, shift=100)
@@ -243,8 +242,8 @@ STAGES: list[tuple[Any, str]] = [
     (pipeline, "report_of"),
     (pipeline, "write_run"),
     (pipeline, "publish"),
-    (publish, "_flush"),
-    (publish, "_swap"),
+    (disk, "sync_tree"),
+    (publication.Move, "put"),
 ]
 
 
@@ -272,51 +271,22 @@ def test_a_failure_anywhere_leaves_what_was_there(
     with pytest.raises(failure):
         pipeline.run(given, None, OVERWRITE)
     if failure is KeyboardInterrupt:  # which leaves a checkpoint of the decisions, and nothing else
-        for folder in tmp_path.glob(".anon-spill-*"):
+        for folder in tmp_path.glob(".anon-*"):
             assert {path.name for path in folder.iterdir()} == {"lock", "checkpoint"}
             shutil.rmtree(folder)
-    assert contents(tmp_path) == before and everything(tmp_path) == listed
-
-
-def failing_rename(monkeypatch: pytest.MonkeyPatch, fails: Callable[[Path, Path], bool]) -> None:
-    original = Path.rename
-
-    def rename(self: Path, target: Path) -> Path:
-        if fails(self, target):
-            raise OSError(28, "No space left on device")
-        return original(self, target)
-
-    monkeypatch.setattr(Path, "rename", rename)
-    monkeypatch.setattr(publish, "_exchange", lambda *_: False)
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-@pytest.mark.parametrize("name", ["out", "out-run"])
-def test_when_a_rename_fails_both_folders_are_as_before(
-    tmp_path: Path, given: dict[str, Any], published: Path, monkeypatch: pytest.MonkeyPatch, name: str, earlier: bool
-) -> None:
-    if earlier:
-        copy_earlier(published, tmp_path)
-        write_source(tmp_path, shift=100)
-    before, listed = contents(tmp_path), everything(tmp_path)
-    word = "release" if name == "out" else "run"
-    failing_rename(monkeypatch, lambda a, b: b == tmp_path / name and a.name.startswith(f".anon-{word}") and (
-        not a.name.endswith("-aside")))  # fmt: skip
-    with pytest.raises(ResourceError, match="nothing was published"):
-        pipeline.run(given, None, OVERWRITE)
     assert contents(tmp_path) == before and everything(tmp_path) == listed
 
 
 def test_the_run_folder_is_in_place_before_the_release(
     tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, original = [], publish._swap
+    seen, original = [], publication.Move.put
 
-    def watched(folder: Path, place: Path) -> None:
-        original(folder, place)
-        seen.append(place.name)
+    def watched(self: publication.Move) -> None:
+        original(self)
+        seen.append(self.place.name)
 
-    monkeypatch.setattr(publish, "_swap", watched)
+    monkeypatch.setattr(publication.Move, "put", watched)
     pipeline.run(given)
     assert seen == ["out-run", "out"]
 

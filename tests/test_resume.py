@@ -3,7 +3,9 @@ test_same_release."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anon import pipeline
-from anon.errors import ConfigError
+from anon import disk, pipeline
+from anon.checkpoint import LIMIT, Checkpoint
+from anon.config import load
+from anon.errors import ConfigError, ResourceError
 from anon.pipeline import Options
-from tests.helpers_killed import anon_run
+from anon.progress import Progress
+from anon.search import means
+from anon.workspace import held
+from tests.helpers_killed import BLOCK, anon_run
 
 ROWS = 3_000  # a block of the processes that are killed holds a few hundred of them
 
@@ -44,8 +51,8 @@ def test_an_interrupted_run_keeps_its_checkpoint_and_nothing_else(config: Path) 
     assert stopped.code == 130
     kept = left(config.parent)
     assert [name for name in kept if "checkpoint" in name]
-    assert not [name for name in kept if "work" in name or "release" in name or "anon-run" in name]
-    folder = next(config.parent.glob(".anon-spill-*"))
+    (folder,) = config.parent.glob(".anon-*")
+    assert sorted(path.name for path in folder.iterdir()) == ["checkpoint", "lock"]
     assert folder.stat().st_mode & 0o777 == 0o700
     assert anon_run(config, "--resume").code == 0
     assert not left(config.parent)
@@ -53,7 +60,7 @@ def test_an_interrupted_run_keeps_its_checkpoint_and_nothing_else(config: Path) 
 
 def test_finished_steps_are_not_done_again(config: Path) -> None:
     anon_run(config, steps=6)
-    checkpoint = next(config.parent.glob(".anon-spill-*")) / "checkpoint"
+    checkpoint = next(config.parent.glob(".anon-*/checkpoint"))
     before = {file.name: file.stat().st_mtime_ns for file in checkpoint.glob("*.npz")}
     anon_run(config, "--resume", steps=len(before) + 2)
     after = {file.name: file.stat().st_mtime_ns for file in checkpoint.glob("*.npz")}
@@ -84,8 +91,10 @@ def test_another_source_is_not_gone_on_with(config: Path) -> None:
 
 def test_another_version_is_not_gone_on_with(config: Path) -> None:
     anon_run(config, steps=4)
-    mark = next(config.parent.glob(".anon-spill-*")) / "checkpoint" / "run.json"
-    mark.write_text(json.dumps(json.loads(mark.read_text()) | {"version": "0.0.1, steps 1"}))
+    mark = next(config.parent.glob(".anon-*/checkpoint")) / "run.json"
+    content = disk.read_sealed(mark)
+    content["run"]["version"] = "0.0.1, steps 1"
+    disk.write_sealed(mark, content)
     refused = anon_run(config, "--resume")
     assert refused.code == 2
     assert "another version" in refused.stderr and "without --resume" in refused.stderr
@@ -107,22 +116,102 @@ def test_a_source_that_cannot_be_read_for_now_leaves_the_checkpoint_alone(config
     assert not left(config.parent)
 
 
+# Damaged checkpoints
+
+
 @pytest.mark.parametrize("kept", [0, 200, -1])
-def test_a_checkpoint_with_a_step_that_is_not_whole_is_begun_anew(config: Path, kept: int) -> None:
+def test_a_search_whose_checkpoint_is_damaged_begins_anew(config: Path, kept: int) -> None:
     """As after a machine that went down: a file may have its name before it has its content."""
     anon_run(config, steps=6)
     step = next(iter(config.parent.rglob("level-1.npz")))
     step.write_bytes(step.read_bytes()[:kept])
     resumed = anon_run(config, "--resume")
-    assert resumed.code == 0 and "begins anew" in resumed.stderr
+    assert resumed.code == 0 and "the checkpoint is damaged: its search begins anew" in resumed.stderr
     assert not left(config.parent)
 
 
-def test_two_runs_never_write_one_release(config: Path) -> None:
-    from anon.config import load
-    from anon.workspace import workspace
+RUN = {"config": "1"}
 
-    with workspace(load(config), "first"), pytest.raises(ConfigError, match="another run is writing"):
+
+@pytest.fixture
+def stopped(in_memory: Path) -> Path:
+    """The folder of a checkpoint with two steps."""
+    made = Checkpoint(in_memory / "checkpoint")
+    made.begin(RUN, resume=False)
+    made.save(LIMIT, {"individuals": np.array(7)})
+    made.save("level-1", {"cut": np.arange(5), "axis": np.ones(3, np.uint8)})
+    return made.folder
+
+
+def resumed_steps(folder: Path) -> int:
+    """The steps of a checkpoint that can be resumed; one that is damaged begins anew, and says so."""
+    again = Checkpoint(folder)
+    again.begin(RUN, resume=True)
+    assert again.damaged == (not again.steps())
+    if not again.damaged:
+        found = again.load("level-1")
+        assert found is not None and (found["cut"] == np.arange(5)).all() and again.load("level-2") is None
+    return again.steps()
+
+
+def test_a_checkpoint_is_resumed(stopped: Path) -> None:
+    assert resumed_steps(stopped) == 1
+
+
+@pytest.mark.parametrize("name", ["run.json", "limit.npz", "level-1.npz"])
+def test_any_changed_byte_of_a_checkpoint_is_noticed(stopped: Path, name: str) -> None:
+    whole = {path.name: path.read_bytes() for path in stopped.iterdir()}
+    for at in range(0, len(whole[name]), 5):
+        for changed in (whole[name][:at], _flipped(whole[name], at)):
+            for each, content in (whole | {name: changed}).items():
+                (stopped / each).write_bytes(content)
+            assert resumed_steps(stopped) == 0, at
+
+
+def _flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ (1 << at % 8)]) + content[at + 1 :]
+
+
+def test_steps_of_another_search_are_noticed(stopped: Path, in_memory: Path) -> None:
+    """Also if that was of the same run, which may have had another number of threads and so other blocks."""
+    whole = {path.name: path.read_bytes() for path in stopped.iterdir()}
+    other = Checkpoint(in_memory / "other")
+    other.begin(RUN, resume=False)
+    other.save("level-1", {"cut": np.arange(5), "axis": np.ones(3, np.uint8)})
+    foreign = {
+        "a step of another search": {"level-1.npz": (other.folder / "level-1.npz").read_bytes()},
+        "a step under another name": {"level-2.npz": whole["level-1.npz"]},
+        "no size of blocks": {"limit.npz": None},
+    }
+    for what, files in foreign.items():
+        for name, content in (whole | files).items():
+            (stopped / name).unlink(missing_ok=True)
+            if content is not None:
+                (stopped / name).write_bytes(content)
+        assert resumed_steps(stopped) == 0, what
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_disk_that_fails_while_a_step_is_saved_leaves_nothing(
+    config: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    replace, saved = Path.replace, []
+
+    def fails(path: Path, target: Path) -> Path:
+        saved.append(target)
+        if len(saved) == 3:
+            raise OSError(error, os.strerror(error))
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(ResourceError, match="writing the checkpoint"):
+        pipeline.run(config)
+    assert saved[-1].suffix == ".npz" and not left(config.parent)
+
+
+def test_two_runs_never_write_one_release(config: Path) -> None:
+    with held(load(config), Progress()), pytest.raises(ConfigError, match="another run is writing"):
         pipeline.run(config)
     assert pipeline.run(config).safe
 

@@ -41,7 +41,7 @@ def test_a_secret_in_a_setting_stands_in_no_command_line(tmp_path: Path) -> None
     environment = os.environ | {"TOKEN": SECRET, "TMPDIR": str(tmp_path)}
     ran = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
     assert "exposed: False" in ran.stdout, ran.stderr
-    assert not list(tmp_path.glob("anon-spark-*"))
+    assert not list(tmp_path.glob(".anon-*"))
 
 
 def test_the_file_of_settings_is_private_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ release -> verify -> report): what they write is named in a config by `hierarchy
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -164,14 +163,16 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
     """The rows of each distinct value of a column, the values as hierarchies compare them; null needs no leaf."""
     from anon.config import Limits
     from anon.database import connect, translated
+    from anon.progress import Progress
+    from anon.scratch import spill_folder
     from anon.source import Unusable, canonical, describe, register_files, resolve
     from anon.source.checks import like_values, missing_columns
     from anon.values import text
 
     limits = Limits()
-    with tempfile.TemporaryDirectory(prefix="anon-") as folder:
-        con = connect(limits.memory, limits.threads, Path(folder))
-        register_files(con, "tested_table", resolve(path), Path(folder))
+    with spill_folder(Progress().alert) as folder:
+        con = connect(limits.memory, limits.threads, folder)
+        register_files(con, "tested_table", resolve(path), folder)
         types = describe(con, "tested_table")
         if column not in types:
             quotable, names = not like_values(con, "tested_table", list(types)), list(types)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -147,15 +146,16 @@ def _profiled(asked: Asked) -> Profile:
     from anon.config import Limits
     from anon.database import connect
     from anon.init import profiling
+    from anon.scratch import spill_folder
 
     limits, table = Limits(), _table(asked)
     with (
-        tempfile.TemporaryDirectory(prefix="anon-") as folder,
-        closing(connect(limits.memory, limits.threads, Path(folder))) as con,
         telling(asked.as_json, asked.log_json) as progress,
+        spill_folder(progress.alert) as folder,
+        closing(connect(limits.memory, limits.threads, folder)) as con,
     ):
         with progress.stage("profile"):
-            found = profiling.profile(con, table, Path(folder), partial(progress.update, "profile"), asked.show_values)
+            found = profiling.profile(con, table, folder, partial(progress.update, "profile"), asked.show_values)
         _check_named(asked, [column.name for column in found.columns])
         with progress.stage("combinations"):
             profiling.combine(con, found, _knowable(asked, found), partial(progress.update, "combinations"))

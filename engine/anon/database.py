@@ -22,6 +22,7 @@ AT_REST = 20_000_000  # bytes that an idle connection may hold
 NOT_TRUSTED = "statistics_propagation"
 FAILURES = (duckdb.Error, pa.ArrowException, OSError, RuntimeError)
 FULL = ("No space left", "Disk quota exceeded", "File too large")  # what systems say of a disk, a quota, a limit
+BROKEN_DISK = re.compile(r"(?is)(\bwrit|\.anon-).*Input/output error")  # of a file of ours
 NOT_PARQUET = ("magic bytes", "too small to be a Parquet", "TProtocol", "Parquet footer", "thrift")
 
 
@@ -134,14 +135,18 @@ def in_utf8(path: Path) -> bool:
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Turns failures of DuckDB and of the disk below it into ours, saying what was being done."""
+def translated(what: str, disk: bool = False) -> Iterator[None]:
+    """Turns failures of DuckDB and of the disk below it into ours, saying what was being done. `disk`: with files of
+    our own, whose failures are those of the disk and not of the source."""
     try:
         yield
     except AnonError:
         raise
     except FAILURES as error:
-        raise _ours(what, error) from None
+        ours = _ours(what, error)
+        if isinstance(ours, SourceError) and (disk or BROKEN_DISK.search(str(error))):
+            ours = ResourceError(str(ours))
+        raise ours from None
 
 
 def interruptible(reader: Iterable[Any], what: str) -> Iterator[Any]:

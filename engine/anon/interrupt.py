@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 STOPPED = "interrupted; nothing was published"
 EXIT_CODE = 130
@@ -21,7 +21,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOW_CURSOR = b"\x1b[?25h\n"  # which a spinner hides
 PATIENCE = 1.0  # seconds after which whoever sits there is told why nothing happens
 STOPPING = b"\nstopping at the next safe place; Ctrl-C again ends it at once\n"
-ENDED = b"error: ended at once; private folders .anon-* may be left in limits.temp and beside the release\n"
+ENDED = b"error: ended at once; the next start for the same release removes the private folders .anon-* that are left\n"
 
 T = TypeVar("T")
 
@@ -88,6 +88,40 @@ def check() -> None:
     """Raises KeyboardInterrupt if somebody asked to stop."""
     if requested():
         raise KeyboardInterrupt
+
+
+class Deferral:
+    """Signals to stop that wait while files are put in place or removed."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Any] = {}
+        self._came: list[int] = []
+
+    def begin(self) -> None:
+        """Let signals wait from now on; again changes nothing. Only the main thread gets any."""
+        if not self._before and threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.getsignal(number) for number in SIGNALS}
+            for number in SIGNALS:
+                signal.signal(number, lambda number, frame: self._came.append(number))
+
+    def end(self, published: bool = False) -> None:
+        """Deliver what came. A command that has published has nothing left to stop: there signals go on waiting."""
+        if published and _listening.is_set():
+            return
+        self._restore()
+        came, self._came = self._came, []
+        for number in came[:1]:
+            signal.raise_signal(number)
+
+    def _restore(self) -> None:
+        try:
+            while self._before:
+                number = next(iter(self._before))
+                signal.signal(number, self._before[number] or signal.SIG_DFL)
+                del self._before[number]
+        finally:  # a signal may come in between
+            if self._before:
+                self._restore()
 
 
 @contextmanager

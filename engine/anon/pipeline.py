@@ -59,6 +59,7 @@ from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
 from anon.report.traps import repeated
 from anon.saved_priors import save_estimates
+from anon.scratch import scratch
 from anon.search.assignment import Assignment
 from anon.searching import memory_of, searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
@@ -68,7 +69,7 @@ from anon.standing import Standing
 from anon.terminal import one_line
 from anon.trial import as_trial
 from anon.values import text
-from anon.workspace import scratch, workspace
+from anon.workspace import State, held, workspace
 
 if TYPE_CHECKING:
     import duckdb
@@ -146,19 +147,28 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     refuse_unsupported(config, run=True)
     check_not_vacuous(config)
     check_files(config, run=True)
-    limits = config.limits
-    Memory(limits.memory).check()
-    if config.backend.kind == "spark":
-        from anon.backends.spark import job
+    Memory(config.limits.memory).check()
+    with held(config, progress) as state:
+        if config.backend.kind == "spark":
+            from anon.backends.spark import job
 
-        return job.run(config, table, options, progress)
+            return job.run(config, table, options, progress, state)
+        return _run(config, table, options, progress, state)
+
+
+def _run(config: Config, table: Any, options: Options, progress: Progress, state: State) -> Result:
+    """The same by the local engine, for a config that was checked and a release that is locked."""
+    limits = config.limits
     before, origin = Standing.of(config, options.show_values), origin_of(config, table)
     overwrite = options.overwrite or (config.trial is not None and bool(before.manifest.get("trial")))
     current = before.is_current(origin)
     if current and not options.force:
         return up_to_date(before, options, progress)
     check_places(config, overwrite or current or before.may_be_current(origin))
-    with workspace(config, progress.run) as work, closing(connect(limits.memory, limits.threads, work.spill)) as con:
+    with (
+        workspace(state, config, progress.run) as work,
+        closing(connect(limits.memory, limits.threads, work.spill)) as con,
+    ):
         with progress.stage("source"):
             source = open_source(con, config, origin, work.spill)
             progress.rows = source.rows
@@ -185,7 +195,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
             written = release.write(source, outcome, sensitive, config, work.release, work.spill)
             source.check_unchanged()
             progress.rows = written.rows
-        left = Left.by(work, outcome.recoding, before)
+        left = Left.by(work, outcome.recoding, before)  # before verification reads the files
         with closing(connect(limits.memory, limits.threads, work.spill, held=memory.held)) as outsider:
             with progress.stage("verify"):
                 expected = content.expected(source, config, work.run / "recoding.json", outcome, sensitive, memory)
@@ -205,7 +215,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
         told = summed_up(config, options, source, found, names, outcome, left)
         report = report_of(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
         write_run(work, config, source, left, report)
-        publish(work, config, overwrite)
+        publish(work, config, overwrite, left)
     return ended(config, told, report, progress)
 
 
@@ -264,7 +274,7 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     check_files(config, run=False)
     prior_files = _prior_files(config, options.save_priors) if options.save_priors is not None else []
     with (
-        scratch(config) as spill,
+        scratch(config, progress) as spill,
         closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
     ):
         if config.backend.kind == "spark":
@@ -304,7 +314,7 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
     refuse_unsupported(config, run=False)
     Memory(config.limits.memory).check()
     with (
-        scratch(config) as spill,
+        scratch(config, progress) as spill,
         closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
     ):
         with progress.stage("read"):
@@ -332,6 +342,8 @@ def tell_resumed(checkpoint: Checkpoint, options: Options, progress: Progress) -
         return
     steps = checkpoint.steps()
     words = "there is no step of this run to go on from: its search begins anew"
+    if checkpoint.damaged:
+        words = "the checkpoint is damaged: its search begins anew"
     progress.note("resume", f"it goes on after {steps:,} steps of its search" if steps else words, steps=steps)
 
 

@@ -20,6 +20,7 @@ from anon.config.support import refuse_unsupported
 from anon.criteria import Values, bind
 from anon.cube import Cube, Room
 from anon.database import at_rest, connect, limit
+from anon.disk import make_private, usable
 from anon.errors import UnsafeError
 from anon.levels import Levels
 from anon.memory import LIBRARIES, Memory
@@ -29,11 +30,11 @@ from anon.progress import Progress
 from anon.publish import check_places
 from anon.report import facts
 from anon.report.traps import repeated
+from anon.scratch import scratch
 from anon.source import Source, open_source
 from anon.source.origins import Origin, origin_of
 from anon.standing import Standing
 from anon.verify import Findings
-from anon.workspace import private_folder, scratch
 
 
 class Traced:
@@ -87,7 +88,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     limits = config.limits
     Memory(limits.memory).check()
     queries: list[str] = []
-    with scratch(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         places = Places(Memory(limits.memory).records, spill)
         with progress.stage("source"):
             traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
@@ -113,7 +114,8 @@ def _reuse(
 ) -> dict[str, Any]:
     """Apply the recoding and verify the release that it gives, in the spill folder. A reuse has no search, and whether
     an earlier recoding is safe for new rows shows in the release only."""
-    folder = private_folder(spill / "release", "limits.temp")
+    with usable("limits.temp", spill):
+        folder = make_private(spill / "release", "limits.temp")
     try:
         with progress.stage("reuse"):
             tell = partial(progress.update, "reuse")

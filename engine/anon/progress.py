@@ -63,6 +63,10 @@ class Progress:
     def note(self, name: str, words: str, **facts: Any) -> None:
         """Something that whoever waits should know, by a name, in words and in facts."""
 
+    def alert(self, words: str) -> None:
+        """Report something that the user has to look after, on stderr."""
+        terminal.say(f"warning: {terminal.one_line(words)}", err=True)
+
     def warn(self, warnings: list[dict[str, Any]]) -> None:
         """What a run warns of, for those who do not read what it prints."""
 
@@ -120,6 +124,9 @@ class Events(Progress):
     def note(self, name: str, words: str, **facts: Any) -> None:
         self.event(event=name, text=words, **facts)
 
+    def alert(self, words: str) -> None:
+        self.event(event="alert", text=words)
+
     def warn(self, warnings: list[dict[str, Any]]) -> None:
         for warning in warnings:
             self.event(event="warning", **warning)
@@ -160,6 +167,9 @@ class Bars(Progress):
 
     def note(self, name: str, words: str, **facts: Any) -> None:
         self.console.print(f"{name}: {terminal.one_line(words)}", highlight=False, markup=False)
+
+    def alert(self, words: str) -> None:
+        self.console.print(f"warning: {terminal.one_line(words)}", highlight=False, markup=False)
 
     def close(self) -> None:
         self.status.stop()

@@ -1,28 +1,28 @@
 """Where a run writes and how that becomes visible, around the way of the data (config -> source -> cube -> search ->
-release -> verify -> report): everything is written into private folders beside its place, and renamed into it when the
-written files have passed verification. Until then nothing of a run can be seen, and a run that fails leaves nothing."""
+release -> verify -> report): everything is written into private folders beside its place, and put into it when the
+written files have passed verification (publication.py). Until then nothing of a run can be seen, and a run that fails
+leaves nothing."""
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anon import interrupt
+from anon import disk, interrupt
 from anon.config import Config, Reuse, redact
 from anon.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.levels import AnyRecoding
+from anon.publication import Move, Publication, Upload
 from anon.report.page import render
 from anon.report.reading import VERSIONS, sealed
 from anon.search.assignment import Assignment
 from anon.source import Source
-from anon.standing import Standing, digest, digests, told_marks
+from anon.standing import Standing, told_marks
 from anon.workspace import Workspace
 
 PROVENANCE = ("run", "anon", "began", "config_sha256", "source", "rows", "rows_dropped", "release")  # for the page
@@ -81,11 +81,11 @@ class Left:
 
     @classmethod
     def by(cls, work: Workspace, recoding: AnyRecoding | Assignment, before: Standing) -> Left:
-        """Writes the recoding into the run folder."""
+        """Write the recoding into the run folder, and take the digests of what verification will read."""
         path = work.run / "recoding.json"
-        with translated("writing the run folder"):
+        with translated("writing the run folder", disk=True):
             recoding.write(path)
-        return cls(digests(work.release), digest(path), before)
+            return cls(disk.digests(work.release), disk.digest(path), before)
 
     def warnings(self, individuals: int) -> list[dict[str, Any]]:
         return self.before.warnings(self.release, self.recoding, individuals)
@@ -113,7 +113,7 @@ def write_run(
         **_reused(config),
     }
     report = report | {"provenance": {name: manifest[name] for name in PROVENANCE}}
-    with translated("writing the run folder"):
+    with translated("writing the run folder", disk=True):
         for name, content in (("manifest.json", manifest), ("report.json", report)):
             text = json.dumps(sealed(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             (work.run / name).write_text(text, encoding="utf-8")
@@ -128,71 +128,30 @@ def _reused(config: Config) -> dict[str, Any]:
     return Earlier.of(config.method.run).told
 
 
-def publish(work: Workspace, config: Config, overwrite: bool) -> None:
-    """Puts the run folder and then, as the last step, the release in place: both or neither. What stood in their
-    folders before is afterwards in the workspace, and goes with it."""
+def publish(work: Workspace, config: Config, overwrite: bool, left: Left) -> None:
+    """Put the release and its run folder in place: both or neither, and only what was verified. What was in their
+    places before is afterwards in the workspace, and goes with it."""
     check_places(config, overwrite)  # again: the run took its time, and others may have written there
+    state, release = work.state, config.release
     try:
-        _flush(work.run)
-        _flush(work.release)
-        interrupt.check()
-        work.release.chmod(0o777 & ~_umask())
-        _swap(work.run, config.release.run)
-        try:
-            _put(work.release, config.release.path)
-        except BaseException:
-            _swap(config.release.run, work.run)
-            raise
+        run = Move(work.run, release.run, disk.digests(work.run) | {"recoding.json": left.recoding})
+        files = _publication_of(work.release, release.path, left.release)
+        # a folder comes last, because readers look there; an upload first, because it may fail or take long
+        publication = Publication(state.journal, (run, files) if isinstance(files, Move) else (files, run))
+        publication.check()
+        disk.chmod_tree(work.release, state.umask)
+        for folder in (work.run, work.release):
+            disk.sync_tree(folder)
+            disk.sync_folder(folder.parent)
     except OSError as error:
         raise ResourceError(f"publishing: {error.strerror}; nothing was published") from error
+    interrupt.check()
+    failure = publication.carry_out(state.signals.begin, state.checkpoint.folder)
+    state.published = True
+    if failure is not None:
+        why = f"not everything could be tidied up ({failure.strerror}); the next start for it does that"
+        state.alert(f"the release is published, but {why}")
 
 
-def _put(release: Path, place: Path | str) -> None:
-    """Puts a release in its place: in one step in a folder, with a marker on a store."""
-    if isinstance(place, Path):
-        _swap(release, place)
-        return
-    from anon.publish_store import put_release
-
-    put_release(release, place)
-
-
-def _flush(folder: Path) -> None:
-    """Brings the files to the disk, so that no crash leaves a folder in place that is not whole."""
-    for path in (*folder.rglob("*"), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
-
-
-def _swap(folder: Path, place: Path) -> None:
-    """Renames a folder to its place; a folder that stands there takes its name, in one step where the system can."""
-    if not place.exists():
-        folder.rename(place)
-    elif not _exchange(folder, place):
-        aside = folder.with_name(f"{folder.name}-aside")
-        place.rename(aside)
-        try:
-            folder.rename(place)
-        except BaseException:
-            aside.rename(place)
-            raise
-        aside.rename(folder)
-
-
-def _exchange(first: Path, second: Path) -> bool:
-    """Linux's renameat2 with RENAME_EXCHANGE; False where the system or the file system does not have it."""
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return False
-    here, exchange = -100, 2
-    return bool(call(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0)
+def _publication_of(folder: Path, place: Path | str, digests: dict[str, str]) -> Move | Upload:
+    return Move(folder, place, digests) if isinstance(place, Path) else Upload(folder, place, digests)

@@ -9,7 +9,8 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 
-from anon.errors import SourceError, VerificationError
+from anon import interrupt
+from anon.errors import AnonError, SourceError, VerificationError
 from anon.source.stores import CHUNK, Store, reaching
 
 MARKER = "datapackage.json"
@@ -28,8 +29,8 @@ def digests_at(uri: str) -> dict[str, str]:
     return {name: _digest(store, name) for name in sorted(names_at(uri))}
 
 
-def put_release(folder: Path, uri: str) -> None:
-    """Writes the files of a release to a place; what an earlier one left there goes. If that fails, no release is left,
+def put_release(folder: Path, uri: str, digests: dict[str, str]) -> None:
+    """Write the files of a release to a place; what an earlier one left there goes. If that fails, no release is left,
     neither the new one nor the earlier one."""
     store = Store(uri)
     files = sorted(path for path in folder.iterdir() if path.name != MARKER)
@@ -38,22 +39,26 @@ def put_release(folder: Path, uri: str) -> None:
     try:
         for path in files:
             store.put(path, path.name)
-            _check_same(store, path)
+            _check_same(store, path.name, digests[path.name])
         for name in stale - {MARKER}:
             store.delete(name)
         store.put(folder / MARKER, MARKER, via=PENDING)
-        _check_same(store, folder / MARKER)
-    except BaseException:
+        _check_same(store, MARKER, digests[MARKER])
+    except BaseException as error:
         for name in (MARKER, PENDING, *(path.name for path in files)):
             _delete_if_possible(store, name)
+        gone = f"no release is left at {uri}"
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(f"{interrupt.STOPPED}; {gone}") from None
+        if isinstance(error, AnonError):
+            error.reword(lambda said: f"{said}; {gone}")
         raise
 
 
-def _check_same(store: Store, file: Path) -> None:
-    """Reads an object back."""
-    with file.open("rb") as own:
-        if _digest(store, file.name) != hashlib.file_digest(own, "sha256").hexdigest():
-            raise VerificationError(f"{store.uri}: {file.name} is not what was written; the release was taken back")
+def _check_same(store: Store, name: str, digest: str) -> None:
+    """Read an object back; VerificationError if it does not hold what was verified."""
+    if _digest(store, name) != digest:
+        raise VerificationError(f"{store.uri}: {name} is not what was written")
 
 
 def _digest(store: Store, name: str) -> str:

@@ -110,7 +110,7 @@ class OnDisk(Records):
         self.left = [self.room] * len(self.paths)  # records of each file that were not dropped
         self.files: list[int] = []
         self.lock = Lock()
-        with translated("writing the spill"):
+        with translated("writing the spill", disk=True):
             for each in self.paths:
                 self.files.append(os.open(each, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
                 os.ftruncate(self.files[-1], self.begins[-1])
@@ -145,7 +145,7 @@ class OnDisk(Records):
     ) -> None:
         """Reads or writes all bytes of a column of some records; the system may move fewer at a time."""
         view, place = codes.view(np.uint8).data, self.begins[column] + self.kinds[column].itemsize * at
-        with translated("reading or writing the spill"):
+        with translated("reading or writing the spill", disk=True):
             while view:
                 moved = move(self.files[file], [view], place)
                 if not moved:
@@ -165,8 +165,9 @@ class OnDisk(Records):
                 self._close(file)
 
     def _close(self, file: int) -> None:
-        os.close(self.files[file])
-        self.paths[file].unlink()
+        with translated("writing the spill", disk=True):
+            os.close(self.files[file])
+            self.paths[file].unlink()
 
 
 def in_memory(count: int, sizes: Sequence[int]) -> Records:

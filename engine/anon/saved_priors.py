@@ -25,7 +25,7 @@ def save_estimates(config: Config, cube: Cube, folder: Path) -> Config:
         for prior in spec.priors:
             if isinstance(prior, PriorEstimate):
                 file = folder / f"prior-{next(numbers)}.csv"
-                with translated("saving priors"):
+                with translated("saving priors", disk=True):
                     write_prior(_estimated(prior, str(spec.sensitive), cube, crossed), file)
                 prior = PriorFile(file=file)
             priors.append(prior)

@@ -17,20 +17,21 @@ class Spilled:
     def __init__(self, schema: pa.Schema, path: Path | None) -> None:
         self.schema, self.path = schema, path
         self._held: list[pa.RecordBatch] = []
-        self._writer = None if path is None else pa.ipc.new_stream(path, schema)
+        with translated("writing the spill", disk=True):
+            self._writer = None if path is None else pa.ipc.new_stream(path, schema)
 
     def add(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
             self._held.append(batch)
             return
-        with translated("writing the spill"):
+        with translated("writing the spill", disk=True):
             self._writer.write_batch(batch)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if self._writer is None:
             yield from self._held
             return
-        with translated("reading the spill"):
+        with translated("reading the spill", disk=True):
             self._writer.close()
             with pa.OSFile(str(self.path)) as file:
                 yield from pa.ipc.open_stream(file)
@@ -39,5 +40,6 @@ class Spilled:
         """Gives back what the batches take."""
         self._held = []
         if self._writer is not None and self.path is not None:
-            self._writer.close()
-            self.path.unlink()
+            with translated("writing the spill", disk=True):
+                self._writer.close()
+                self.path.unlink()

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from anon import disk
 from anon.config import Config, redact
 from anon.errors import ConfigError, SourceError
 from anon.report.reading import read_sealed
@@ -131,20 +132,12 @@ def digest(path: Path) -> str:
         return ""
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """Of the files of a folder and of the folders in it."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {file.relative_to(folder).as_posix(): digest(file) for file in files}
-
-
 def _released(config: Config) -> dict[str, str]:
     """The files that are now at the place of the release."""
-    place = config.release.path
-    if isinstance(place, Path):
-        return digests(place) if place.is_dir() else {}
     from anon.publish_store import digests_at
 
+    place = config.release.path
     try:
-        return digests_at(place)
-    except SourceError:
+        return disk.digests(place) if isinstance(place, Path) else digests_at(place)
+    except (OSError, SourceError):
         return {}

@@ -1,92 +1,183 @@
-"""The private folders that a run works in, around the way of the data: beside the release and its run folder what will
-be renamed into their places, and one for what spills. They are known by the release, so that two runs never write the
-same one, and a start finds what an earlier one left. Folders have mode 0700 and are removed on success and on error; a
-run that is stopped or loses its cluster leaves its checkpoint (checkpoint.py), one that is killed everything, and only
-a start for the same release deletes that or goes on from it."""
+"""The private folders of a run. Beside the release, and beside its run folder, there is one *state folder* each, known
+by the place that it belongs to: it holds the lock, so that no two runs write to one place, and what will be renamed
+into that place. The one beside the release also holds the journal of a publication (publication.py), the checkpoint
+(checkpoint.py) and a record of the folders elsewhere, by which the next start removes what a killed run left. Rows of
+the source are in a spill folder alone (scratch.py)."""
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-import shutil
 import time
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
-from anon import interrupt
+from anon import disk, interrupt
 from anon.checkpoint import Checkpoint
 from anon.config import Config
 from anon.database import in_utf8
-from anon.errors import AnonError, ConfigError, Lost
+from anon.errors import ConfigError, Lost, ResourceError
+from anon.progress import Progress
+from anon.publication import JOURNAL, Publication, aside
+from anon.scratch import Alert, alert_of, make_spill, remove
+
+CHECKPOINT, RECORD = "checkpoint", "folders.json"
+SPILL, STAGED = "spill", "staged"  # kinds of folders in the record
+KEPT = {disk.LOCK, RECORD, JOURNAL, CHECKPOINT}
 
 
-@dataclass(frozen=True)
-class Workspace:
-    """Folders of a run under way, beside the places they will be renamed to."""
+def state_folder(place: Path | str, beside: Path) -> Path:
+    """Return the state folder of a place: beside it, or beside another folder for a place on a store."""
+    known = place if isinstance(place, str) else place.resolve()
+    key = hashlib.sha256(os.fsencode(known)).hexdigest()[:16]
+    return beside.resolve().parent / f".anon-{key}"
 
-    spill: Path
-    release: Path
-    run: Path
-    run_id: str
-    checkpoint: Checkpoint
-    began: float = field(default_factory=time.time)  # seconds since 1970
 
-    def begin(self, run: dict[str, Any], resume: bool) -> Checkpoint:
-        """The checkpoint of this run: gone on from if it is of the same one and that is wished, otherwise a new one."""
-        before = self.checkpoint.run()
-        if resume and before is not None and before != run:
-            differs = ", ".join(name for name in run if before.get(name) != run[name])
-            expected = "the run that was stopped; or start without --resume, which deletes its checkpoint"
-            raise ConfigError.at("--resume", f"another {differs} than when the checkpoint was made", expected)
-        if not resume or not self.checkpoint.whole():  # steps build on each other
-            shutil.rmtree(self.checkpoint.folder, ignore_errors=True)
-        self.checkpoint.begin(run)
-        return self.checkpoint
+@dataclass
+class State:
+    """The state folders of a release, locked by this process."""
+
+    folder: Path
+    beside_run: Path
+    umask: int  # of the user
+    alert: Alert
+    signals: interrupt.Deferral
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        self.journal, self.checkpoint = self.folder / JOURNAL, Checkpoint(self.folder / CHECKPOINT)
+
+    def recover(self, progress: Progress) -> None:
+        """Complete or undo the publication that an earlier run began, and remove what else it left."""
+        what = "looking for what an earlier run left"
+        try:
+            staged = {path.parent for path in self._recorded()[STAGED]} - {self.folder, self.beside_run}
+            with ExitStack() as others:
+                for folder in staged:  # beside another release.run than this run's
+                    others.enter_context(_guarded(folder, "release.run", self.alert))
+                publication = Publication.read(self.journal)
+                if publication is not None:
+                    what = "completing the publication that an earlier run began"
+                    outcome = publication.recover(self.checkpoint.folder)
+                    progress.note("recovered", f"the publication that an earlier run began was {outcome}")
+                self.clear()
+        except OSError as error:
+            raise ResourceError(f"{what}: {error.strerror}; the next start tries again") from error
+
+    def record(self, kind: str, folder: Path) -> None:
+        """Note a folder outside this one before it is made."""
+        known = self._recorded()
+        listed = {each: [str(path) for path in paths] for each, paths in known.items()}
+        listed[kind].append(str(folder))
+        disk.write_sealed(self.folder / RECORD, listed)
+
+    def _recorded(self) -> dict[str, list[Path]]:
+        """Return the folders outside this one, those that a killed run left among them."""
+        try:
+            found = disk.read_sealed(self.folder / RECORD)
+            return {kind: [Path(name) for name in found[kind]] for kind in (SPILL, STAGED)}
+        except (FileNotFoundError, ValueError):
+            return {SPILL: [], STAGED: []}
+
+    def clear(self) -> None:
+        """Remove what this or an earlier run made, but for the checkpoint and for what a publication still needs."""
+        try:
+            publication = Publication.read(self.journal)
+            needed = set() if publication is None else publication.folders()
+            known = self._recorded()
+            elsewhere = [*known[SPILL], *(each for path in known[STAGED] for each in (path, aside(path)))]
+            found = [path for path in elsewhere if disk.exists(path) and not disk.not_private(path)]
+            found += [self.folder / name for name in disk.names(self.folder) if name not in KEPT]
+            gone = [remove(path, self.alert) for path in found if path not in needed]
+            if all(gone) and not needed:
+                remove(self.folder / RECORD, self.alert)
+        except (OSError, ResourceError) as error:
+            self.alert(f"{self.folder} could not be tidied up ({error}); private folders may be left")
 
 
 @contextmanager
-def workspace(config: Config, run_id: str) -> Iterator[Workspace]:
-    """Private folders for one run."""
-    release = config.release
-    place = release.path if isinstance(release.path, str) else release.path.resolve()
-    key = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
-    field, temp = ("limits.temp", config.limits.temp) if config.limits.temp else ("release.run", release.run.parent)
-    root = temp / f".anon-spill-{key}"
-    with _tidied(temp, release.beside.parent, release.run.parent), _locked(root, field):
-        spill, checkpoint = root / "work", Checkpoint(root / "checkpoint")
-        files, run = release.beside.parent / f".anon-release-{key}", release.run.parent / f".anon-run-{key}"
-        folders = {spill: field, files: "release.path", run: "release.run"}
-        stopped = False
+def held(config: Config, progress: Progress) -> Iterator[State]:
+    """Lock the place of a release and that of its run folder, finish what an earlier run left, and tidy up at the end.
+    A run that is stopped or loses its cluster leaves its checkpoint."""
+    release, alert = config.release, alert_of(config, progress)
+    own, beside_run = state_folder(release.path, release.beside), state_folder(release.run, release.run)
+    signals, published = interrupt.Deferral(), False
+    signals.begin()
+    try:
+        with (
+            _guarded(own, "release.path", alert),
+            _guarded(beside_run, "release.run", alert),
+            disk.private_umask() as umask,
+        ):
+            state = State(own, beside_run, umask, alert, signals)
+            state.recover(progress)
+            with _keeping(state):
+                try:
+                    signals.end()
+                    yield state
+                finally:
+                    signals.begin()
+            published = state.published
+    finally:
+        signals.end(published)
+
+
+@contextmanager
+def _guarded(folder: Path, field: str, alert: Alert) -> Iterator[None]:
+    """Lock a state folder, which is made if it is not there; remove it at the end if it holds nothing else."""
+    if not in_utf8(folder):
+        raise ConfigError.at(field, f"{folder.parent}, which is not in UTF-8", "a path in UTF-8")
+    with disk.parents(folder.parent, field):
+        with disk.usable(field, folder.parent):
+            handle = _locked(folder, field)
         try:
-            for folder, of in folders.items():
-                shutil.rmtree(folder, ignore_errors=True)  # what a run that was killed left
-                private_folder(folder, of)
-            yield Workspace(spill, files, run, run_id, checkpoint)
-        except KeyboardInterrupt:
-            stopped = True
-            raise KeyboardInterrupt(f"{interrupt.STOPPED}{_left(checkpoint)}") from None
-        except Lost as error:
-            stopped = True
-            error.reword(lambda said: f"{said}; nothing was published{_left(checkpoint)}")
-            raise
-        except AnonError:
-            stopped = not checkpoint.begun  # what was refused or could not be read is kept for the run it belongs to
-            raise
+            yield
         finally:
-            for folder in folders:
-                shutil.rmtree(folder, ignore_errors=True)
-            if not stopped or not checkpoint.steps():
-                shutil.rmtree(root, ignore_errors=True)
+            try:
+                disk.remove_if_unused(folder)
+            except OSError as error:
+                alert(f"{folder} could not be removed ({error.strerror})")
+            finally:
+                disk.close(handle)
+
+
+def _locked(folder: Path, field: str) -> int:
+    """Return the handle of the lock of a state folder; ConfigError if another process has it."""
+    try:
+        handle = disk.made_and_locked(folder, field, there=True)
+    except OSError:
+        disk.abandon(folder)
+        raise
+    if handle is None:
+        found = "a release or a run folder that another run is writing"
+        raise ConfigError.at(field, found, "one run at a time; wait for it to end")
+    return handle
+
+
+@contextmanager
+def _keeping(state: State) -> Iterator[None]:
+    """Keep the checkpoint of a run that is stopped or loses its cluster, and one that this run did not take over."""
+    checkpoint, stopped = state.checkpoint, False
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        stopped = True
+        raise KeyboardInterrupt(f"{str(error) or interrupt.STOPPED}{_left(checkpoint)}") from None
+    except Lost as error:
+        stopped = True
+        error.reword(lambda said: f"{said}; nothing was published{_left(checkpoint)}")
+        raise
+    finally:
+        if checkpoint.begun and not (stopped and checkpoint.steps()):
+            remove(checkpoint.folder, state.alert)
 
 
 def _left(checkpoint: Checkpoint) -> str:
-    """What a run that ends on the way says is left of it."""
+    """Return what a run that ends on the way says is left of it."""
     steps = checkpoint.steps()
     if not steps:
         return ", and nothing is left of it"
@@ -94,62 +185,40 @@ def _left(checkpoint: Checkpoint) -> str:
     return f". {kept}: the same command with --resume goes on from there, without it begins anew"
 
 
-@contextmanager
-def _tidied(*folders: Path) -> Iterator[None]:
-    """Folders that are not there yet, and have nothing in them when this ends, are not there afterwards either."""
-    missing = {each for folder in folders for each in (folder, *folder.parents) if not each.exists()}
-    try:
-        yield
-    finally:
-        for folder in sorted(missing, key=lambda each: len(each.parts), reverse=True):
-            with suppress(OSError):
-                folder.rmdir()
+@dataclass(frozen=True)
+class Workspace:
+    """Folders of a run under way: for rows that spill, and those that will be renamed to their places."""
+
+    spill: Path
+    release: Path
+    run: Path
+    run_id: str
+    state: State
+    began: float = field(default_factory=time.time)  # seconds since 1970
+
+    def begin(self, run: dict[str, Any], resume: bool) -> Checkpoint:
+        """Return the checkpoint of this run: a new one, or one that an earlier start of the same run left."""
+        self.state.checkpoint.begin(run, resume)
+        return self.state.checkpoint
 
 
 @contextmanager
-def _locked(root: Path, field: str) -> Iterator[None]:
-    """A private folder that no other process has at the same time."""
-    while True:
-        private_folder(root, field, there=True)
-        handle = os.open(root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+def workspace(state: State, config: Config, run_id: str) -> Iterator[Workspace]:
+    """Make the folders of a run, and remove them at the end."""
+    temp, field = config.limits.temp or state.beside_run.parent, "limits.temp" if config.limits.temp else "release.run"
+    release, run = state.folder / f"release-{run_id}", state.beside_run / f"{state.folder.name}-{run_id}"
+    handle = None
+    with disk.parents(temp, field):
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            found = "a release that another run is writing"
-            raise ConfigError.at("release.path", found, "one run at a time; wait for it to end") from None
-        try:
-            if os.path.samestat(os.fstat(handle), (root / "lock").stat()):  # else it was removed just before
-                break
-        except FileNotFoundError:
-            pass
-        os.close(handle)
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def scratch(config: Config) -> Iterator[Path]:
-    """A private folder for what a check spills."""
-    temp = config.limits.temp or Path(gettempdir())
-    with _tidied(temp):
-        folder = private_folder(temp / f"anon-{uuid.uuid4().hex}", "limits.temp")
-        try:
-            yield folder
+            with disk.usable("release.path", state.folder.parent):
+                state.record(STAGED, run)
+                disk.make_private(release, "release.path")
+            with disk.usable("release.run", state.beside_run.parent):
+                disk.make_private(run, "release.run")
+            spill, handle = make_spill(temp, field, state.alert, partial(state.record, SPILL))
+            yield Workspace(spill, release, run, run_id, state)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def private_folder(folder: Path, field: str, there: bool = False) -> Path:
-    """Makes a folder with mode 0700; `there`: it may exist."""
-    if not in_utf8(folder):
-        raise ConfigError.at(field, f"{folder.parent}, which is not in UTF-8", "a path in UTF-8")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=there)
-    except OSError as error:
-        found = f"{folder.parent}, which cannot be written ({error.strerror})"
-        raise ConfigError.at(field, found, "a place in a folder that can") from error
-    return folder
+            state.signals.begin()
+            state.clear()
+            if handle is not None:
+                disk.close(handle)

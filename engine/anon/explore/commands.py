@@ -30,9 +30,9 @@ from anon.memory import Memory
 from anon.pipeline import DEFAULTS, Options, Result, adjusted
 from anon.progress import Progress
 from anon.report.facts import Names
+from anon.scratch import scratch
 from anon.source import open_grouped
 from anon.values import SPELLING, meant, text
-from anon.workspace import scratch
 
 MOST_PIECES = 1_000  # as in the config of ck_safety
 SINGLE = "`multiplicity: single`; `explore` looks at sets and multisets too"
@@ -80,7 +80,7 @@ def _opened(
     column = _column(config, column)
     Memory(config.limits.memory).check()
     limits = config.limits
-    with scratch(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         with progress.stage("read"):
             grouped = Grouped.opened(con, open_grouped(con, "checked_table", config, table, spill), config.columns)
             if not grouped.rows():

@@ -28,11 +28,11 @@ from anon.pipeline import Options
 from anon.progress import Progress
 from anon.recoding import Recoding
 from anon.records import InMemory
+from anon.scratch import scratch
 from anon.source import open_source
 from anon.source.origins import origin_of
 from anon.standing import about, told_marks
 from anon.trial import as_trial
-from anon.workspace import scratch
 
 if TYPE_CHECKING:
     from anon.explore.refused_nodes import RefusedNodes
@@ -111,7 +111,7 @@ def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -
     if not manifest["source"]:
         raise NotMeasured("the source was a table in memory")
     try:
-        with scratch(config) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+        with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
             source = open_source(con, config, origin_of(config, None), spill)
             if told_marks(source.marks, config) != manifest["source"]:
                 raise changed

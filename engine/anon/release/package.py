@@ -56,7 +56,7 @@ def write_package(
         "criteria": _without_files(config.original["privacy"]),
     }
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    with translated("writing the release"):
+    with translated("writing the release", disk=True):
         (folder / "datapackage.json").write_text(text, encoding="utf-8")
 
 

@@ -29,7 +29,7 @@ from anon.search.assignment import Assignment
 from anon.searching import searched
 from anon.standing import Standing
 from anon.verify import Findings
-from anon.workspace import Workspace, workspace
+from anon.workspace import State, Workspace, workspace
 from anon.written import files_of, open_written
 
 if TYPE_CHECKING:
@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from anon.source.origins import Origin
 
 
-def run(config: Config, table: Any, options: pipeline.Options, progress: Progress) -> pipeline.Result:
-    """Source to verified release, by a config that was checked. `table` may be a DataFrame of Spark."""
+def run(
+    config: Config, table: Any, options: pipeline.Options, progress: Progress, state: State
+) -> pipeline.Result:
+    """Source to verified release, for a config that was checked and a release that is locked. `table` may be a
+    DataFrame of Spark."""
     before, origin = Standing.of(config, options.show_values), origin_of(config, table)
     current = before.is_current(origin)
     if current and not options.force:
@@ -49,7 +52,7 @@ def run(config: Config, table: Any, options: pipeline.Options, progress: Progres
     limits = config.limits
     assert isinstance(config.backend, Spark)
     with (
-        workspace(config, progress.run) as work,
+        workspace(state, config, progress.run) as work,
         session(config.backend, table) as spark,
         spread.cleared(),
         closing(connect(limits.memory, limits.threads, work.spill)) as con,
@@ -73,7 +76,8 @@ class Job:
         with progress.stage("source"):
             source = open_source(self.spark, self.con, config, origin)
             progress.rows = source.rows
-            checkpoint = self.work.begin(pipeline.same_run(config, source, options.resume), options.resume)
+            same = pipeline.same_run(config, source, options.resume)
+            checkpoint = self.work.begin(same, options.resume)
             pipeline.tell_resumed(checkpoint, options, progress)
         with progress.stage("cube"):
             cube = pipeline.build_cube(config, source, SparkRoom(tell=partial(progress.update, "cube")))
@@ -87,7 +91,7 @@ class Job:
             source.check_unchanged()
             cube.records.close()
             progress.rows = written.rows
-        left = Left.by(self.work, recoding, before)
+        left = Left.by(self.work, recoding, before)  # before verification reads the files
         with progress.stage("verify"):
             expected = content.expected(source, config, self.work.run / "recoding.json", recoding)
             source.check_unchanged()
@@ -100,7 +104,7 @@ class Job:
         measured = of_recoding(recoding, exact_labels(config))
         report = pipeline.report_of(config, told, found, recoding, measured, progress) | drawn
         write_run(self.work, config, source, left, report)
-        publish(self.work, config, options.overwrite or before.is_current(origin))
+        publish(self.work, config, options.overwrite or before.is_current(origin), left)
         return pipeline.ended(config, told, report, progress)
 
     def _drawn(

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from anon.errors import SourceError
+from anon.progress import Progress
+from anon.scratch import spill_folder
 
 ARGUMENTS = "PYSPARK_SUBMIT_ARGS"  # environment variable with PySpark's own arguments of spark-submit
 OPTION = "--properties-file"
@@ -23,8 +23,8 @@ def submitted(conf: Mapping[str, str]) -> Iterator[None]:
     before = os.environ.get(ARGUMENTS)
     if before is not None and OPTION in shlex.split(before):
         raise SourceError(f"backend: {ARGUMENTS} names a {OPTION}; put its settings into backend.conf instead")
-    with tempfile.TemporaryDirectory(prefix="anon-spark-") as folder:
-        file = Path(folder) / "spark.properties"
+    with spill_folder(Progress().alert) as folder:  # which a later start removes if this process is killed
+        file = folder / "spark.properties"
         text = "".join(f"{escaped(name)}={escaped(value)}\n" for name, value in conf.items())
         with open(file, "x", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
             out.write(text)

@@ -34,7 +34,7 @@ class SpillDatabase:
 
     @cached_property
     def con(self) -> duckdb.DuckDBPyConnection:
-        with translated(WHAT):
+        with translated(WHAT, disk=True):
             self.folder.mkdir(mode=0o700)
             con = connect(self.memory, self.threads, self.folder)
             con.execute(f"SET memory_limit = '{self.memory}B'").fetchall()
@@ -49,7 +49,7 @@ class SpillDatabase:
         with self._lock:
             table = f"set{next(self._names)}"
             with (
-                translated(WHAT),
+                translated(WHAT, disk=True),
                 causes(failures),
                 closing(self.con.cursor()) as reading,
                 closing(self.con.cursor()) as writing,
@@ -77,12 +77,12 @@ class Table:
 
     def blocks(self) -> Iterator[Block]:
         with closing(self.con.cursor()) as con:
-            with translated(WHAT):
+            with translated(WHAT, disk=True):
                 reader = con.sql(f"SELECT * FROM {self.name}").to_arrow_reader(PART)
             yield from _blocks(interruptible(reader, WHAT))
 
     def close(self) -> None:
-        with translated(WHAT), closing(self.con.cursor()) as con:
+        with translated(WHAT, disk=True), closing(self.con.cursor()) as con:
             con.execute(f"DROP TABLE {self.name}").fetchall()
 
 

@@ -1,0 +1,306 @@
+"""File operations that hold under faults: private folders, locks, writes and renames that survive a crash, removals
+that report what they could not remove. Every system call of a start, a publication and a cleanup is made here, so that
+tests can let each of them fail."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from anon.errors import ConfigError, ResourceError
+
+LOCK = "lock"
+ATTEMPTS = 100  # to lock a folder that other processes remove
+# failures of a machine that has run out of something or is broken; others are of a place that cannot be used
+EXHAUSTED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
+NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}  # EPERM: sandboxes that do not know the call
+NO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP}  # file systems on which a folder cannot be flushed
+
+_umask_lock = threading.Lock()
+_private_users, _umask_before = 0, 0
+
+
+@contextmanager
+def usable(field: str, place: Path) -> Iterator[None]:
+    """Turn a failure of the disk at a place that the config names into ours: exit 2 or 6."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in EXHAUSTED:
+            raise ResourceError(f"{field}: {place}: {error.strerror}; nothing was published") from error
+        found = f"{place}, which cannot be written ({error.strerror})"
+        raise ConfigError.at(field, found, "a place in a folder that can") from error
+
+
+@contextmanager
+def private_umask() -> Iterator[int]:
+    """Create files that only their owner may read, until this ends; yield the umask from before. The umask belongs to
+    the whole process: of several threads, the last one to end restores it."""
+    global _private_users, _umask_before  # noqa: PLW0603
+    with _umask_lock:
+        if not _private_users:
+            _umask_before = os.umask(0o077)
+        _private_users += 1
+    try:
+        yield _umask_before
+    finally:
+        with _umask_lock:
+            _private_users -= 1
+            if not _private_users:
+                os.umask(_umask_before)
+
+
+def make_private(folder: Path, field: str, there: bool = False) -> Path:
+    """Make a folder of mode 0700. `there`: it may exist, if it is one of our own that nobody else can use."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if not there:
+            raise
+    if wrong := not_private(folder):
+        raise ConfigError.at(field, f"{folder}, which {wrong}", "no such folder, or a private one of your own")
+    return folder
+
+
+def not_private(folder: Path) -> str:
+    """Return why a folder cannot be trusted with personal data, or nothing."""
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode):
+        return "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is not a folder"
+    if found.st_uid != os.geteuid():
+        return "belongs to another user"
+    return "other users may use" if found.st_mode & 0o077 else ""
+
+
+def lock(folder: Path) -> int | None:
+    """Lock a private folder and return the handle that holds the lock; None if another process has it."""
+    while True:
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.lstat(folder / LOCK)):
+                return handle
+        except BlockingIOError:
+            close(handle)
+            return None
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            close(handle)
+            raise
+        close(handle)  # whoever had it removed it just now: try again
+
+
+def made_and_locked(folder: Path, field: str, there: bool = False) -> int | None:
+    """Make a private folder and lock it; return the handle of the lock, None if another process has it."""
+    for _ in range(ATTEMPTS):
+        make_private(folder, field, there)
+        with suppress(FileNotFoundError):  # another process has just removed it
+            return lock(folder)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a small file whole or not at all, and bring it to the disk."""
+    new = path.with_name(f"{path.name}.new")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        left = memoryview(content)
+        while left:
+            written = os.write(handle, left)
+            if not written:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            left = left[written:]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.replace(new, path)
+    sync_folder(path.parent)
+
+
+def write_sealed(path: Path, content: Any) -> None:
+    """Write data as JSON with its digest, whole or not at all."""
+    text = json.dumps(content).encode()
+    write_durably(path, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
+
+
+def read_sealed(path: Path) -> Any:
+    """Return the data of a file that `write_sealed` wrote; ValueError if it is damaged."""
+    with _opened(path) as file:
+        seal, _, text = file.read().partition(b"\n")
+    if hashlib.sha256(text).hexdigest().encode() != seal:
+        raise ValueError(f"{path} is damaged")
+    return json.loads(text)
+
+
+def sync_tree(folder: Path) -> None:
+    """Bring a folder and all that is in it to the disk."""
+    files, folders = listed(folder)
+    for file in files:
+        _sync(file)
+    for each in folders:
+        sync_folder(each)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    try:
+        _sync(folder)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def listed(folder: Path) -> tuple[list[Path], list[Path]]:
+    """List the files and the folders below a folder and the folder itself, each in the order of their names."""
+    files: list[Path] = []
+    folders = [folder]
+    for name in sorted(os.listdir(folder)):
+        path = folder / name
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            below = listed(path)
+            files, folders = files + below[0], folders + below[1]
+        else:
+            files.append(path)
+    return files, folders
+
+
+def chmod_tree(folder: Path, umask: int) -> None:
+    """Give a folder and all that is in it the permissions that new files and folders get under a umask."""
+    files, folders = listed(folder)
+    for file in files:
+        os.chmod(file, 0o666 & ~umask)
+    for each in folders:
+        os.chmod(each, 0o777 & ~umask)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file below a folder, in hexadecimal; OSError if one cannot be read."""
+    return {file.relative_to(folder).as_posix(): digest(file) for file in listed(folder)[0]}
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal; OSError if it cannot be read."""
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _opened(path: Path) -> BufferedReader:
+    return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Exchange two folders in one step, by Linux's renameat2; False where the system or the file system cannot."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, exchange = -100, 2
+    if call(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(first))
+
+
+def rename(old: Path, new: Path) -> None:
+    os.rename(old, new)
+
+
+def unlink(path: Path) -> None:
+    os.unlink(path)
+
+
+def close(handle: int) -> None:
+    """Close a handle, and give up the lock that it holds."""
+    with suppress(OSError):
+        os.close(handle)
+
+
+def names(folder: Path) -> list[str]:
+    return os.listdir(folder)
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is anything of this name, also a symbolic link to nothing."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def remove(path: Path) -> list[OSError]:
+    """Remove a file, or a folder with all that is in it, as far as possible; return the failures."""
+    failures: list[OSError] = []
+    try:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            os.unlink(path)
+            return []
+        for name in os.listdir(path):
+            failures += remove(path / name)
+        os.rmdir(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        failures.append(error)
+    return failures
+
+
+def remove_if_unused(folder: Path) -> None:
+    """Remove a locked folder that holds nothing but its lock, if no other process takes it over just then."""
+    if names(folder) != [LOCK]:
+        return
+    os.unlink(folder / LOCK)
+    try:
+        os.rmdir(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+            raise
+
+
+def abandon(folder: Path) -> None:
+    """Remove a folder that could not be locked, as far as possible, if nobody uses it."""
+    with suppress(OSError):
+        os.rmdir(folder)
+    with suppress(OSError):
+        if (handle := lock(folder)) is not None:
+            remove_if_unused(folder)
+            close(handle)
+
+
+@contextmanager
+def parents(folder: Path, field: str) -> Iterator[None]:
+    """Make a folder and those above it where they are missing; at the end remove those that were made and are empty."""
+    made: list[Path] = []
+    try:
+        with usable(field, folder):
+            for each in reversed((folder, *folder.parents)):
+                if not exists(each):
+                    os.mkdir(each)
+                    made.append(each)
+        yield
+    finally:
+        for each in reversed(made):
+            with suppress(OSError):
+                os.rmdir(each)
