@@ -7,6 +7,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -114,6 +115,94 @@ def test_a_source_that_cannot_be_read_for_now_leaves_the_checkpoint_alone(config
     resumed = anon_run(config, "--resume")
     assert resumed.code == 0 and "goes on after" in resumed.stderr
     assert not left(config.parent)
+
+
+# What a resumed run must have in common with the one that was stopped
+
+
+@pytest.fixture
+def by_files(config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A config that names a hierarchy and a distance, and has a setting from a variable."""
+    (config.parent / "q0.csv").write_text("".join(f"{n};{n // 100} hundred;*\n" for n in range(1000)))
+    (config.parent / "s.csv").write_text("".join(f"{n};part {n // 3};*\n" for n in range(6)))
+    settings = json.loads(config.read_text())
+    settings["columns"]["quasi_identifiers"]["q0"] = {"hierarchy": "q0.csv"}
+    distance = {"kind": "hierarchy", "file": "s.csv"}
+    settings["privacy"].append({"t_closeness": {"t": 0.9, "distance": distance}})
+    settings["method"] = {"kind": "partition", "prefer": "${PREFER}"}
+    config.write_text(json.dumps(settings))
+    monkeypatch.setenv("PREFER", "widest")
+    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    return config
+
+
+def stop(config: Path) -> None:
+    """A run that is interrupted after some steps of its search."""
+    save, steps = Checkpoint.save, []
+
+    def stopping(self: Checkpoint, name: str, arrays: Any) -> None:
+        save(self, name, arrays)
+        steps.append(name)
+        if len(steps) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoint, "save", stopping)
+        with pytest.raises(KeyboardInterrupt, match="steps of its search are kept"):
+            pipeline.run(config)
+
+
+def change_hierarchy(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Two leaves change places, as if two cities were named in each other's province."""
+    text = (folder / "q0.csv").read_text()
+    swapped = text.replace("5;0 hundred", "5;9 hundred").replace("950;9 hundred", "950;0 hundred")
+    (folder / "q0.csv").write_text(swapped)
+
+
+def change_distance(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    (folder / "s.csv").write_text((folder / "s.csv").read_text().replace("2;part 0;", "2;part 1;"))
+
+
+def change_variable(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("PREFER", "balanced")
+
+
+def change_block(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(means, "BLOCK", 5_000)
+
+
+def change_steps(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pipeline, "STEPS", 0)
+
+
+CHANGED = {
+    change_hierarchy: "another files than",
+    change_distance: "another files than",
+    change_variable: "another config than",
+    change_block: "another version than",
+    change_steps: "another version than",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED, ids=lambda change: change.__name__)
+def test_a_run_is_resumed_only_if_nothing_that_it_depends_on_has_changed(
+    by_files: Path, monkeypatch: pytest.MonkeyPatch, change: Any
+) -> None:
+    stop(by_files)
+    change(by_files.parent, monkeypatch)
+    with pytest.raises(ConfigError, match=CHANGED[change]):
+        pipeline.run(by_files, None, Options(resume=True))
+    assert list(by_files.parent.rglob("*.npz"))  # still there for the run that it belongs to
+    assert not (by_files.parent / "out").exists()
+
+
+def test_a_run_that_names_files_is_resumed(by_files: Path) -> None:
+    stop(by_files)
+    (mark,) = by_files.parent.rglob("run.json")
+    assert b"widest" not in mark.read_bytes()  # the value of a variable
+    (by_files.parent / "q0.csv").touch()  # the same content
+    pipeline.run(by_files, None, Options(resume=True))
+    assert not left(by_files.parent)
 
 
 # Damaged checkpoints

@@ -3,6 +3,7 @@ table that is already grouped. `run` is the way of the data; what follows it are
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import closing
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -60,6 +61,7 @@ from anon.report.shape import shape
 from anon.report.traps import repeated
 from anon.saved_priors import save_estimates
 from anon.scratch import scratch
+from anon.search import means
 from anon.search.assignment import Assignment
 from anon.searching import memory_of, searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
@@ -177,7 +179,7 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
                 return up_to_date(before, options, progress)
             overwrite = overwrite or current  # by the same bytes
             check_places(config, overwrite)
-            checkpoint = work.begin(same_run(config, source, options.resume), options.resume)
+            checkpoint = work.begin(same_run(config, source, options.resume, before.about), options.resume)
             tell_resumed(checkpoint, options, progress)
         with progress.stage("cube"):
             place = partial(records.make, Memory(limits.memory).records, work.spill)
@@ -451,13 +453,26 @@ def _combined(config: Config) -> list[Combined]:
     return list(found)
 
 
-def same_run(config: Config, source: Source, resume: bool) -> dict[str, Any]:
-    """What must not have changed when a run that was stopped is gone on with."""
+def same_run(config: Config, source: Source, resume: bool, about: dict[str, Any]) -> dict[str, Any]:
+    """Return what must not have changed when a run that was stopped is resumed. `about`: see `standing.about`."""
     if resume and not source.marks:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
     files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.marks]
-    made_by = f"{version('anon-engine')}, steps {STEPS}"
-    return {"config": config.digest, "source": files, "version": made_by, "trial": config.trial}
+    made_by = f"{version('anon-engine')}, steps {STEPS}, block {means.BLOCK}"
+    return {
+        "config": f"{config.digest}, {_digest_of_settings(config)}",
+        "files": about["files"],
+        "source": files,
+        "version": made_by,
+        "trial": config.trial,
+    }
+
+
+def _digest_of_settings(config: Config) -> str:
+    """Return a digest of what a search depends on, with the values of variables, which may have changed. It takes
+    some time to compute, because it must not give away a value of few letters."""
+    settings = repr((config.columns, config.nulls, config.privacy, config.method))
+    return hashlib.pbkdf2_hmac("sha256", settings.encode(), config.digest.encode(), 10_000).hex()
 
 
 def check_not_vacuous(config: Config) -> None:

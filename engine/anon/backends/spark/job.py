@@ -76,7 +76,7 @@ class Job:
         with progress.stage("source"):
             source = open_source(self.spark, self.con, config, origin)
             progress.rows = source.rows
-            same = pipeline.same_run(config, source, options.resume)
+            same = pipeline.same_run(config, source, options.resume, before.about)
             checkpoint = self.work.begin(same, options.resume)
             pipeline.tell_resumed(checkpoint, options, progress)
         with progress.stage("cube"):
