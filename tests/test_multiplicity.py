@@ -9,10 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import anon
 from anon.errors import ConfigError, SourceError
 from tests.conftest import House
 from tests.oracles import worlds
@@ -32,7 +34,8 @@ def bucketized(release: Release, kind: str) -> tuple[pa.Table, pa.Table]:
     ids = [number for number, people in enumerate(release) for _ in people]
     qi = pa.table({"age": ["*"] * len(ids), "zip": ["*"] * len(ids), "group": ids})
     held = [(number, value, count) for number, some in enumerate(release) for value, count in occurring(some, kind)]
-    return qi, pa.table(dict(zip(("group", "disease", "count"), map(list, zip(*held)))))
+    schema = pa.schema([("group", pa.int64()), ("disease", pa.string()), ("count", pa.int64())])
+    return qi, pa.Table.from_pylist([dict(zip(schema.names, row)) for row in held], schema)
 
 
 def occurring(people: People, kind: str) -> list[tuple[str, int]]:
@@ -93,6 +96,46 @@ def test_a_skyline_is_judged_as_by_all_possible_worlds(kind: str, release: Relea
     }
     assert of_table["individuals"] == of_pair["individuals"] == sum(map(len, release))
     assert of_table["risk"] == of_pair["risk"]
+
+
+some_without = st.lists(st.lists(st.lists(st.sampled_from("ab"), max_size=2), min_size=1, max_size=3), max_size=2)
+
+
+@pytest.mark.parametrize("kind", ["set", "multiset"])
+@settings(max_examples=12, deadline=None)
+@given(release=some_without, nobody=st.integers(1, 2))
+def test_a_group_in_which_nobody_has_a_value_counts_as_in_all_possible_worlds(
+    kind: str, release: Release, nobody: int
+) -> None:
+    """Sets and multisets may be empty (Privacy Skyline, Section 2.1); a group may have no others."""
+    release = [*release, [[] for _ in range(nobody)]]
+    names = {"skyline": {"points": POINTS, "absent": "ok", "values": dict.fromkeys("ab", POINTS)}}
+    with TemporaryDirectory() as folder:
+        told = House(Path(folder)).check(bucketized(release, kind), **several(kind, privacy=[names])).to_dict()
+    found = {(p["value"], p["l"], p["k"], p["m"]): p["breach"] for p in told["criteria"][0].get("points", [])}
+    breaches = expected(release, kind)
+    assert found == pytest.approx({key: float(breach) for key, breach in breaches.items()})
+    assert told["safe"] == (max(breaches.values(), default=0) < C)
+    assert (told["individuals"], told["groups"]) == (sum(map(len, release)), len(release))
+
+
+@pytest.mark.parametrize("kind", ["set", "multiset"])
+@pytest.mark.parametrize("release", [[[["Flu"], ["Cold"]], [[], []], [[]]], [[[], []]]])
+@pytest.mark.parametrize("end", ["parquet", "csv"])
+def test_every_command_reads_a_group_without_values(house: House, kind: str, release: Release, end: str) -> None:
+    for name, table in zip(("qi", "sensitive"), bucketized(release, kind)):
+        if end == "csv":
+            pyarrow.csv.write_csv(table, house.folder / f"{name}.csv")
+        else:
+            house.write(table, f"{name}.parquet")
+    table, config = house.folder, house.config(**several(kind, privacy=[{"group_size": {"k": 1}}, *SKYLINE]))
+    told = anon.check(config, table).to_dict()
+    (skyline,) = anon.explore(config, table, "Flu", 0.9).to_dict()["skylines"]
+    attacked = anon.attack(config, table).to_dict()
+    some = len(release) > 1
+    assert told["groups"] == len(release) and told["criteria"][1]["figure"] == (1.0 if some else 0.0)
+    assert skyline["breach"] == pytest.approx(0.5 if some else 0)
+    assert (attacked["groups"], attacked["affected_groups"]) == (len(release), 0)
 
 
 @pytest.mark.parametrize("kind", ["set", "multiset"])

@@ -18,7 +18,7 @@ import pyarrow as pa
 from anon.config import Columns
 from anon.criteria import Ints
 from anon.criteria.prior_tables import Counting, SignatureTable, check_room
-from anon.database import translated
+from anon.database import quote, translated
 from anon.errors import ConfigError, SourceError
 from anon.source import GroupedTable, Unusable, as_read, canonical, describe, individual_sql
 
@@ -239,6 +239,10 @@ def _whole(con: duckdb.DuckDBPyConnection, table: str, called: str, column: str,
         kind, sql = canonical(con, table, column, types[column], "q")
     except Unusable:
         kind = ""
+    with translated("reading the table"):
+        rows = con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+    if not rows:  # where nobody has a value; a CSV file without rows has no types either
+        return f"CAST({quote(column)} AS BIGINT)"
     if kind != "integer":
         raise SourceError(f"{called}: `{column}` is not a column of whole numbers")
     wrong = f"{sql} IS NULL" + (f" OR {sql} < 1" if column == "count" else "")
@@ -261,7 +265,7 @@ def _check_agreement(grouped: Grouped) -> None:
             f"FROM ({grouped.sizes(['g'])}) FULL JOIN ({held}) USING (g)"
         ).fetchall()[0]
     wrong = [
-        (valueless, "groups of qi that are not in sensitive"),
+        (valueless if grouped.multiplicity == "single" else 0, "groups of qi that are not in sensitive"),
         (nobody, "groups of sensitive that are not in qi"),
         (other if grouped.multiplicity == "single" else 0, "groups with another number of values than of individuals"),
         (excess if grouped.multiplicity == "set" else 0, "groups with a value that occurs more often than individuals"),

@@ -172,7 +172,7 @@ def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
     if multiplicity == "multiset":
         found: NDArray[np.bool_] = np.diff(groups.start) == 1
         return found
-    return np.maximum.reduceat(groups.count, groups.start[:-1]) >= groups.n
+    return groups.largest >= groups.n
 
 
 def _nearly_homogeneous(groups: Groups, frequency: list[int]) -> int:

@@ -70,6 +70,19 @@ class Groups:
         kernels_counts.occurring(table, start, value, count)
         return cls(n, start, value[:-1], count[:-1])
 
+    @property
+    def largest(self) -> Ints:
+        """How often each group has its most frequent value; 0 for a group in which nobody has a value.
+
+        >>> Groups(np.array([3, 2, 1]), np.array([0, 2, 2, 3]), np.array([0, 1, 1]), np.array([1, 2, 1])).largest
+        array([2, 0, 1])
+        """
+        found = np.zeros(len(self), np.int64)
+        some = np.diff(self.start) > 0
+        if some.any():
+            found[some] = np.maximum.reduceat(self.count, self.start[:-1][some])
+        return found
+
     def apart(self, context: Ints, value: Ints) -> Groups:
         """Groups of codes that stand for combinations of a context and a value, in ascending order of both: every
         context that occurs in a group is a group of its own.

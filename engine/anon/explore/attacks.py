@@ -23,10 +23,10 @@ MOST_RULED_OUT = 20  # values; the curve of elimination goes no further
 def homogeneous(groups: Groups, threshold: Fraction, multiplicity: str) -> Flags:
     """The groups where an outsider gives a value at least this probability: its share. Multisets do not tell who has
     the occurrences of a value: there, the chance that one of them is a person's own, or 1 if there is no other."""
-    largest = np.maximum.reduceat(groups.count, groups.start[:-1])
+    largest = groups.largest
     if multiplicity != "multiset":
         return signs(largest, groups.n, threshold) >= 0
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # of one person, who may have no value
         chance = -np.expm1(largest * np.log1p(-1 / groups.n))
     found: Flags = (chance >= float(threshold) * (1 - NEAR)) & (threshold < 1) | (np.diff(groups.start) == 1)
     return found

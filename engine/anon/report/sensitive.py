@@ -43,8 +43,7 @@ class Tally:
         self.highest: NDArray[np.float64] = np.zeros(values)
 
     def add(self, groups: Groups) -> None:
-        most = np.maximum.reduceat(groups.count, groups.start[:-1])
-        percent = most * PERCENT // groups.n
+        percent = groups.largest * PERCENT // groups.n
         self.groups += np.bincount(percent, minlength=PERCENT + 1)
         np.add.at(self.individuals, percent, groups.n)
         np.maximum.at(self.highest, groups.value, groups.count / np.repeat(groups.n, np.diff(groups.start)))
