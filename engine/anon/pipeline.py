@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import closing
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -65,6 +65,7 @@ from anon.search import means
 from anon.search.assignment import Assignment
 from anon.searching import memory_of, searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
+from anon.source.left_out import LeftOut
 from anon.source.origins import origin_of
 from anon.source.persons import refuse_person_keys
 from anon.standing import Standing
@@ -195,6 +196,7 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
         with progress.stage("release"):
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, work.release, work.spill)
+            left_out = release.left_out(source, outcome.recoding)
             source.check_unchanged()
             progress.rows = written.rows
         left = Left.by(work, outcome.recoding, before)  # before verification reads the files
@@ -214,7 +216,7 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
                 drawn = {"shows_values": options.show_values, "sensitive": sensitive_columns(found, names)}
                 outsider.close()  # with all that it holds of the groups
                 drawn |= shape(outcome.recoding, exact_labels(config), options.show_values, written.number)
-        told = summed_up(config, options, source, found, names, outcome, left)
+        told = summed_up(config, options, source, found, names, left_out, outcome, left)
         report = report_of(config, told, found, outcome.recoding, measured, progress) | blocked | drawn
         write_run(work, config, source, left, report)
         publish(work, config, overwrite, left)
@@ -227,11 +229,12 @@ def summed_up(
     source: Source,
     found: verify.Findings,
     names: facts.Names,
+    left_out: LeftOut,
     outcome: Outcome,
     left: Left,
 ) -> dict[str, Any]:
     """The summary of a run with all that it warns of; UnsafeError if warnings count as failures."""
-    told = facts.summary(config, found, names, outcome.recoding.suppressed, outcome.unique, source.dropped)
+    told = facts.summary(config, found, names, left_out, outcome.unique)
     told["warnings"] += repeated(source.repeated)
     told["warnings"] += left.warnings(found.individuals)
     if options.strict:
@@ -282,20 +285,20 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
         if config.backend.kind == "spark":
             from anon.backends.spark import check as cluster
 
-            found, dropped = cluster.examined(con, config, table, options.show_values, progress)
+            found, left_out = cluster.examined(con, config, table, options.show_values, progress)
         else:
-            found, dropped = _examined(con, config, table, spill, options, progress)
+            found, left_out = _examined(con, config, table, spill, options, progress)
         _save_priors(config, found, prior_files)
     names = facts.Names.of(found, config, options.show_values)
-    told = facts.summary(config, found, names, 0, None, dropped)
+    told = facts.summary(config, found, names, left_out)
     progress.warn(told["warnings"])
     return Result(told, {"sizes": found.sizes})
 
 
 def _examined(
     con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path, options: Options, progress: Progress
-) -> tuple[verify.Findings, int]:
-    """What is found in a grouped table, and how many rows of it were dropped."""
+) -> tuple[verify.Findings, LeftOut]:
+    """What is found in a grouped table, and what of it was left out for null values."""
     with progress.stage("read"):
         opened = open_grouped(con, "checked_table", config, table, spill)
         distinct = [count_distinct(con, opened.values, column.sql) for column in opened.sensitive]
@@ -305,7 +308,7 @@ def _examined(
         found = verify.examine(grouped, config)
         if options.show_values:
             verify.tell_labels(grouped, found)
-    return found, opened.dropped
+    return found, opened.left_out
 
 
 @telling_no_secrets(source=True)
@@ -328,6 +331,8 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
         with progress.stage("utility"):
             told = measure(original, grouped)
             source.check_unchanged()
+        people = replace(source.left_out.individuals, suppressed=told["suppressed"])
+        told["left_out"] = {"individuals": people.to_dict()}
     return Result(told, {"utility": told})
 
 

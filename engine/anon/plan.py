@@ -225,7 +225,7 @@ def _warnings(config: Config, source: Source, cube: Cube, values: Values) -> lis
     """What a run would warn of whatever it finds."""
     found = Findings(rows=source.rows, individuals=cube.individuals, criteria=bind(config.privacy, values))
     found.values, found.frequency = values.texts, values.frequency
-    return facts.warnings(config, found, source.dropped) + repeated(source.repeated)
+    return facts.warnings(config, found, source.left_out) + repeated(source.repeated)
 
 
 def _standing(config: Config, options: Options, origin: Origin) -> dict[str, Any]:

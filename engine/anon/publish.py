@@ -104,7 +104,7 @@ def write_run(
         **left.before.about,
         "source": told_marks(source.marks, config),
         "rows": source.rows,
-        "rows_dropped": source.dropped,
+        "rows_dropped": source.left_out.rows.all,
         "suppressed": report["summary"]["suppressed"],
         "warnings": report["summary"]["warnings"],
         "release": left.release,

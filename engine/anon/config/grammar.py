@@ -119,7 +119,9 @@ class Lattice(Model):
     """One level per attribute for the whole table (Incognito)."""
 
     kind: Literal["lattice"] = Field(description="lattice: one level per attribute for the whole table")
-    suppress: Exact = Field(Decimal(0), ge=0, le=1, description="largest share of rows that may be suppressed, of 1")
+    suppress: Exact = Field(
+        Decimal(0), ge=0, le=1, description="largest share of individuals that may be suppressed, of 1"
+    )
     choose: Literal["loss", "height", "discernibility", "average", "divergence"] = Field(
         "loss", description="the utility metric by which one of the minimal releases is chosen"
     )

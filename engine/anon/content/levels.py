@@ -58,10 +58,12 @@ def suppressed_cells(path: Path, labels: list[LevelLabels]) -> pa.Table:
 
 
 def _cells(path: Path) -> Iterator[list[Row]]:
-    """The cells of a recoding.json, which has each on a line of its own."""
+    """The cells of a recoding.json, which has each on a line of its own, or all on one line where another program
+    wrote it."""
     held: list[Row] = []
     with path.open(encoding="utf-8") as file:
-        file.readline()
+        if not (head := file.readline().rstrip()).endswith("["):
+            yield json.loads(head)["suppressed_cells"]
         for line in file:
             held.append(json.loads(line.rstrip().removesuffix("]}").removesuffix(",")))
             if len(held) == CELLS:

@@ -9,11 +9,13 @@ import duckdb
 import pyarrow as pa
 
 from anon.cube import Domain, Encoder
-from anon.database import fed
+from anon.database import causes, fed
 from anon.levels import AnyRecoding
 from anon.release.files import ROW_GROUP
+from anon.search.assignment import Assignment
 from anon.search.outcome import GroupCounts
 from anon.source import Column, Source
+from anon.source.left_out import LeftOut
 
 
 def in_groups(
@@ -45,6 +47,18 @@ def in_groups(
             yield rows.filter(pa.array(group < recoding.groups)) if recoding.suppressed else rows
 
     return fed(schema, batches(), failures)
+
+
+def left_out(source: Source, recoding: AnyRecoding | Assignment) -> LeftOut:
+    """Count what null values and suppressed cells leave out of the release. Individuals with several rows are counted
+    by another pass over the source, as a bucketized release does not hold these rows."""
+    people = rows = recoding.suppressed
+    if people and source.multiplicity != "single":
+        assert not isinstance(recoding, Assignment), "nobody is suppressed there"
+        failures: list[BaseException] = []
+        with causes(failures):
+            rows = source.rows - sum(batch.num_rows for batch in in_groups(source, recoding, [], [], failures))
+    return source.left_out.with_suppressed(rows, people)
 
 
 def counted(con: duckdb.DuckDBPyConnection, counts: GroupCounts, sensitive: int) -> Iterator[pa.RecordBatch]:

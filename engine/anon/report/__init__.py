@@ -1,3 +1,3 @@
 """What a run or a check found, as plain data, in words and as a page."""
 
-VERSION = 3  # of report.json
+VERSION = 4  # of report.json

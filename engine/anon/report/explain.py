@@ -30,6 +30,7 @@ def _told(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:
     column, and for a lattice every minimal combination of levels."""
     utility, criteria = report["utility"], report["summary"]["criteria"]
     found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
+    found["left_out"] = report["summary"]["left_out"]
     criteria = [entry | {"near": nearness(entry)} for entry in criteria]
     found |= {"criteria": criteria, "binding": None}
     found |= {"columns": _columns(report, recoding, utility["loss"]["columns"]), "loss": utility["loss"]}

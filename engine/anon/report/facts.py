@@ -15,6 +15,7 @@ from anon.config import Config, Skyline
 from anon.config import Criterion as Spec
 from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
 from anon.report.traps import UNIQUE_SHARE, Trap, traps
+from anon.source.left_out import LeftOut
 from anon.terminal import one_line
 from anon.verify import FEW, NEARLY, Findings
 
@@ -102,7 +103,7 @@ def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
     return f"{criterion.name}{one_line(about)}: {words}"
 
 
-def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str, Any]]:
+def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[str, Any]]:
     """What the criteria of the config do not cover, each with how many are concerned."""
     listed: list[dict[str, Any]] = []
 
@@ -124,6 +125,7 @@ def warnings(config: Config, found: Findings, dropped: int = 0) -> list[dict[str
     near = f"individuals in groups where at least {NEARLY:.0%} share one sensitive value that most people do not have"
     warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
+    dropped = left_out.rows.all - left_out.rows.suppressed
     warn("rows_dropped", dropped, "rows dropped because of missing values")
     for each in (*_of_kept(found), *traps(config, found)):
         warn(*each)
@@ -156,7 +158,7 @@ def _knowing(found: Findings, facts: dict[str, float], known: str) -> Iterator[T
 
 
 def summary(
-    config: Config, found: Findings, names: Names, suppressed: int, unique_before: int | None, dropped: int = 0
+    config: Config, found: Findings, names: Names, left_out: LeftOut, unique_before: int | None = None
 ) -> dict[str, Any]:
     """The JSON of `run` and `check`."""
     return {
@@ -165,7 +167,8 @@ def summary(
         "rows": found.rows,
         "individuals": found.individuals,
         "groups": found.groups,
-        "suppressed": suppressed,
+        "suppressed": left_out.individuals.suppressed,
+        "left_out": left_out.to_dict(),
         "criteria": [
             _criterion(verdict, criterion, spec, found, names)
             for verdict, criterion, spec in zip(found.verdicts, found.criteria, config.privacy)
@@ -178,5 +181,5 @@ def summary(
             "homogeneous_rows": found.homogeneous_rows,
         },
         "with_kept": found.with_kept,
-        "warnings": warnings(config, found, dropped),
+        "warnings": warnings(config, found, left_out),
     }

@@ -83,6 +83,36 @@ def counted(count: int, word: str = "individual") -> str:
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
+REASONS = {
+    "null_quasi_identifiers": "without a quasi-identifier",
+    "null_sensitive": "without a sensitive value",
+    "suppressed": "suppressed",
+}
+
+
+def reasons(counts: dict[str, int]) -> str:
+    """Return why rows or individuals are left out, in words.
+
+    >>> reasons({"all": 5, "null_quasi_identifiers": 3, "null_sensitive": 0, "suppressed": 2})
+    '3 without a quasi-identifier, 2 suppressed'
+    """
+    return ", ".join(f"{counts[name]:,} {words}" for name, words in REASONS.items() if counts[name])
+
+
+def left_out(found: dict[str, dict[str, int]]) -> list[tuple[int, str, str]]:
+    """Return how many are not in a release, of what, and why: individuals, then rows where their counts differ."""
+    kinds = [kind for kind in ("individuals", "rows") if kind in found]
+    if len(kinds) == 2 and found["rows"] == found["individuals"]:
+        kinds.pop()
+    return [(found[kind]["all"], kind.removesuffix("s"), reasons(found[kind])) for kind in kinds]
+
+
+def left_out_words(found: dict[str, dict[str, int]]) -> str:
+    """Return what is not in a release in one phrase, empty if nothing is missing."""
+    listed = [f"{counted(count, what)} left out ({why})" for count, what, why in left_out(found) if count]
+    return ", ".join(listed)
+
+
 def knowledge(point: dict[str, Any]) -> str:
     """What an adversary of a skyline point knows, in words."""
     parts = []

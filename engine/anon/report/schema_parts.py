@@ -122,6 +122,27 @@ class Kept(Part):
     homogeneous_share: Share
 
 
+class Reasons(Part):
+    """What is not in the release, by reason."""
+
+    all: Count
+    null_quasi_identifiers: Count
+    null_sensitive: Count
+    suppressed: Count
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        demand(self.all == self.null_quasi_identifiers + self.null_sensitive + self.suppressed, "the sum as `all`")
+        return self
+
+
+class LeftOut(Part):
+    """Rows and individuals that are not in the release."""
+
+    rows: Reasons
+    individuals: Reasons
+
+
 class Summary(Part):
     """What `run` prints."""
 
@@ -131,6 +152,7 @@ class Summary(Part):
     individuals: Several
     groups: Several
     suppressed: Count
+    left_out: LeftOut
     criteria: list[CriterionFacts]
     risk: Risk
     with_kept: dict[str, Kept]

@@ -6,7 +6,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from anon.report.promises import below, counted, knowledge, percent, promises, worst_first
+from anon.report.promises import (
+    below,
+    counted,
+    knowledge,
+    left_out,
+    left_out_words,
+    percent,
+    promises,
+    reasons,
+    worst_first,
+)
 from anon.report.tables import Report, few, table
 from anon.report.view_groups import groups, lattice, lost, tree
 from anon.report.view_risk import attacks, disclosure, skylines
@@ -63,8 +73,7 @@ def _top(report: Report) -> dict[str, Any]:
         ("in groups with one sensitive value", f"{told['risk']['homogeneous_rows']:,}"),
         ("of the detail was lost", percent(loss["all"])),
     ]
-    if told["suppressed"]:
-        numbers.append(("left out", f"{told['suppressed']:,}"))
+    numbers += [(f"{what}s left out", f"{count:,}") for count, what, _ in left_out(told["left_out"]) if count]
     return {
         "safe": told["safe"],
         "began": _day(report["provenance"]["began"]),
@@ -73,7 +82,7 @@ def _top(report: Report) -> dict[str, Any]:
         "in_groups": counted(told["groups"], "group"),
         "smallest": f"{smallest:,}",
         "mean": f"{told['individuals'] / told['groups']:,.1f}",
-        "suppressed": counted(told["suppressed"], "individual") if told["suppressed"] else "",
+        "left_out": left_out_words(told["left_out"]),
         "numbers": numbers,
         "shows_values": report["shows_values"],
         "exact": _exact(report),
@@ -164,13 +173,14 @@ def _origin(report: Report) -> list[tuple[str, str]]:
     origin, method = report["provenance"], report["method"]
     files = [f"{name} ({size:,} {unit})" for name, unit, size in map(_part, origin["source"])]
     settings = ", ".join(f"{name}: {value}" for name, value in method.items() if name != "kind")
-    dropped = f", {origin['rows_dropped']:,} dropped" if origin["rows_dropped"] else ""
+    absent = report["summary"]["left_out"]["rows"]
+    missing = f", {absent['all']:,} left out ({reasons(absent)})" if absent["all"] else ""
     return [
         ("run", origin["run"]),
         ("anon", origin["anon"]),
         ("began", origin["began"]),
         ("source", few(files) if files else "a table in memory"),
-        ("rows read", f"{origin['rows']:,}{dropped}"),
+        ("rows read", f"{origin['rows'] + origin['rows_dropped']:,}{missing}"),
         ("method", f"{method['kind']}{f' ({settings})' if settings else ''}"),
         ("config, SHA-256", origin["config_sha256"]),
         *((f"{name}, SHA-256", digest) for name, digest in origin["release"].items()),

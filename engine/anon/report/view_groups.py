@@ -114,7 +114,7 @@ def lattice(report: Report) -> dict[str, Any] | None:
     found, nodes = report["lattice"], report["lattice_nodes"]
     every, safe = (sum(row[kind] for row in nodes["heights"]) for kind in ("nodes", "safe"))
     rest = [choice for choice in found["minimal"] if choice != found["chosen"]]
-    head = ["levels above 0", "released", "groups", "loss", "divergence", "height", "left out"]
+    head = ["levels above 0", "released", "groups", "loss", "divergence", "height", "suppressed"]
     rows = [_choice(found["chosen"], "yes"), *(_choice(choice, "no") for choice in rest[: LISTED - 1])]
     minimal = [list(choice["levels"].values()) for choice in found["minimal"]]
     names, chosen = list(found["chosen"]["levels"]), list(found["chosen"]["levels"].values())

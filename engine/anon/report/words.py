@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from anon.report.promises import closest, counted, worst_first
+from anon.report.promises import closest, counted, left_out, left_out_words, worst_first
 
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar
@@ -47,7 +47,7 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
         section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST))
     if "utility" in report:
         section(console, LOST, _loss(report["utility"]["loss"]))
-        section(console, "What the release still tells", _told(report["utility"]))
+        section(console, "What the release still tells", _told(report["utility"], facts["left_out"]))
     section(console, "What is left to risk", _risk(facts, report.get("labels") == "exact"))
     show_warnings(console, facts)
     if report.get("individual") == "row":
@@ -67,7 +67,7 @@ def show_warnings(console: Console, told: dict[str, Any]) -> None:
 
 def show_explanation(console: Console, told: dict[str, Any]) -> None:
     """Prints why a run came to its release."""
-    said = f"{counted(told['groups'], 'group')} by method {told['method']['kind']}{_suppressed(told)}"
+    said = f"{counted(told['groups'], 'group')} by method {told['method']['kind']}{_left_out(told)}"
     console.print(f"{said}\n", highlight=False)
     section(console, "What holds, and how close it is", _criteria(told))
     if "minimal" in told:
@@ -86,7 +86,7 @@ def show_utility(console: Console, utility: dict[str, Any]) -> None:
     groups, mean = counted(utility["groups"], "group"), utility["average_group"]
     console.print(f"{groups} of {mean:,.1f} individuals on average\n", highlight=False)
     section(console, LOST, _loss(utility["loss"]))
-    section(console, "What the release still tells", _told(utility))
+    section(console, "What the release still tells", _told(utility, utility["left_out"]))
 
 
 def show_plan(console: Console, plan: dict[str, Any]) -> None:
@@ -192,11 +192,12 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
         said = Text("The table is safe: every criterion holds.", style="bold green")
     console.print(said)
     console.print(f"{counted(rows, 'row')}{of_people} in {counted(groups, 'group')}; the smallest has {smallest:,}, "
-                  f"the mean is {people / groups:,.1f}{_suppressed(facts)}\n", highlight=False)  # fmt: skip
+                  f"the mean is {people / groups:,.1f}{_left_out(facts)}\n", highlight=False)  # fmt: skip
 
 
-def _suppressed(facts: dict[str, Any]) -> str:
-    return f"; {counted(facts['suppressed'], 'individual')} suppressed" if facts["suppressed"] else ""
+def _left_out(facts: dict[str, Any]) -> str:
+    words = left_out_words(facts["left_out"])
+    return f"; {words}" if words else ""
 
 
 def _criteria(facts: dict[str, Any]) -> Table:
@@ -294,7 +295,7 @@ def _loss(loss: dict[str, Any]) -> Table:
     return table
 
 
-def _told(utility: dict[str, Any]) -> Table:
+def _told(utility: dict[str, Any], absent: dict[str, dict[str, int]]) -> Table:
     error, divergence, height = utility["query_error"], utility["divergence"], utility["height"]
     table = new_grid()
     if error is not None:
@@ -307,7 +308,8 @@ def _told(utility: dict[str, Any]) -> Table:
     table.add_row(_number(utility["discernibility"]), alike)
     if height is not None:
         table.add_row(f"{height:,}", "steps of generalization, all columns together")
-    table.add_row(f"{utility['suppressed']:,}", "individuals are not in the release")
+    for count, what, why in left_out(absent):
+        table.add_row(f"{count:,}", f"{what}s are not in the release{f': {why}' if why else ''}")
     return table
 
 

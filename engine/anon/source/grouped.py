@@ -4,7 +4,7 @@ a bucketized one: `qi`, a row for every individual, and `sensitive`, how often e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from anon.config import Columns, Config
 from anon.database import quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
+from anon.source.left_out import LeftOut, count_left_out, null_values_sql
 from anon.source.rows import Column
 from anon.source.tables import bucketized_pair, count_rows, describe, one, register
 from anon.source.types import Unusable, as_read, canonical
@@ -24,12 +25,13 @@ OWN = ("group", "count")  # columns of a bucketized table that no config names
 @dataclass(frozen=True)
 class GroupedTable:
     """The registered tables by name: that of the individuals' rows and that of the sensitive values, which is another
-    one only if the table is bucketized; the sensitive columns, typed as a source's are; and the rows left out."""
+    one only if the table is bucketized; the sensitive columns, typed as a source's are; and the rows
+    left out for null values."""
 
     rows: str
     values: str
     sensitive: list[Column]
-    dropped: int = 0
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     @property
     def bucketized(self) -> bool:
@@ -54,8 +56,8 @@ def _open_labels(con: duckdb.DuckDBPyConnection, name: str, config: Config, tabl
     check_present(columns, types, names)
     total = count_rows(con, every)
     sensitive, problems = sensitive_columns(con, every, columns, types)
-    drop = [f"{column.sql} IS NOT NULL" for column in sensitive if config.nulls.sensitive == "drop"]
-    where = f" WHERE {' AND '.join(drop)}" if drop else ""
+    drop = [column.sql for column in sensitive if config.nulls.sensitive == "drop"]
+    where = f" WHERE {' AND '.join(f'{cell} IS NOT NULL' for cell in drop)}" if drop else ""
     with translated("reading the table"):
         con.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {every}{where}").fetchall()
     left = int(one(con, f"SELECT count(*) FROM {name}")[0]) if drop else total
@@ -65,7 +67,10 @@ def _open_labels(con: duckdb.DuckDBPyConnection, name: str, config: Config, tabl
     problems += _row_problems(con, name, config, columns, types, cells)
     if problems:
         raise ConfigError(problems)
-    return GroupedTable(name, name, sensitive, total - left)
+    who = individual_sql(columns, types)
+    nulls = f"({null_values_sql(every, who or 'NULL', [], drop)}) AS nulls"
+    left_out = count_left_out(con, nulls, who is not None) if left < total else LeftOut()
+    return GroupedTable(name, name, sensitive, left_out)
 
 
 def present(columns: Columns, names: list[str]) -> Columns:

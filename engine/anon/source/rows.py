@@ -17,6 +17,7 @@ from anon.config import Columns, Config, Nulls
 from anon.database import all_optimizers, interruptible, quote, translated
 from anon.errors import ConfigError, Problem
 from anon.source.checks import individual_problems, individual_sql, null_problems, repeated_identifiers
+from anon.source.left_out import LeftOut, count_left_out, null_values_sql
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.persons import PersonKey, attributes_of, person_keys
 from anon.source.tables import count_rows, describe, one
@@ -46,7 +47,7 @@ class Source:
     sensitive: list[Column]
     keep: list[Column]
     rows: int = 0
-    dropped: int = 0
+    left_out: LeftOut = field(default_factory=LeftOut)  # for null values
     origin: Origin | None = None
     multiplicity: str = "single"
     repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `repeated_identifiers`
@@ -54,6 +55,7 @@ class Source:
 
     VIEW = "source_rows"
     NARROW = "narrow_rows"  # the same rows in as few bits as the source has, which are streamed in half the time
+    NULLS = "null_values"  # of every row `who` it is about, and the nulls for which it is dropped
     PEOPLE = "source_people"  # a row for every individual, without sensitive columns
     VALUES = "source_values"  # a row for every different value of an individual, without kept columns
 
@@ -160,7 +162,8 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     rows = int(one(con, f"SELECT count(*) FROM {Source.VIEW}")[0])
     quasi_identifiers, sensitive, keep = columns
     multiplicity = config.columns.multiplicity
-    source = Source(con, quasi_identifiers, sensitive, keep, rows, total - rows, origin, multiplicity)
+    left_out = count_left_out(con, Source.NULLS, who is not None) if rows < total else LeftOut()
+    source = Source(con, quasi_identifiers, sensitive, keep, rows, left_out, origin, multiplicity)
     check_rows(source, config, con, "kept_rows", who)
     if config.columns.individual == "row":
         identifiers = {name: quote(column) for name, column in origin.identifiers.items()}
@@ -197,14 +200,17 @@ def typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[
 
 
 def create_views(con: duckdb.DuckDBPyConnection, nulls: Nulls, columns: list[list[Column]], who: str | None) -> None:
-    """all_rows, kept_rows without those to drop, and the view of the source, which does not tell who they are."""
+    """all_rows, their nulls, kept_rows without those to drop, and the view of the source, which does not tell who they
+    are."""
     every = [column for role in columns for column in role]
     selected = ", ".join(f"{column.sql} AS {column.alias}" for column in every)
     narrow = ", ".join(f"{column.narrow or column.sql} AS {column.alias}" for column in every)
     policies = ((columns[0], nulls.quasi_identifiers), (columns[1], nulls.sensitive))
-    needed = [f"{column.alias} IS NOT NULL" for role, policy in policies if policy == "drop" for column in role]
+    droppable = [[column.alias for column in role if policy == "drop"] for role, policy in policies]
+    needed = [f"{alias} IS NOT NULL" for role in droppable for alias in role]
     with translated("reading the source"):
         con.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows").fetchall()
+        con.execute(f"CREATE VIEW {Source.NULLS} AS {null_values_sql('all_rows', 'who', *droppable)}").fetchall()
         where = f" WHERE {' AND '.join(needed)}" if needed else ""
         con.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}").fetchall()
         listed = ", ".join(column.alias for column in every)
@@ -225,7 +231,7 @@ def _create_views_of_people(con: duckdb.DuckDBPyConnection, columns: list[list[C
 def check_rows(source: Source, config: Config, con: duckdb.DuckDBPyConnection, table: str, who: str | None) -> None:
     """Rows are left, nulls by policy, and one row per individual, in a table with the rows and `who` each is about."""
     if not source.rows:
-        raise ConfigError.at("nulls", f"all {source.dropped:,} rows dropped", "rows with values")
+        raise ConfigError.at("nulls", f"all {source.left_out.rows.all:,} rows dropped", "rows with values")
     cells = [("quasi_identifiers", column.name, column.alias) for column in source.quasi_identifiers]
     cells += [("sensitive", column.name, column.alias) for column in source.sensitive]
     problems = null_problems(con, table, cells, config)

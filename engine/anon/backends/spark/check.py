@@ -23,6 +23,7 @@ from anon.criteria.prior_tables import Counting, SignatureTable
 from anon.database import translated
 from anon.grouped import Grouped, Known, code_values, cross_table, labels_of, numbered, signature_table
 from anon.progress import Progress
+from anon.source.left_out import LeftOut
 from anon.verify import Findings
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ PICKLED = pa.schema([("pickled", pa.binary())])
 
 def examined(
     con: duckdb.DuckDBPyConnection, config: Config, table: Any, show_values: bool, progress: Progress
-) -> tuple[Findings, int]:
-    """What is found in a grouped table, and how many rows of it were dropped."""
+) -> tuple[Findings, LeftOut]:
+    """What is found in a grouped table, and what of it was left out for null values."""
     assert isinstance(config.backend, Spark)
     first = table[0] if isinstance(table, tuple) else table
     with session(config.backend, first) as spark, spread.cleared():
@@ -45,7 +46,7 @@ def examined(
             opened = open_grouped(spark, con, config, table)
             examination = Examination(con, opened, config, _known(con, opened, config))
         with progress.stage("check"):
-            return examination.run(show_values), opened.dropped
+            return examination.run(show_values), opened.left_out
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ more than the different ones are moved. Labels keep the order that they have in 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +16,14 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.session import is_frame
-from anon.backends.spark.source import SparkSql, answered, registered
+from anon.backends.spark.source import SparkSql, answered, as_view, registered
 from anon.config import Columns, Config
 from anon.database import quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source import Column, as_read, check_present, describe, individual_sql, register_files, resolve
 from anon.source.checks import individual_problems, null_problems
 from anon.source.grouped import present, sensitive_columns
+from anon.source.left_out import LeftOut, count_left_out, null_values_sql
 from anon.source.tables import as_arrow, bucketized_pair
 from anon.source.types import INTEGERS, WIDE_INTEGERS
 
@@ -44,7 +44,7 @@ class Opened:
     columns: Columns
     sensitive: list[Column]
     total: int
-    dropped: int
+    left_out: LeftOut
 
     @property
     def labels(self) -> list[str]:
@@ -74,7 +74,8 @@ def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Co
     every = spread.on_disk(spread.map_rows(used, _rows, spread.Given(spark, (schema, query)), view))
     rows, total, left = _left(every, config, sensitive)
     _check(spark, rows, config, columns, sensitive, who is not None, (total, left))
-    return Opened(_counted(rows, columns), view, columns, sensitive, left, total - left)
+    left_out = _left_out(spark, every, sensitive, who is not None) if left < total else LeftOut()
+    return Opened(_counted(rows, columns), view, columns, sensitive, left, left_out)
 
 
 def _raw(spark: SparkSession, con: duckdb.DuckDBPyConnection, table: Any) -> tuple[DataFrame, pa.Schema]:
@@ -179,6 +180,14 @@ def _left(every: DataFrame, config: Config, sensitive: list[Column]) -> tuple[Da
         return rows, total, int(rows.count())
 
 
+def _left_out(spark: SparkSession, every: DataFrame, sensitive: list[Column], by_person: bool) -> LeftOut:
+    """Count what null sensitive values leave out."""
+    sql: Any = SparkSql(spark)
+    with as_view(every) as view:
+        nulls = null_values_sql(view, "who" if by_person else "NULL", [], [column.alias for column in sensitive])
+        return count_left_out(sql, f"({nulls}) AS nulls", by_person)
+
+
 def _check(
     spark: SparkSession, rows: DataFrame, config: Config, columns: Columns, sensitive: list[Column], who: bool,
     counts: tuple[int, int],
@@ -189,15 +198,11 @@ def _check(
     named = [("quasi_identifiers", name, f"q{index}") for index, name in enumerate(columns.quasi_identifiers)]
     named += [("sensitive", column.name, column.alias) for column in sensitive]
     sql: Any = SparkSql(spark)
-    view = f"anon_{uuid.uuid4().hex}"
-    rows.createOrReplaceTempView(view)
-    try:
+    with as_view(rows) as view:
         problems += null_problems(sql, view, named, config)
         if who:
             labels = [f"q{index}" for index in range(len(columns.quasi_identifiers))]
             problems += individual_problems(sql, view, "who", labels, columns.multiplicity)
-    finally:
-        spark.catalog.dropTempView(view)
     if problems:
         raise ConfigError(problems)
 

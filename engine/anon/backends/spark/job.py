@@ -88,6 +88,7 @@ class Job:
         assert not isinstance(recoding, Assignment), "refused with the config"
         with progress.stage("release"):
             written = release.write(source, cube, recoding, config, self.work.release)
+            left_out = source.left_out.with_suppressed(recoding.suppressed, recoding.suppressed)  # a row each
             source.check_unchanged()
             cube.records.close()
             progress.rows = written.rows
@@ -98,7 +99,7 @@ class Job:
             source.close()
             found = verify.verify(self.spark, self.con, written, config, expected)
         names = facts.Names.of(found, config, options.show_values)
-        told = pipeline.summed_up(config, options, source, found, names, outcome, left)
+        told = pipeline.summed_up(config, options, source, found, names, left_out, outcome, left)
         with progress.stage("report"):
             drawn = self._drawn(found, written, recoding, names)
         measured = of_recoding(recoding, exact_labels(config))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,7 @@ from anon.database import translated
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
 from anon.source.checks import repeated_identifiers
+from anon.source.left_out import LeftOut, count_left_out
 from anon.source.origins import Files, Origin
 from anon.source.persons import attributes_of, person_keys
 from anon.source.rows import check_rows, create_views, typed_columns
@@ -98,7 +100,8 @@ def open_source(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Con
     quasi_identifiers, sensitive, keep = columns
     with on_spark(READING):
         count = rows.count()
-    source = SparkSource(con, quasi_identifiers, sensitive, keep, count, total - count, origin, frame_of_rows=rows)
+    left_out = _left_out(con, used, given, _who(config, types) is not None) if count < total else LeftOut()
+    source = SparkSource(con, quasi_identifiers, sensitive, keep, count, left_out, origin, frame_of_rows=rows)
     _check(source, config, types, used, given, every)
     if config.columns.individual == "row":
         _find_persons(source, config, raw, total)
@@ -109,17 +112,33 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame, rows: int
     """Find rows of one person, as the local engine does, in the columns as Spark reads them."""
     columns = config.columns
     names = [*columns.identifiers, *columns.quasi_identifiers, *columns.keep]
-    sql, view = {name: f"c{at}" for at, name in enumerate(names)}, f"anon_{uuid.uuid4().hex}"
+    sql = {name: f"c{at}" for at, name in enumerate(names)}
     cells = {name: spread.column(name) for name in names}
     cells |= {name: cells[name].cast("string") for name in columns.identifiers}  # of any type
-    raw.select(*(cells[name].alias(own) for name, own in sql.items())).createOrReplaceTempView(view)
     con: Any = SparkSql(source.spark)
     kinds = {column.name: column.kind for column in [*source.quasi_identifiers, *source.keep]}
-    try:
+    with as_view(raw.select(*(cells[name].alias(own) for name, own in sql.items()))) as view:
         source.repeated = repeated_identifiers(con, view, {name: sql[name] for name in columns.identifiers}, rows)
         source.persons = person_keys(con, view, attributes_of(columns, kinds, sql), sample=False)
+
+
+def _left_out(con: duckdb.DuckDBPyConnection, used: DataFrame, given: spread.Given, by_person: bool) -> LeftOut:
+    """Count what null values leave out."""
+    schema = con.sql(f"SELECT * FROM {Source.NULLS}").to_arrow_table().schema
+    sql: Any = SparkSql(used.sparkSession)
+    with as_view(spread.map_rows(used, _null_values, given, schema)) as view:
+        return count_left_out(sql, view, by_person)
+
+
+@contextmanager
+def as_view(frame: DataFrame) -> Iterator[str]:
+    """Give a frame a name in Spark's SQL for a while."""
+    name = f"anon_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    try:
+        yield name
     finally:
-        source.spark.catalog.dropTempView(view)
+        frame.sparkSession.catalog.dropTempView(name)
 
 
 def _raw(
@@ -256,10 +275,9 @@ def registered(
         yield batch
 
 
-def _rows(given: Any, batches: Iterator[pa.RecordBatch], who_too: bool = False) -> Iterator[pa.RecordBatch]:
-    """The rows as the local engine's view of the source has them; with `who_too` also whom each is about."""
+def _rows(given: Any, batches: Iterator[pa.RecordBatch], view: str = Source.VIEW) -> Iterator[pa.RecordBatch]:
+    """The rows as one of the local engine's views of the source has them."""
     schema, nulls, columns, who, labels = given
-    view = "kept_rows" if who_too else Source.VIEW
     with spread.database() as con:
         for name, table in labels.items():
             con.register(name, table)
@@ -273,7 +291,11 @@ def _rows(given: Any, batches: Iterator[pa.RecordBatch], who_too: bool = False) 
 
 
 def _rows_and_who(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from _rows(given, batches, who_too=True)
+    yield from _rows(given, batches, "kept_rows")
+
+
+def _null_values(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from _rows(given, batches, Source.NULLS)
 
 
 class SparkSql:
@@ -296,12 +318,9 @@ def _check(
     columns: list[Column],
 ) -> None:  # fmt: skip
     """The checks of the local engine, on the cluster."""
-    who, name, frame = _who(config, types), f"anon_{uuid.uuid4().hex}", source.frame_of_rows
+    who, frame = _who(config, types), source.frame_of_rows
     if who is not None:
         kept = source.con.sql("SELECT * FROM kept_rows").to_arrow_table().schema
         frame = spread.map_rows(used, _rows_and_who, given, kept)
-    frame.createOrReplaceTempView(name)
-    try:
+    with as_view(frame) as name:
         check_rows(source, config, SparkSql(source.spark), name, who)  # type: ignore[arg-type]
-    finally:
-        source.spark.catalog.dropTempView(name)
