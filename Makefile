@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 KERNELS := $(shell find engine -name '*.[ch]')  # compiled when the package is installed
 
-.PHONY: demo adult spark test test-spark faults sanitize docs coverage audit wheels wheel-test bench clean
+.PHONY: demo adult spark test fuzz test-spark faults sanitize docs coverage audit wheels wheel-test bench clean
 
 .venv/ready: pyproject.toml hatch_build.py $(KERNELS)
 	$(PYTHON) -m venv .venv
@@ -31,6 +31,9 @@ test: .venv/ready adult spark ## lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadgroup --durations=15 -rs
+
+fuzz: .venv/ready            ## searches and check against exhaustive references on generated tables; CASES=n, or SEED=n for one again
+	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED),--cases $(or $(CASES),100000) --first $(or $(FIRST),0))
 
 test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worker processes; needs Java
 	$(BIN)/pytest -m '' -rs --durations=15 tests/test_spark*.py

@@ -6,11 +6,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
-from tests.oracles import skyline, worlds
+from tests.oracles import ck_safety, criteria, robustness, skyline, worlds
 from tests.oracles.partition import Column, Free, Hierarchy, Record, Safe, Value, partition
 
 FIGURE_3 = [["AIDS", "AIDS", "Flu", "Flu"], ["AIDS", "Cancer", "Flu", "Flu"]]
@@ -383,3 +383,38 @@ def test_partition_with_a_skyline_is_safe_and_no_leaf_can_be_split_again() -> No
             assert again is not None and len(again) == 1
         groups_found += len(leaves)
     assert groups_found > 40
+
+
+# Several oracles for one thing
+
+
+def test_posteriors_are_the_same_listed_world_by_world_and_added_up_over_sets() -> None:
+    rng = random.Random(3)
+    for _ in range(60):
+        size, values = rng.randint(1, 5), rng.randint(1, 3)
+        people = [[Fraction(rng.randint(0, 4), 4) for _ in range(values)] for _ in range(size)]
+        held = [rng.randrange(values) for _ in range(size)]
+        assert robustness.posteriors(people, held) == robustness.posteriors_of_many(people, held)
+
+
+@pytest.mark.parametrize("kind", ["single", "set", "multiset"])
+def test_a_criterion_of_the_config_is_judged_by_the_oracle_of_its_definition(kind: str) -> None:
+    """Skylines from the statistics of groups and from whole releases; disclosure likewise."""
+    rng = random.Random(4)
+    for _ in range(60):
+        release = random_release(rng, rng.randint(1, 7))
+        own = [value if kind == "single" else (value,) for group in release for value in group]
+        table = criteria.Table([{"d": value} for value in own], ["d"], kind)
+        ends = [sum(map(len, release[:at])) for at in range(len(release) + 1)]
+        groups = [tuple(range(low, high)) for low, high in pairwise(ends)]
+        l, k, m = random_amount(rng)
+        point = {"l": l, "k": k, "m": m, "c": "0.5"}
+        found = criteria.criterion({"skyline": {"points": [point]}}, table).verdict(groups)
+        many = [(len(group), group) for group in release]
+        for value in {value for group in release for value in group}:
+            breach = skyline.many_breach(many, value, l, k, m, kind) if kind != "single" else None
+            assert found.points[value, l, k, m] == (breach or skyline.breach(release, value, l, k, m))
+        assert found.safe == (max(found.points.values()) < Fraction(1, 2))
+        if kind == "single":
+            disclosed = criteria.criterion({"ck_safety": {"c": 1, "k": k}}, table).verdict(groups).figure
+            assert disclosed == ck_safety.disclosure([ck_safety.histogram(group) for group in release], k)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from typing import Literal, Union
 
@@ -18,6 +19,7 @@ Cell = tuple[int, int]
 Cells = tuple[Cell | None, ...]
 Leaf = tuple[Cells, list[int]]
 Safe = Callable[[list[list[Value]]], bool]
+Fine = Callable[[list[Value]], bool]
 Prefer = Literal["widest", "balanced"]
 Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007
 
@@ -26,16 +28,14 @@ Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007
 class Free:
     """A column cut anywhere between two codes; `position` places each code on the scale that widths are measured on."""
 
-    position: list[float]
+    position: Sequence[float]
 
     def whole(self) -> Cell:
         return 0, len(self.position) - 1
 
-    def width(self, present: Sequence[int]) -> float:
-        domain = self.position[-1] - self.position[0]
-        if domain == 0:
-            return 1.0
-        return (self.position[max(present)] - self.position[min(present)]) / domain
+    def width(self, present: Sequence[int]) -> Fraction:
+        first, last, low, high = (Fraction(self.position[at]) for at in (0, -1, min(present), max(present)))
+        return (high - low) / (last - first) if last > first else Fraction(1)
 
     def candidates(self, present: Sequence[int], cell: Cell) -> Iterator[list[Cell]]:
         codes = sorted(set(present))
@@ -58,9 +58,9 @@ class Hierarchy:
     def whole(self) -> Cell:
         return _span(self.tree)
 
-    def width(self, present: Sequence[int]) -> float:
+    def width(self, present: Sequence[int]) -> Fraction:
         low, high = _span(_covering(self.tree, present))
-        return (high - low) / self.whole()[1]
+        return Fraction(high - low, self.whole()[1])
 
     def candidates(self, present: Sequence[int], _cell: Cell) -> Iterator[list[Cell]]:
         children = [_span(child) for child in _children(_covering(self.tree, present))]
@@ -68,6 +68,22 @@ class Hierarchy:
 
 
 Column = Free | Hierarchy
+
+
+@dataclass(frozen=True)
+class Erratic:
+    """Criteria that are not monotone, which may hold for parts of a group that fails them. `fine` judges one group. A
+    node that is fine is split only into parts that are; one that is not may be split into any parts of at least `least`
+    people, which is what the criteria ask of the size of a group. `together` judges all nodes that are fine, as one
+    release, and with them those that were split since: the running minima of Figure 6 keep them. Where merging groups
+    never breaks a criterion they make no difference; otherwise they may refuse a split, and never allow one."""
+
+    fine: Fine
+    together: Safe = lambda groups: True
+    least: int = 1
+
+
+MONOTONE = Erratic(lambda group: True)
 
 
 @dataclass(frozen=True)
@@ -106,53 +122,88 @@ class _Table:
         return _Node(cells, [member for member in node.members if _inside(self.records[member][0][column], part)])
 
 
+@dataclass
+class _Search:
+    """A search under way: the groups it has come to so far are `leaves`."""
+
+    table: _Table
+    safe: Safe
+    prefer: Prefer
+    erratic: Erratic
+    leaves: list[_Node] = field(default_factory=list)
+    kept: list[list[Value]] = field(default_factory=list)  # every group so far that was fine, also if it was split
+
+    def breadth_first(self, start: list[_Node], rest: list[_Node], least: int) -> list[_Node]:
+        """Decides nodes with more than `least` members, adding to the leaves; those with fewer are returned in order.
+        `rest` are nodes that wait for their turn."""
+        queue, aside = deque(start), []
+        while queue:
+            node = queue.popleft()
+            if len(node.members) <= least:
+                aside.append(node)
+                continue
+            children = self._split(node, [*self.leaves, *queue, *aside, *rest])
+            if children is None:
+                self.leaves.append(self.table.published(node))
+            else:
+                queue.extend(children)
+        return aside
+
+    def _split(self, node: _Node, rest: list[_Node]) -> list[_Node] | None:
+        others = [self.table.values(other) for other in rest]
+        fine = self.fine(node)
+        for column in _preferred(self.table, node, self.prefer):
+            for children in self.table.candidates(node, column):
+                parts = [self.table.values(child) for child in children]
+                if self.safe([*others, *parts]) and self._may_be(parts, fine):
+                    self.keep(parts)
+                    return children
+        return None
+
+    def _may_be(self, parts: list[list[Value]], fine: bool) -> bool:
+        """Whether the criteria that are not monotone let a node, which is fine or not, be split into these parts."""
+        if self.erratic is MONOTONE:
+            return True
+        if any(len(part) < self.erratic.least or (fine and not self.erratic.fine(part)) for part in parts):
+            return False
+        return self.erratic.together([*self.kept, *filter(self.erratic.fine, parts)])
+
+    def keep(self, groups: list[list[Value]]) -> None:
+        if self.erratic is not MONOTONE:
+            self.kept += filter(self.erratic.fine, groups)
+
+    def fine(self, node: _Node) -> bool:
+        return self.erratic.fine(self.table.values(node))
+
+
 def partition(
-    records: Sequence[Record], columns: Sequence[Column], safe: Safe, prefer: Prefer = "widest", block: int = 10**9
+    records: Sequence[Record],
+    columns: Sequence[Column],
+    safe: Safe,
+    prefer: Prefer = "widest",
+    block: int = 10**9,
+    erratic: Erratic = MONOTONE,
 ) -> list[Leaf] | None:
-    """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe.
+    """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe, or
+    if a leaf fails the criteria that are not monotone.
 
     Nodes of more than `block` members are decided breadth first. The others are set aside, and taken up in runs that
     have no more members than that together, each breadth first to the end.
     """
-    table = _Table(records, columns)
+    search = _Search(_Table(records, columns), safe, prefer, erratic)
     root = _Node((None,) * len(columns), list(range(len(records))))
-    if not safe([table.values(root)]):
+    if not safe([search.table.values(root)]):
         return None
-    leaves: list[_Node] = []
-    aside = _breadth_first(table, [root], leaves, [], safe, prefer, block)
+    search.keep([search.table.values(root)])
+    aside = search.breadth_first([root], [], block)
     while aside:
         run = [aside.pop(0)]
         while aside and sum(len(node.members) for node in [*run, aside[0]]) <= block:
             run.append(aside.pop(0))
-        _breadth_first(table, run, leaves, aside, safe, prefer, 0)
-    return sorted(((leaf.cells, leaf.members) for leaf in leaves), key=_uncut_first)
-
-
-def _breadth_first(
-    table: _Table, start: list[_Node], leaves: list[_Node], rest: list[_Node], safe: Safe, prefer: Prefer, least: int
-) -> list[_Node]:
-    """Decides nodes with more than `least` members, adding to the leaves; those with fewer are returned in order."""
-    queue, aside = deque(start), []
-    while queue:
-        node = queue.popleft()
-        if len(node.members) <= least:
-            aside.append(node)
-            continue
-        children = _safe_split(table, node, [*leaves, *queue, *aside, *rest], safe, prefer)
-        if children is None:
-            leaves.append(table.published(node))
-        else:
-            queue.extend(children)
-    return aside
-
-
-def _safe_split(table: _Table, node: _Node, rest: list[_Node], safe: Safe, prefer: Prefer) -> list[_Node] | None:
-    others = [table.values(other) for other in rest]
-    for column in _preferred(table, node, prefer):
-        for children in table.candidates(node, column):
-            if safe([*others, *(table.values(child) for child in children)]):
-                return children
-    return None
+        search.breadth_first(run, aside, 0)
+    if not all(map(search.fine, search.leaves)):
+        return None
+    return sorted(((leaf.cells, leaf.members) for leaf in search.leaves), key=_uncut_first)
 
 
 def _preferred(table: _Table, node: _Node, prefer: Prefer) -> list[int]:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import permutations
 
+FEW = 4  # people whose worlds are listed one by one
 Person = Sequence[Fraction]  # the prior of each value, by its code
 
 
@@ -27,9 +28,32 @@ def posteriors(people: Sequence[Person], values: Sequence[int]) -> dict[tuple[in
     return {pair: weight / total for pair, weight in weights.items()} if total else None
 
 
+def posteriors_of_many(people: Sequence[Person], values: Sequence[int]) -> dict[tuple[int, int], Fraction] | None:
+    """Return the same for groups with too many worlds to list: add worlds up over the sets of values that the first
+    people have, and over those that remain for the others."""
+    n = len(people)
+    before, after = [Fraction(0)] * 2**n, [Fraction(0)] * 2**n
+    before[0] = after[-1] = Fraction(1)
+    for taken in range(1, 2**n):
+        person = people[taken.bit_count() - 1]
+        before[taken] = sum((before[taken & ~(1 << at)] * person[values[at]] for at in _bits(taken, n)), Fraction(0))
+    weights = dict.fromkeys(((t, x) for t in range(n) for x in values), Fraction(0))
+    for taken in range(2**n - 2, -1, -1):
+        turn = taken.bit_count()
+        for at in _bits(~taken, n):
+            way = people[turn][values[at]] * after[taken | 1 << at]
+            after[taken] += way
+            weights[turn, values[at]] += before[taken] * way
+    return {pair: weight / after[0] for pair, weight in weights.items()} if after[0] else None
+
+
+def _bits(number: int, n: int) -> list[int]:
+    return [at for at in range(n) if number >> at & 1]
+
+
 def largest(people: Sequence[Person], values: Sequence[int]) -> Fraction:
     """The largest posterior; 1 if no world is possible."""
-    found = posteriors(people, values)
+    found = (posteriors if len(values) <= FEW else posteriors_of_many)(people, values)
     return max(found.values()) if found is not None else Fraction(1)
 
 
@@ -72,7 +96,8 @@ def bound(people: Sequence[Person], values: Sequence[int]) -> Fraction:
 def against_all_others(f: Sequence[Fraction], copies: int) -> Fraction:
     """The largest posterior of a value with this many copies, known only against all others together."""
     people = [(1 - p, p) for p in f]
-    found = posteriors(people, [1] * copies + [0] * (len(f) - copies))
+    values = [1] * copies + [0] * (len(f) - copies)
+    found = (posteriors if len(values) <= FEW else posteriors_of_many)(people, values)
     if copies == len(f):
         return Fraction(1)
     return max(p for (_, x), p in found.items() if x == 1) if found is not None else Fraction(1)

@@ -97,13 +97,13 @@ def many_breach(release: Sequence[tuple[int, Group]], sigma: Value, l: int, k: i
     with_sigma = [each for each in release if sigma in each[1]]
     if not with_sigma:
         return Fraction(0)
-    target = {h: [_many_target(*each, sigma, l, h, kind) for each in with_sigma] for h in (0, k)}
-    family = {h: [_many_family(*each, sigma, m, h, kind) for each in with_sigma] for h in (0, k, k + 1)}
+    target = {h: [many_target(*each, sigma, l, h, kind) for each in with_sigma] for h in (0, k)}
+    family = {h: [many_family(*each, sigma, m, h, kind) for each in with_sigma] for h in (0, k, k + 1)}
     together = min(t * v for t, v in zip(target[k], family[k + 1]))
     return 1 / (1 + min(together, min(target[0]) * min(family[k]), min(target[k]) * min(family[0])))
 
 
-def _many_target(people: int, held: Group, sigma: Value, l: int, k: int, kind: str) -> Fraction:
+def many_target(people: int, held: Group, sigma: Value, l: int, k: int, kind: str) -> Fraction:
     counts = Counter(held)
     of_sigma = counts.pop(sigma)
     others = sorted(counts.values(), reverse=True)[:l]
@@ -118,7 +118,7 @@ def _many_target(people: int, held: Group, sigma: Value, l: int, k: int, kind: s
     return nobody / (1 - nobody) * Fraction(people - 1, people) ** sum(others)
 
 
-def _many_family(people: int, held: Group, sigma: Value, m: int, k: int, kind: str) -> Fraction:
+def many_family(people: int, held: Group, sigma: Value, m: int, k: int, kind: str) -> Fraction:
     of_sigma = sum(value == sigma for value in held)
     if m == 0:
         return Fraction(1)

@@ -15,7 +15,8 @@ A criterion that is not monotone may hold for parts of a group that fails it. So
 parts that fail it too, a node that satisfies it only into parts that do; a group that ends up failing ends the search.
 No part has fewer people than any criterion asks of a group: neither it nor any part of it could be safe.
 If it also judges all groups together, nodes that fail it alone do not enter the state, which they would spoil for all
-others: they are no groups of the release yet.
+others: they are no groups of the release yet. Nodes that satisfy it stay in the state after they are split, because a
+state of minima cannot give one back: this may refuse a split, and never allows an unsafe one.
 """
 
 from __future__ import annotations
