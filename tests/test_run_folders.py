@@ -154,6 +154,12 @@ def test_a_file_of_another_run_is_refused(house: House, name: str) -> None:
     assert refused(finished.readers(name)) == {"manifest.json": 3, "recoding.json": 3, "report.json": 1}[name]
 
 
+def test_suppressed_cells_are_read_from_a_recoding_on_one_line(house: House) -> None:
+    finished = Finished(house, "suppressing")
+    seal(finished.run, "recoding.json", json.loads(finished.files["recoding.json"]))
+    assert refused(finished.readers("recoding.json")) == 0
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_file_that_another_program_sealed_is_used_or_refused(house: House, method: str) -> None:
     finished, rng = Finished(house, method), random.Random(method)
