@@ -44,7 +44,7 @@ class Refusal(ctypes.Structure):
 def kernel(name: str, library: ctypes.CDLL | None = None) -> Callable[..., int]:
     """Return a kernel of the engine's library, or of another one. Calling it raises TypeError or ValueError if an
     argument does not have the type or the size that the C code declares."""
-    function = getattr(library or _library(), name)
+    function = _function(library or _library(), name)
     function.argtypes, function.restype = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.c_int64
 
     def call(*arguments: Any) -> int:
@@ -59,6 +59,16 @@ def kernel(name: str, library: ctypes.CDLL | None = None) -> Callable[..., int]:
 
     call.__name__ = name
     return call
+
+
+def _function(library: ctypes.CDLL, name: str) -> Any:
+    try:
+        return getattr(library, name)
+    except AttributeError:
+        raise SourceError(
+            f"the compiled kernels of anon are older than the package: {name} is missing. Compile them again: "
+            "pip install anon-engine, or pip install -e . in a clone"
+        ) from None
 
 
 @cache
