@@ -1,4 +1,4 @@
-"""The kernels of skylines, in kernels.c."""
+"""The kernels of skylines, in kernels.c and kernels_fold.c."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ KINDS = ("single", "set", "multiset")
 MANY = 1_000  # relatives; hints are not worth exact products of more factors than this
 FEW = 64  # groups; more than these are worth a memo
 MEMO = 1 << 19  # numbers in it, at most
-HEAD = 4  # of each of its rows, before figures: FIGURES of kernels.c
+HEAD = 4  # of each of its rows, before figures: FIGURES of kernels_fold.c
 SMALLEST = 1e-140  # below this the kernels tell only zero from above zero: decide exactly
 
 

@@ -1,4 +1,5 @@
-"""The kernels of the partition search, in kernels.c, and the scratch space that some of them need."""
+"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_moving.c and kernels_tree.c, and the
+scratch space that some of them need."""
 
 from __future__ import annotations
 
