@@ -3,15 +3,19 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 KERNELS := $(shell find engine -name '*.[ch]')  # compiled when the package is installed
 
-.PHONY: demo adult spark test fuzz test-spark faults sanitize docs coverage audit wheels wheel-test bench clean
+.PHONY: demo adult spark test fuzz test-spark faults sanitize docs coverage audit sbom lock wheels wheel-test bench clean
 
-.venv/ready: pyproject.toml hatch_build.py $(KERNELS)
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes -r requirements
+
+.venv/ready: pyproject.toml hatch_build.py requirements/dev.lock $(KERNELS)
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(LOCKED)/dev.lock
+	$(PIP) --no-deps -e .
 	touch $@
 
-.venv/quality: .venv/ready
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[quality]'
+.venv/quality: .venv/ready requirements/quality.lock
+	$(LOCKED)/quality.lock
 	touch $@
 
 demo: .venv/ready            ## make a hospital extract of 1 million rows and release it
@@ -24,7 +28,7 @@ adult: .venv/ready           ## fetch the Adult table for tests and benches, if 
 spark: .venv/ready           ## Spark for its tests, where there is Java
 	@if { command -v java || test -n "$$JAVA_HOME"; } >/dev/null \
 	&& ! $(BIN)/python -c "import pandas, pyspark" 2>/dev/null; then \
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[spark]' || true; fi
+	$(LOCKED)/spark.lock || true; fi
 	@$(BIN)/python -m tests.helpers_spark
 
 test: .venv/ready adult spark ## lint, types, tests
@@ -47,8 +51,19 @@ sanitize: .venv/ready adult spark ## all tests, or TESTS, with kernels that stop
 coverage: .venv/quality adult ## which lines and branches the tests reach
 	$(BIN)/pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered
 
-audit: .venv/quality         ## known vulnerabilities of the dependencies; fails where the index cannot tell of one
-	$(BIN)/pip-audit --strict --skip-editable --progress-spinner=off
+audit: .venv/quality         ## known vulnerabilities of the locked dependencies; says so where the index gives no answer
+	$(BIN)/python tests/audit.py
+
+sbom: .venv/quality          ## the dependencies of an installation as a CycloneDX file, build/sbom.json
+	mkdir -p build
+	PYTHONWARNINGS=ignore $(BIN)/cyclonedx-py requirements requirements/runtime.lock --pyproject pyproject.toml --output-reproducible -o build/sbom.json
+
+COMPILE := $(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url
+lock: .venv/quality          ## the newest versions that pyproject.toml allows, with hashes, in requirements/
+	mkdir -p build
+	$(COMPILE) --upgrade --all-extras -o build/all.txt
+	$(COMPILE) --generate-hashes -c build/all.txt -o requirements/runtime.lock
+	for extra in dev quality spark; do $(COMPILE) --generate-hashes -c build/all.txt --extra $$extra -o requirements/$$extra.lock || exit; done
 
 wheels: .venv/ready          ## wheels for Linux on x86_64 and aarch64, in dist/
 	rm -f dist/*.whl
