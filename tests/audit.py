@@ -1,5 +1,5 @@
-"""Asks the package index for known vulnerabilities of the locked dependencies of an installation. `make audit` and CI run
-it: a vulnerability is exit 1; where the index cannot be asked, that is said and nothing is claimed."""
+"""Asks the package index for known vulnerabilities of the locked dependencies of an installation. `make audit` and CI
+run it: a vulnerability is exit 1; where the index cannot be asked, it says so and claims nothing."""
 
 from __future__ import annotations
 
