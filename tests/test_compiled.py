@@ -14,10 +14,12 @@ from typing import Any
 
 import hatch_build
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from anon import compiled
 from anon.compiled import kernel
+from anon.cube.ranges import as_numbers
 from anon.errors import SourceError
 from tests import sanitized
 
@@ -74,6 +76,15 @@ def test_arrays_that_came_from_another_process_are_taken() -> None:
     numbers = pickle.loads(pickle.dumps(COUNTED["numbers"]))
     assert kernel("cube_count_values")(numbers, 0, zeros(4, of=np.uint32))
     assert kernel("cube_count_values")(np.arange(4, dtype=np.longlong), 0, zeros(4, of=np.uint32))
+
+
+def test_numbers_of_a_table_at_odd_addresses_are_brought_into_line() -> None:
+    whole = np.arange(4, dtype=np.int64)
+    odd = pa.Array.from_buffers(pa.int64(), 4, [None, pa.py_buffer(b"-" + whole.tobytes())[1:]])
+    assert not odd.to_numpy().flags.aligned
+    counts = zeros(4, of=np.uint32)
+    assert kernel("cube_count_values")(as_numbers(odd), 0, counts)
+    assert counts.tolist() == [1, 1, 1, 1]
 
 
 CODES = zeros(2, 5, of=np.uint16)
@@ -281,6 +292,7 @@ CALL_FAULTY = """
 import ctypes, sys
 import numpy as np
 from anon.compiled import kernel
+from anon.cube.ranges import as_numbers
 print(kernel("faulty_sum", ctypes.CDLL(sys.argv[1]))(np.ones(8, np.int64), *map(int, sys.argv[2:])))
 """
 

@@ -12,7 +12,8 @@
            REQUIRE(people < SIZE(codes));
            ...
 
-   An argument of another type or size is refused before the kernel does anything, and Python raises an error. Kernels
+   An argument of another type or size is refused before the kernel does anything, and Python raises an error. Numbers
+   in an array that are used as an index are not looked at, unless a REQUIRE says so: `make sanitize` does. Kernels
    allocate nothing: scratch space is an argument too, except for a few hundred counters on the stack. They run without
    the interpreter lock. A kernel returns 0 or a count.
 

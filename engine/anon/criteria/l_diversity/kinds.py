@@ -238,7 +238,7 @@ class RecursiveDiversity(LDiversity):
         if self.l > 1:
             kernels.head_and_tail(
                 groups.start, groups.count, _mask(groups, self.dont_care), which,
-                max(min(self.l - 1, _longest(groups)), 1), head, tail,
+                min(self.l - 1, _longest(groups)), head, tail,
             )  # fmt: skip
         return head, tail
 
