@@ -146,14 +146,16 @@ class Maker:
     _group_size = _k_anonymity
 
     def _diversity(self, kind: str, l: Any, column: str, **more: Any) -> Parameters:
-        made = {"kind": kind, "l": l, "joint": self.rng.random() < 0.5, "absent": "ok", **more}
+        made = {"kind": kind, "l": l, "joint": self.rng.random() < 0.5, **self._absent(), **more}
         if self.rng.random() < 0.15:
             percent = Decimal(self.rng.choice(["0", "5", "20", "25", "50"]))
-            made["keep_possible"] = {"values": self._kept(column), "percent": percent}
+            kept = self._named(column, 2) if "absent" not in made else [*self._named(column, 1), "zz"]
+            made |= {"keep_possible": {"values": kept, "percent": percent}} if kept else {}
         return made
 
-    def _kept(self, column: str) -> list[str]:
-        return self._named(column, 2) or ["zz"]
+    def _absent(self) -> Parameters:
+        """Return the setting by which a value need not occur, or nothing."""
+        return {"absent": "ok"} if self.rng.random() < 0.5 else {}
 
     def _distinct(self, column: str) -> Parameters:
         return self._diversity("distinct", self._count(column), column)
@@ -187,7 +189,7 @@ class Maker:
 
     def _skyline(self, column: str) -> Parameters:
         points = [self._point(column) for _ in range(self.rng.choice([1, 1, 1, 2]))]
-        made: Parameters = {"points": points, "absent": "ok"}
+        made: Parameters = {"points": points, **self._absent()}
         if self.rng.random() < 0.3:
             named = self._named(column, 2)
             own = [self.rng.choice(["exempt", [self._point(column)]]) for _ in named]
@@ -201,7 +203,7 @@ class Maker:
         return {"k": k, "c": self._share({"ck_safety": {"sensitive": column, "k": k, "c": 1}})}
 
     def _alpha_k(self, column: str) -> Parameters:
-        made: Parameters = {"k": self._size(), "absent": "ok"}
+        made: Parameters = {"k": self._size(), **self._absent()}
         if self.rng.random() < 0.3 and (named := self._named(column, 2)):
             made["values"] = named
         return made | {"alpha": self._share({"alpha_k": {"sensitive": column, "alpha": 1, **made}})}

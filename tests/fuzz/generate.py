@@ -226,6 +226,8 @@ def _grouped(seed: int, rng: random.Random, family: str) -> Case:
     multiplicity = _multiplicity(rng)
     columns, rows = _table(rng, Shape(people=24, several=multiplicity != "single"))
     sensitive = _sensitive(rng, multiplicity)
+    if multiplicity != "single" and family == "check" and rng.random() < 0.4:
+        rows = [{**row, "d": ()} if rng.random() < 0.4 else row for row in rows]  # who has no value at all
     make = Maker(rng, rows, sensitive, multiplicity)
     make.aims = 0  # a criterion that fails is as good
     privacy = [item for _ in range(3) for item in make.some()]

@@ -309,8 +309,9 @@ class SkylineCriterion(Criterion):
         safe = True
         for (value, (l, k, m, c)), statistics in zip(asked, zip(*of_groups)):
             breach = _breach(statistics)
-            points[value, l, k, m] = breach
             safe &= breach < c
+            if any(each[0] is not None for each in statistics):  # the value occurs
+                points[value, l, k, m] = breach
         return Verdict(safe, max(points.values(), default=Fraction(0)), points)
 
     def holds(self, groups: Groups, released: Group | None = None) -> bool:
