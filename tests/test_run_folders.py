@@ -80,10 +80,10 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
     return text.encode()
 
 
-def seal(run: Path, name: str, data: Json) -> None:
+def seal(run: Path, name: str, data: Json, indent: int | None = None) -> None:
     """Write a file of a run folder with digests that are right, as another program might."""
     own = data if name == "recoding.json" else sealed({key: value for key, value in data.items() if key != "sha256"})
-    (run / name).write_text(json.dumps(own))
+    (run / name).write_text(json.dumps(own, indent=indent))
     if name == "recoding.json":
         manifest = json.loads((run / "manifest.json").read_bytes())
         manifest["recoding_sha256"] = hashlib.sha256((run / name).read_bytes()).hexdigest()
@@ -154,9 +154,13 @@ def test_a_file_of_another_run_is_refused(house: House, name: str) -> None:
     assert refused(finished.readers(name)) == {"manifest.json": 3, "recoding.json": 3, "report.json": 1}[name]
 
 
-def test_suppressed_cells_are_read_from_a_recoding_on_one_line(house: House) -> None:
-    finished = Finished(house, "suppressing")
-    seal(finished.run, "recoding.json", json.loads(finished.files["recoding.json"]))
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_recoding_that_another_program_wrote_on_other_lines_is_read(
+    house: House, method: str, indent: int | None
+) -> None:
+    finished = Finished(house, method)
+    seal(finished.run, "recoding.json", json.loads(finished.files["recoding.json"]), indent)
     assert refused(finished.readers("recoding.json")) == 0
 
 

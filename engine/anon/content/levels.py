@@ -4,16 +4,13 @@ suppressed."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from anon.content.labels import Row
-
-CELLS = 65_536  # that are read at a time
+from anon.content.recoding_file import RecodingFile
 
 
 class LevelLabels:
@@ -42,32 +39,17 @@ class LevelLabels:
         return pa.table({"c": numbers, "l": pa.array(list(self.codes), pa.string())})
 
 
-def suppressed_cells(path: Path, labels: list[LevelLabels]) -> pa.Table:
+def suppressed_cells(file: RecodingFile, labels: list[LevelLabels]) -> pa.Table:
     """The cells that a recoding.json lists as suppressed, as the numbers of their labels in q0, q1, ...; without those
     with a label that no row has."""
     schema = pa.schema(
         [(f"q{j}", pa.from_numpy_dtype(np.min_scalar_type(len(own.codes)))) for j, own in enumerate(labels)]
     )
     batches = []
-    for cells in _cells(path):
+    for lines in file.chunks():
+        cells: list[Row] = [json.loads(line) for line in lines.splitlines()]
         coded = [[own.codes.get(label, -1) for own, label in zip(labels, cell)] for cell in cells]
         there = [cell for cell in coded if min(cell) >= 0]
         arrays = [pa.array(codes, kind) for codes, kind in zip(zip(*there), schema.types)]
         batches += [pa.record_batch(arrays, schema=schema)] if there else []
     return pa.Table.from_batches(batches, schema)
-
-
-def _cells(path: Path) -> Iterator[list[Row]]:
-    """The cells of a recoding.json, which has each on a line of its own, or all on one line where another program
-    wrote it."""
-    held: list[Row] = []
-    with path.open(encoding="utf-8") as file:
-        if not (head := file.readline().rstrip()).endswith("["):
-            yield json.loads(head)["suppressed_cells"]
-        for line in file:
-            held.append(json.loads(line.rstrip().removesuffix("]}").removesuffix(",")))
-            if len(held) == CELLS:
-                yield held
-                held = []
-    if held:
-        yield held

@@ -16,8 +16,9 @@ from anon.content.applied import Applied, AppliedLevels, AppliedTree, wrong
 from anon.content.keys import Keys, looked_up
 from anon.content.labels import HIGHEST, Grammar, Listed, Nodes, Row, grammar_of
 from anon.content.levels import LevelLabels, suppressed_cells
+from anon.content.recoding_file import RecodingFile
 from anon.content.tree import GroupLabels, Tree
-from anon.content.tree_reading import read_head, read_tree
+from anon.content.tree_reading import read_tree
 from anon.levels import AnyRecoding
 from anon.search.reuse.tree import ReusedTree
 from anon.source import Column, Source
@@ -30,17 +31,17 @@ def read_recoding(path: Path, source: Source, config: Config, recoding: AnyRecod
     """Reads the recoding that a run has written. Of the one in memory only the labels of a reused tree are taken: the
     recoding.json of an earlier run does not say what its groups are called now."""
     try:
-        head = read_head(path)
-        if head["method"] == "lattice":
-            return _levels(path, head, source, config)
-        return _tree(path, head, source, config, recoding)
+        file = RecodingFile(path)
+        return (
+            _levels(file, source, config) if file.head["method"] == "lattice" else _tree(file, source, config, recoding)
+        )
     except (KeyError, ValueError, TypeError) as error:
         raise wrong("comes with a recoding.json that cannot be applied") from error
 
 
-def _tree(path: Path, head: dict[str, Any], source: Source, config: Config, recoding: AnyRecoding) -> Applied:
-    grammars = [grammar_of(column) for column in head["columns"]]
-    tree = read_tree(path, head, grammars)
+def _tree(file: RecodingFile, source: Source, config: Config, recoding: AnyRecoding) -> Applied:
+    grammars = [grammar_of(column) for column in file.head["columns"]]
+    tree = read_tree(file, grammars)
     if isinstance(recoding, ReusedTree):
         tree = _relabelled(tree, recoding, grammars)
     tables: dict[str, pa.Table] = {}
@@ -71,11 +72,11 @@ def _relabelled(tree: Tree, recoding: ReusedTree, grammars: list[Grammar]) -> Tr
     return replace(tree, labels=labels)
 
 
-def _levels(path: Path, head: dict[str, Any], source: Source, config: Config) -> Applied:
+def _levels(file: RecodingFile, source: Source, config: Config) -> Applied:
     tables: dict[str, pa.Table] = {}
     levels, constant = [], set()
-    for column, facts in zip(source.quasi_identifiers, head["columns"]):
-        labels = LevelLabels(facts, int(head["chosen"]["levels"][column.name]))
+    for column, facts in zip(source.quasi_identifiers, file.head["columns"]):
+        labels = LevelLabels(facts, int(file.head["chosen"]["levels"][column.name]))
         levels.append(labels)
         if labels.constant:
             constant.add(column.alias)
@@ -83,7 +84,7 @@ def _levels(path: Path, head: dict[str, Any], source: Source, config: Config) ->
         else:
             tables |= looked_up(source, column, partial(_codes, labels, config, column))
     keys = Keys(source.quasi_identifiers, tables, frozenset(constant))
-    return AppliedLevels(keys, levels, suppressed_cells(path, levels))
+    return AppliedLevels(keys, levels, suppressed_cells(file, levels))
 
 
 def _codes(labels: LevelLabels, config: Config, column: Column, values: list[Any]) -> list[int]:

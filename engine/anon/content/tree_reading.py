@@ -1,13 +1,10 @@
-"""Reads a tree of cuts from recoding.json, some lines at a time. There may be millions of nodes, so what is held of
-them are numbers, and texts in Arrow's memory. A file that is not in the form that anon writes is a ValueError."""
+"""Reads a tree of cuts from recoding.json. There may be millions of nodes, so what is held of them are numbers, and
+texts in Arrow's memory. A tree that is not of the form that anon writes is a ValueError."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,23 +13,16 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from anon.content.labels import LOWEST, Grammar, Nodes, Ordered, keys_of_texts
+from anon.content.recoding_file import RecodingFile
 from anon.content.tree import GroupLabels, Ints, Tree
 
-CHUNK = 1_000_000  # bytes that are parsed at a time
 STAR = pa.array(["*"])  # the label of a column that is not cut; the first of all words
 Codes = NDArray[np.int32]  # places in a list of words
 
 
-def read_head(path: Path) -> dict[str, Any]:
-    """What a recoding.json says before its nodes or its suppressed cells."""
-    with path.open(encoding="utf-8") as file:
-        head: dict[str, Any] = json.loads(file.readline().rstrip().removesuffix("]}") + "]}")
-    return head
-
-
-def read_tree(path: Path, head: dict[str, Any], grammars: list[Grammar]) -> Tree:
+def read_tree(file: RecodingFile, grammars: list[Grammar]) -> Tree:
     """Reads the tree of a recoding.json, whose columns have these grammars."""
-    raw = _Raw.read(path, head, grammars)
+    raw = _Raw.read(file, grammars)
     low = np.concatenate([np.empty(0, np.int64), *(raw.cut_by_nodes(j, g) for j, g in raw.with_nodes(grammars))])
     codes = (raw.narrowed[j] if j in raw.narrowed else raw.labels_of(j) for j in range(len(grammars)))
     labels = [GroupLabels.from_codes(raw.words, own, grammar) for own, grammar in zip(codes, grammars)]
@@ -51,12 +41,12 @@ class _Raw:
     cuts: int = 0  # keys of nodes with more than two children that are placed so far
 
     @classmethod
-    def read(cls, path: Path, head: dict[str, Any], grammars: list[Grammar]) -> _Raw:
-        names, groups = [column["name"] for column in head["columns"]], int(head["groups"])
+    def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _Raw:
+        names, groups = [column["name"] for column in file.head["columns"]], int(file.head["groups"])
         listed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, Nodes)]
         nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
         texts: dict[int, list[pa.Array]] = {-1: [STAR], **{j: [] for j in listed}}
-        for table in _chunks(path, [names[j] for j in listed]):
+        for table in _tables(file, [names[j] for j in listed]):
             column = pc.index_in(table["column"], pa.array(names)).fill_null(-1).to_numpy().astype(np.int64)
             own = nodes[at : at + len(column)]
             own[:, 0], own[:, 1] = _cuts(table["cut"].combine_chunks(), column, grammars), _packed(table, column)
@@ -189,16 +179,12 @@ def _numbered(texts: dict[int, list[pa.Array]]) -> tuple[pa.Array, dict[int, Cod
     return encoded.dictionary, dict(zip(texts, np.split(encoded.indices.to_numpy(), ends)))
 
 
-def _chunks(path: Path, hierarchies: list[str]) -> Iterator[pa.Table]:
-    """The nodes of a recoding.json, which has each on a line of its own."""
+def _tables(file: RecodingFile, hierarchies: list[str]) -> Iterator[pa.Table]:
+    """The nodes of a recoding.json, some at a time."""
     kinds = {"label": pa.string(), "column": pa.string(), "cut": pa.string(), "children": pa.list_(pa.int64())}
     kinds |= {"group": pa.int64(), "people": pa.int64()}
     labels = pa.struct([(name, pa.string()) for name in hierarchies])
     options = pa.json.ParseOptions(pa.schema([*kinds.items(), ("labels", labels)]), unexpected_field_behavior="error")
-    alone = pa.json.ReadOptions(use_threads=False, block_size=4 * CHUNK)
-    with path.open("rb") as file:
-        file.readline()
-        while text := file.read(CHUNK) + file.readline():
-            lines = text.removesuffix(b"]}\n").replace(b"},\n", b"}\n")
-            if lines.strip():
-                yield pa.json.read_json(pa.BufferReader(lines), alone, options)
+    for lines in file.chunks():
+        alone = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+        yield pa.json.read_json(pa.BufferReader(lines), alone, options)
