@@ -27,7 +27,7 @@ from anon import records
 from anon.cube import building
 from anon.memory import Memory
 from anon.records import OnDisk
-from anon.search import adversaries, assigning, decide, means, partition, passes, top
+from anon.search import adversaries, decide, means, mending, partition, passes, top
 from anon.search.lattice import frequency
 from anon.search.lattice.spill import SpillDatabase
 from anon.search.reuse import counting as reuse_counting
@@ -211,7 +211,7 @@ def in_small_chunks(house: House, table: pa.Table, changes: Changes, patch: pyte
     sizes: list[tuple[Any, str, int]] = [
         (source_rows, "BATCH", 700), (building, "BATCH", 333), (records, "SEGMENT", 1_000), (passes, "CHUNK", 177),
         (passes, "WIDE", 3), (top, "COUNTERS", 10), (decide, "CELLS", 50), (adversaries, "BATCH", 111),
-        (assigning, "BATCH", 111), (reuse_counting, "BATCH", 211), (frequency, "CHUNK", 311), (Memory, "records", 0),
+        (mending, "BATCH", 111), (reuse_counting, "BATCH", 211), (frequency, "CHUNK", 311), (Memory, "records", 0),
         (Memory, "marks", 0), (top, "NARROW", 0),
     ]  # fmt: skip
     for module, name, size in sizes:
