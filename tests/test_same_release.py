@@ -7,7 +7,10 @@ Another backend is one more entry of VARIATIONS: a function that runs the job on
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import os
 import random
 import signal
 from collections.abc import Callable
@@ -38,6 +41,7 @@ from tests.helpers_source import as_csv
 
 Changes = dict[str, Any]
 PEOPLE = 3_000
+PINNED = Path(__file__).parent / "pinned_releases.json"  # digests of rows and recodings, by job and file
 STAGES = ["source", "cube", "search", "release", "verify", "utility", "report"]
 
 
@@ -277,6 +281,28 @@ def test_a_release_as_csv_has_the_same_rows_in_the_same_order(house: House, plai
         assert read.to_pylist() == expected.to_pylist()
 
 
+def digest_of_rows(name: str, content: bytes) -> str:
+    """Return a digest of what a file says: of a Parquet file its schema and its rows in order, since other versions of
+    the Parquet library may write other bytes."""
+    if name.endswith(".parquet"):
+        table, rows = pq.read_table(io.BytesIO(content)), io.BytesIO()
+        pyarrow.csv.write_csv(table, rows)
+        content = str(table.schema).encode() + rows.getvalue()
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_gives_the_release_that_earlier_versions_gave(plain: Plain, job: str) -> None:
+    """`ANON_PIN=1` writes the digests anew, for a change that is meant to change releases."""
+    found = {name: digest_of_rows(name, content) for name, content in sorted(plain.of(job).files.items())}
+    found.pop("datapackage.json")  # describes the files, with their sizes
+    pinned = json.loads(PINNED.read_text()) if PINNED.exists() else {}
+    if os.environ.get("ANON_PIN"):
+        PINNED.write_text(json.dumps(pinned | {job: found}, indent=1, sort_keys=True) + "\n")
+    else:
+        assert found == pinned[job]
+
+
 def test_a_reused_recoding_gives_the_release_it_was_made_for(plain: Plain) -> None:
     assert plain.of("reuse").files["release.parquet"] == plain.of("partition").files["release.parquet"]
 
@@ -284,9 +310,7 @@ def test_a_reused_recoding_gives_the_release_it_was_made_for(plain: Plain) -> No
 # Killed on the way: the runs that end are processes of their own
 
 
-def killed_and_resumed(
-    house: House, plain: Plain, job: str, limits: dict[str, Any] | None = None, **at: Any
-) -> None:
+def killed_and_resumed(house: House, plain: Plain, job: str, limits: dict[str, Any] | None = None, **at: Any) -> None:
     """A run that is killed, and another that goes on from there or begins again."""
     house.write(plain.table(job))
     config = house.folder / "config.yaml"
@@ -318,9 +342,7 @@ def test_a_search_goes_on_with_other_memory_and_threads_than_it_began_with(
     ("job", "stage"),
     [("partition", stage) for stage in STAGES] + [(job, at) for job in list(JOBS)[1:] for at in ("search", "verify")],
 )
-def test_a_run_killed_before_a_stage_goes_on_or_begins_again(
-    house: House, plain: Plain, job: str, stage: str
-) -> None:
+def test_a_run_killed_before_a_stage_goes_on_or_begins_again(house: House, plain: Plain, job: str, stage: str) -> None:
     killed_and_resumed(house, plain, job, stage=stage)
 
 
