@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from anon import compiled
-from anon.compiled import kernel
+from anon.core import kernels as compiled
+from anon.core.kernels import kernel
 from anon.criteria import Groups, Point, Skyline, State
 from anon.criteria.ck_safety import CKSafety
 from anon.criteria.kernels_counts import fill_largest

@@ -19,15 +19,15 @@ import numpy as np
 import pyarrow as pa
 
 from anon.config import load
+from anon.core.memory import Memory
 from anon.criteria import Values, bind
 from anon.cube import Cube, Domain
-from anon.memory import Memory
-from anon.records import InMemory
-from anon.search import top
-from anon.search.candidates import Nodes
-from anon.search.decide import Decisions, Rules
-from anon.search.means import Means
-from anon.search.passes import Passes
+from anon.cube.records import InMemory
+from anon.search.budget import Means
+from anon.search.partition import top
+from anon.search.partition.candidates import Nodes
+from anon.search.partition.decide import Decisions, Rules
+from anon.search.partition.passes import Passes
 
 COLUMNS, CODES, PEOPLE = 8, 256, 20_000_000
 SHARES = np.array([30, 20, 15, 10, 8, 6, 5, 3, 2, 1]) / 100

@@ -43,7 +43,7 @@ print(json.dumps(time.perf_counter() - began))
 """
 HELP = """
 import contextlib, io, json, sys
-from anon.cli import app
+from anon.cli.app import app
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
     app(["--help"])
 print(json.dumps([n for n in NAMES if n in sys.modules]))

@@ -31,7 +31,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
 def cli_page() -> str:
     import typer
 
-    from anon.cli import app
+    from anon.cli.app import app
 
     command = typer.main.get_command(app)
     lines = [MADE, "", "# Commands", "", *_paragraphs(command.help), *_paragraphs(command.epilog)]

@@ -18,7 +18,7 @@ from demo import adult as adult_table
 from typer.testing import CliRunner
 
 import anon
-from anon.cli import app
+from anon.cli.app import app
 from anon.pipeline import Result
 from tests.helpers_faults import Count
 

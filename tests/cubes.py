@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from anon.cube import Cube, Domain
+from anon.cube.records import InMemory
 from anon.hierarchy import Tree
-from anon.records import InMemory
 from tests.oracles import partition as oracle
 
 

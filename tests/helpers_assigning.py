@@ -18,13 +18,13 @@ from anon.criteria import Criterion, Dissimilarity, RRobustness
 from anon.criteria.distances import Distance
 from anon.criteria.priors import Prior
 from anon.cube import Cube, Domain
-from anon.records import InMemory
-from anon.search.adversaries import Adversaries, Adversary, CrossTables
-from anon.search.assigning import assigned
-from anon.search.assignment import Assignment
-from anon.search.colour import Colour
-from anon.search.means import Means
-from anon.search.merge import Merge
+from anon.cube.records import InMemory
+from anon.recoding.assignment import Assignment
+from anon.search.assign.colour import Colour
+from anon.search.assign.dispatch import assigned
+from anon.search.assign.merge import Merge
+from anon.search.budget import Means
+from anon.search.cross_tables import Adversaries, Adversary, CrossTables
 
 Row = tuple[int, ...]  # quasi-identifier codes, then the code of the sensitive value
 Probabilities = Sequence[Sequence[Fraction | None]]

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from anon import searching
 from anon.cube import Cube
-from anon.search.assignment import Assignment
-from anon.search.outcome import Outcome
+from anon.recoding.assignment import Assignment
+from anon.recoding.outcome import Outcome
+from anon.search import dispatch
 from tests.helpers_release import Rows, canonical_key, comparable
 
 Deal = Callable[[int], list[int]]  # the groups of so many records, in the order of the records
@@ -88,5 +88,5 @@ def dealing(deal: Deal, edit: Callable[[Any], Any] = lambda rows: rows) -> Itera
         return Outcome(assignment, None, 0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(searching._SEARCHES, "partition", search)
+        patch.setitem(dispatch._SEARCHES, "partition", search)
         yield

@@ -1,5 +1,5 @@
-"""Lets system calls of `anon.disk` fail, one at a time: each call of a start, a publication or a cleanup can be killed,
-end in an error, write less than it was given, or be interrupted by a signal. Outside the way of the data."""
+"""Lets system calls of `anon.core.disk` fail, one at a time: each call of a start, a publication or a cleanup can be
+killed, end in an error, write less than it was given, or be interrupted by a signal. Outside the way of the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anon import disk
+from anon.core import disk
 
 COUNTED = (
     "open", "mkdir", "write", "fsync", "replace", "rename", "unlink", "rmdir", "chmod", "lstat", "fstat", "listdir",
@@ -73,8 +73,8 @@ FAULTS: dict[str, Fault] = {
 
 
 class Calls:
-    """The system calls that `anon.disk` makes, in their order; the one of a number gets the fault, or all from there
-    on."""
+    """The system calls that `anon.core.disk` makes, in their order; the one of a number gets the fault, or all from
+    there on."""
 
     def __init__(self, at: int = -1, fault: str = "", lasting: bool = False) -> None:
         self.at, self.fault, self.lasting = at, fault, lasting

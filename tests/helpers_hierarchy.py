@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from anon.core.text import text
 from anon.errors import ConfigError
 from anon.hierarchy import Tree, paths
-from anon.values import text
 
 # Stand-ins with the attributes that the builders of the config have.
 

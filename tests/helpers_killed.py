@@ -17,8 +17,9 @@ from tempfile import NamedTemporaryFile
 
 BLOCK = 4_000  # bytes: a block holds a few hundred records
 LOADED = [
-    "anon.__main__", "anon.cli", "anon.pipeline", "anon.search.partition", "anon.cube.kernels", "anon.search.kernels",
-    "anon.criteria.kernels", "anon.explore.kernels", "anon.explore.kernels_skylines",
+    "anon.__main__", "anon.cli.app", "anon.pipeline", "anon.search.partition.search", "anon.cube.kernels",
+    "anon.search.partition.kernels",
+    "anon.criteria.kernels", "anon.loss.kernels", "anon.risk.kernels_skylines",
 ]  # fmt: skip
 
 _server = get_context("forkserver")
@@ -65,11 +66,12 @@ def _run(
     around: Callable[[], AbstractContextManager[object]],
 ) -> None:
     from anon.__main__ import main
-    from anon.search import means, partition
+    from anon.search import budget
+    from anon.search.partition import search as partition
 
     for number, place in ((1, os.devnull), (2, said)):
         os.dup2(os.open(place, os.O_WRONLY), number)
-    means.BLOCK, partition.SMALLEST_BLOCK = BLOCK, 1
+    budget.BLOCK, partition.SMALLEST_BLOCK = BLOCK, 1
     _end_at(steps, stage, by if callable(by) else partial(os.kill, os.getpid(), signal.Signals[by]))
     sys.argv = list(command)
     with around():
@@ -78,8 +80,8 @@ def _run(
 
 def _end_at(last: int, stage: str, end: Callable[[], None]) -> None:
     """Has the process end itself when a step of the search is saved, or before a stage."""
-    from anon.checkpoint import Checkpoint
-    from anon.progress import Progress
+    from anon.core.checkpoint import Checkpoint
+    from anon.core.progress import Progress
 
     saved, save, enter = 0, Checkpoint.save, Progress.stage
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import anon
 from anon import hierarchy
 from anon.cube import Combinations, Cube, Domain
+from anon.cube.records import InMemory
 from anon.errors import UnsafeError
-from anon.records import InMemory
 
 Row = dict[str, Any]
 Tree = dict[Any, tuple[Hashable, ...]]

@@ -15,12 +15,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from anon import verify
 from anon.config import Config
-from anon.content import Content, published
-from anon.database import connect
+from anon.core.database import connect
 from anon.release import Written
-from anon.written import files_of, open_written
+from anon.verify import judge
+from anon.verify.content import Content, published
+from anon.verify.files import files_of, open_written
 
 Tables = Sequence[pa.Table]
 
@@ -47,10 +47,10 @@ class Staged:
         values = self.written.values and replace(self.written.values, path=places[-1])
         return replace(self.written, path=places[0], values=values)
 
-    def verify(self, tables: Tables, **changes: Any) -> verify.Findings:
+    def verify(self, tables: Tables, **changes: Any) -> judge.Findings:
         """What verification finds in other tables; `changes`: in what it was given beside them."""
         given = {"config": self.config, "expected": self.expected} | changes
-        return verify.verify(self.con, self.write(tables), given["config"], given["expected"])
+        return judge.verify(self.con, self.write(tables), given["config"], given["expected"])
 
     def content(self, tables: Tables) -> Content:
         """What other tables hold, so that nothing but their safety can be wrong."""
@@ -64,15 +64,15 @@ class Staged:
 def staged(copy: Path, run: Callable[[], Any]) -> Iterator[Staged]:
     """What a run gives to verification; `copy` is the folder for other releases like its own."""
     caught: list[tuple[Config, Written, Content, list[pa.Table]]] = []
-    original = verify.verify
+    original = judge.verify
 
-    def watched(con: Any, written: Written, config: Config, expected: Content) -> verify.Findings:
+    def watched(con: Any, written: Written, config: Config, expected: Content) -> judge.Findings:
         tables = [con.sql(f"SELECT * FROM {file.reader}").to_arrow_table() for file in files_of(written)]
         caught.append((config, written, expected, tables))
         return original(con, written, config, expected)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verify, "verify", watched)
+        patch.setattr(judge, "verify", watched)
         run()
     (copy / "datapackage.json").write_text("{}")
     with closing(connect(1_000_000_000, 1, copy.parent)) as con:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from anon.cli import app
+from anon.cli.app import app
 from tests.conftest import House, Outcome
 
 MARKS = re.compile(r"MARK|(?<![0-9a-f.])777[01]\d(?![0-9a-f])|77\.7|1933-03")  # all values; no answer may hold one

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from anon import checkpoint, pipeline
+from anon import pipeline
+from anon.core import checkpoint
 from anon.source import stores
 from tests.conftest import House
 from tests.hostile import TABLE, Case, Machine, file

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import hatch_build
 
-from anon import compiled
+from anon.core import kernels as compiled
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "build" / "sanitized"

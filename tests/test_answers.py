@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import anon
 from anon import pipeline
-from anon.cli import app
+from anon.cli.app import app
 from anon.errors import AnonError, ConfigError, SourceError
 from tests.conftest import House
 from tests.helpers_source import ROWS

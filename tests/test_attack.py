@@ -18,7 +18,7 @@ from anon.criteria import Groups
 from anon.criteria.priors import Prior
 from anon.criteria.protocol import Signatures
 from anon.errors import ConfigError
-from anon.explore import attacks
+from anon.risk import attacks
 from tests.conftest import House
 from tests.oracles import beliefs as oracle
 

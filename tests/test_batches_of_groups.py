@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon import grouped, histograms
+from anon.verify import grouped, histograms
 from tests.conftest import House
 
 MATRIX = ";1;2;3\n1;0;0.2;1\n2;0.2;0;1\n3;1;1;0\n"

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anon.criteria.protocol import Groups, Signatures
-from anon.explore.beliefs import beliefs, breaches, negative_disclosures, observed, positive_disclosures
+from anon.risk.beliefs import beliefs, breaches, negative_disclosures, observed, positive_disclosures
 from tests.oracles import beliefs as oracle
 
 populations = st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=2), min_size=2, max_size=2)

@@ -27,9 +27,9 @@ from anon.criteria.l_diversity import l_diversity
 from anon.criteria.skyline_bounds import FAR, least_size
 from anon.criteria.t_closeness import TCloseness
 from anon.criteria.variance import Variance
-from anon.search.candidates import Demands
 from anon.search.lattice import Lattice
-from anon.search.partition import Partition
+from anon.search.partition.candidates import Demands
+from anon.search.partition.search import Partition
 from tests.cubes import Table
 from tests.oracles import ck_safety, proximity
 from tests.oracles import l_diversity as diversity

@@ -346,10 +346,10 @@ def test_merge_and_colour_have_no_labels(house: House) -> None:
 def test_a_full_disk_is_a_matter_of_resources_and_leaves_nothing(
     house: House, monkeypatch: pytest.MonkeyPatch, keep: list[str]
 ) -> None:
-    from anon.spilled import Spilled
+    from anon.core.spilled import Spilled
 
     def full(self: Spilled, batch: pa.RecordBatch) -> None:
-        from anon.database import translated
+        from anon.core.database import translated
 
         with translated("writing the spill"):
             raise OSError(28, "No space left on device")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from anon.cli import app
+from anon.cli.app import app
 
 SECRET = "Kowalski"
 INTERVALS = ["--from", "0", "--to", "99", "--width", "5", "--width", "10"]

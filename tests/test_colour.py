@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon.core.memory import Memory
 from anon.criteria import distances
 from anon.criteria.distances import Distance
 from anon.errors import Blocked
-from anon.memory import Memory
-from anon.search import dealing, ordering
-from anon.search.colour import GREEDY, ROUND_ROBIN
-from anon.search.means import Means
+from anon.search.assign import dealing, ordering
+from anon.search.assign.colour import GREEDY, ROUND_ROBIN
+from anon.search.budget import Means
 from tests.helpers_assigning import Grouping, Table, coloured
 from tests.oracles import proximity
 

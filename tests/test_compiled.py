@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anon import compiled
-from anon.compiled import kernel
+from anon.core import kernels as compiled
+from anon.core.kernels import kernel
 from anon.cube.ranges import as_numbers
 from anon.errors import SourceError
 from tests import sanitized
@@ -252,7 +252,8 @@ def test_the_library_fits_the_processor(flags: str, name: str, monkeypatch: pyte
 
 def test_a_symbol_that_no_library_defines_stops_the_build(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "kernels.c"
-    source.write_text('#include "kernels.h"\nvoid nowhere(void);\nKERNEL(lost) { nowhere(); (void)call; return 0; }\n')
+    body = "void nowhere(void);\nKERNEL(lost) { nowhere(); (void)call; return 0; }\n"
+    source.write_text(f'#include "core/kernels.h"\n{body}')
     with pytest.raises(SystemExit, match="cannot be compiled"):
         hatch_build.build(tmp_path, (source,))
     assert "nowhere" in capfd.readouterr().err
@@ -272,7 +273,7 @@ def test_a_wheel_for_another_machine_is_compiled_for_the_oldest_glibc_that_its_t
 
 
 FAULTY = """
-#include "kernels.h"
+#include "core/kernels.h"
 static int64_t sum_of(ARRAY(const int64_t) numbers, int64_t from, int64_t to)
 {
     int64_t sum = 0;
@@ -291,7 +292,7 @@ KERNEL(faulty_sum)
 CALL_FAULTY = """
 import ctypes, sys
 import numpy as np
-from anon.compiled import kernel
+from anon.core.kernels import kernel
 from anon.cube.ranges import as_numbers
 print(kernel("faulty_sum", ctypes.CDLL(sys.argv[1]))(np.ones(8, np.int64), *map(int, sys.argv[2:])))
 """

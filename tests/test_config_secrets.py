@@ -12,9 +12,9 @@ from urllib.parse import quote
 import pytest
 from typer.testing import CliRunner
 
-from anon.checkpoint import Checkpoint
-from anon.cli import app
+from anon.cli.app import app
 from anon.config import load, redact
+from anon.core.checkpoint import Checkpoint
 from anon.errors import ConfigError, Lost
 from tests.conftest import House
 from tests.helpers_config import POINT, SMALL, changed, criterion, file, problems

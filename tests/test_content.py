@@ -14,12 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from anon import pipeline, searching
+from anon import pipeline
 from anon.config import load
 from anon.errors import VerificationError
-from anon.levels import LevelRecoding
-from anon.recoding import Recoding
-from anon.search.outcome import Outcome
+from anon.recoding.levels import LevelRecoding
+from anon.recoding.outcome import Outcome
+from anon.recoding.tree import Recoding
+from anon.search import dispatch
 from tests import helpers_release as helpers
 from tests.helpers_staged import Staged
 from tests.helpers_staged import staged as stage
@@ -387,7 +388,7 @@ def test_labels_that_are_not_true_of_the_rows_are_refused(
         (tmp_path / "first").mkdir()
         helpers.run(tmp_path / "first", table_of(source_rows()), **(changes | {"method": earlier}))
         changes["method"] = {"kind": "reuse", "run": str(tmp_path / "first" / "out-run")}
-    original = searching.searched
+    original = dispatch.searched
 
     def searched(*arguments: Any) -> Outcome:
         found = original(*arguments)

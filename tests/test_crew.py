@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anon.search import block, means
-from anon.search.crew import Crew
+from anon.search import budget
+from anon.search.partition import block
+from anon.search.partition.crew import Crew
 from tests.test_out_of_core import BLOCK, TOGETHER, published, settings
 
 
@@ -42,7 +43,7 @@ def test_pieces_of_work_are_done_at_the_same_time_and_told_in_order() -> None:
 def test_a_block_starts_from_what_the_blocks_before_it_have_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    monkeypatch.setattr(budget, "BLOCK", BLOCK)
     begun: list[Any] = []
     ended: list[Any] = []
     search = block.search

@@ -243,7 +243,7 @@ def whole(name: str, kind: pa.DataType) -> Column:
 
 def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:
     from anon.criteria import KAnonymity
-    from anon.search.partition import Partition
+    from anon.search.partition.search import Partition
     from tests.cubes import Table
     from tests.oracles import partition as oracle
 
@@ -273,7 +273,7 @@ def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:
 
 
 def test_a_value_that_looks_like_a_label_is_refused() -> None:
-    from anon.recoding import column_labels
+    from anon.recoding.tree import column_labels
 
     domain = free("text", ["a", "b", "{a|b}"])
     with pytest.raises(ConfigError, match="labels that are also values"):

@@ -22,9 +22,9 @@ import pytest
 from typer.testing import CliRunner
 
 import anon
-from anon.cli import app
+from anon.cli.app import app
+from anon.commands.plan import plan as planned
 from anon.errors import ConfigError, SourceError
-from anon.plan import plan as planned
 from anon.source import postgres as postgres_source
 from anon.source import rows
 from tests.conftest import House

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anon.criteria import Groups
-from anon.explore.disclosure import Curves, Worst, curves
+from anon.risk.disclosure import Curves, Worst, curves
 from tests.oracles import ck_safety as oracle
 from tests.oracles import worlds
 

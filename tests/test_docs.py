@@ -18,7 +18,7 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 
 import anon
-from anon.cli import app
+from anon.cli.app import app
 from anon.config import CRITERIA, Config
 from anon.config.mistakes import Model
 from tests.helpers_docs import DOCS

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import anon
-from anon.cli import app
+from anon.cli.app import app
 from tests.conftest import House
 
 ROWS = {

@@ -22,7 +22,7 @@ import pytest
 
 from anon import pipeline
 from anon.config import load
-from anon.database import connect
+from anon.core.database import connect
 from anon.errors import AnonError, ResourceError, SourceError
 from tests.conftest import House
 from tests.helpers_source import ROWS, as_csv
@@ -84,7 +84,7 @@ def test_no_failure_tells_a_value_of_the_data(house: House, name: str) -> None:
 
 
 def test_a_failure_inside_duckdb_does_not_bring_its_text_along(house: House) -> None:
-    from anon.database import interruptible, translated
+    from anon.core.database import interruptible, translated
 
     con = connect(10**9, 1, house.folder)
     sql = "SELECT CAST(v AS INTEGER) FROM (VALUES ('MARK-A Parquet')) AS t(v)"
@@ -113,7 +113,7 @@ def test_memory_too_small_to_work_with_is_refused_before_any_work(house: House) 
 
 
 def test_too_little_memory_is_a_matter_of_resources(house: House) -> None:
-    from anon.database import translated
+    from anon.core.database import translated
 
     con = connect(1, 1, house.folder)
     con.execute("SET memory_limit = '1MB'").fetchall()

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import anon
-from anon import disk
-from anon.publication import UNFINISHED
+from anon.core import disk
+from anon.release.publication import UNFINISHED
 from tests.conftest import House, Outcome
 from tests.helpers_faults import KILLED, Calls, Count, injected
 from tests.helpers_killed import anon_run

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anon.core.text import text
 from anon.errors import ConfigError
 from anon.hierarchy import paths
-from anon.values import text
 from tests.helpers_hierarchy import Calendar, Digits, Intervals, Suppress, labels, refusal
 
 # Values

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from anon.core.memory import LIBRARIES
 from anon.errors import ResourceError
 from anon.hierarchy import HierarchyGap, inspect, paths, read
 from anon.hierarchy.labels import Level
-from anon.memory import LIBRARIES
 from tests.helpers_hierarchy import HierarchyFile, csv_file, labels, refusal, tree_of
 
 EDUCATION = "Bachelors;Higher;*\n10th;School;*\nMasters;Higher;*\n11th;School;*\n"

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anon import searching
 from anon.config import load
 from anon.criteria import Groups, Point, Skyline
 from anon.errors import ConfigError, UnsafeError
+from anon.search import dispatch
 from tests.helpers_lattice import Table, cube_of
 from tests.oracles import skyline
 
@@ -89,9 +89,9 @@ SPECS: list[Spec] = [
 def refusals(rows: Table, spec: Spec) -> list[str]:
     """What is said of the whole table; nothing if it passes."""
     config, cube = load(rows.config(Path("/"), [spec]), run=False), cube_of(rows, True)
-    values = searching.sensitive_values(config, cube)
+    values = dispatch.sensitive_values(config, cube)
     try:
-        return searching.check_whole_table(config, cube, values, True)
+        return dispatch.check_whole_table(config, cube, values, True)
     except UnsafeError as error:
         return str(error).split("\n")[1:]
 

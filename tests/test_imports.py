@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from anon.cli import app
+from anon.cli.app import app
 from tests.conftest import House
 
 HEAVY = ("adbc_driver_postgresql", "duckdb", "jinja2", "numpy", "pandas", "polars", "pyarrow", "pyspark")
@@ -38,7 +38,7 @@ MAY_LOAD: dict[str, set[str]] = {
 # Commands that may load the same in a process forked from one that has loaded nothing but the command line.
 PROBE = """
 import json, os, sys
-from anon.cli import app
+from anon.cli.app import app
 heavy, groups = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 BEFORE
 def code(command):

@@ -25,12 +25,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from anon import cli_init
-from anon.cli import app
+from anon.cli import init as cli_init
+from anon.cli.app import app
 from anon.config import load
-from anon.init.profiling import ColumnProfile, Profile, Shape
-from anon.init.proposal import Answers, propose
-from anon.init.writing import as_yaml
+from anon.profile.columns import ColumnProfile, Profile, Shape
+from anon.profile.proposal import Answers, propose
+from anon.profile.writing import as_yaml
 
 ROWS = 400
 SECRET = "Kowalski"

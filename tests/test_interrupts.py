@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from anon import interrupt
+from anon.core import interrupt
 
 # Ctrl-C at the moment when a library is imported.
 INTERRUPTED_IMPORT = """
@@ -29,7 +29,7 @@ main()
 # What takes minutes, and does not let Python hear of signals meanwhile; it says so when it is under way.
 BUSY = """
 import hashlib, threading
-from anon import interrupt
+from anon.core import interrupt
 with interrupt.listening():
     threading.Timer(0.3, print, ["busy"], {"flush": True}).start()
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)

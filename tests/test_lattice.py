@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon import searching
 from anon.config import load
 from anon.config.support import refuse_unsupported
 from anon.criteria import bind
 from anon.errors import ConfigError, UnsafeError
+from anon.search import dispatch
 from anon.search.lattice import Lattice
 from anon.search.lattice.search import Search
 from tests.helpers_lattice import SENSITIVE, Ran, Table, cube_of, random_table, run
@@ -95,9 +95,9 @@ def searched(table: Table, cases: list[str], counted: bool, suppress: Fraction, 
         load(table.config(Path("/"), [criterion(case) for case in cases]), run=False),
         cube_of(table, counted),
     )
-    values = searching.sensitive_values(config, cube)
+    values = dispatch.sensitive_values(config, cube)
     lattice = Lattice(
-        cube, bind(config.privacy, values, shared=True), metric, suppress, searching.released_values(config, values)
+        cube, bind(config.privacy, values, shared=True), metric, suppress, dispatch.released_values(config, values)
     )
     try:
         return lattice.run()
@@ -112,9 +112,9 @@ def test_with_suppression_only_criteria_that_need_it_are_checked_on_every_node(c
     told: list[dict[str, Any]] = []
     config = load(table.config(Path("/"), [criterion(case)]), run=False)
     cube = cube_of(table, True)
-    values = searching.sensitive_values(config, cube)
+    values = dispatch.sensitive_values(config, cube)
     criteria = bind(config.privacy, values, shared=True)
-    rebound, share = searching.released_values(config, values), Fraction(1, 5)
+    rebound, share = dispatch.released_values(config, values), Fraction(1, 5)
     lattice = Lattice(cube, criteria, "loss", share, rebound, tell=lambda **facts: told.append(facts))
     safe = lattice._safe_nodes(None)
     checks = sum(facts["columns"] == len(lattice.columns) for facts in told)

@@ -19,16 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon import searching
 from anon.config import load
+from anon.core.memory import Memory
 from anon.criteria import bind
 from anon.errors import SourceError, UnsafeError
-from anon.memory import Memory
+from anon.search import dispatch
+from anon.search.budget import Means
 from anon.search.lattice import Lattice, counting, frequency, spill
 from anon.search.lattice.counting import Block, Numbering
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
 from anon.search.lattice.spill import SpillDatabase
-from anon.search.means import Means
 from tests.helpers_lattice import Table, cube_of, random_table
 from tests.test_lattice import criterion
 
@@ -53,8 +53,8 @@ def places(patch: pytest.MonkeyPatch, place: str) -> None:
 def searched(table: Table, cases: list[str], share: str, counted: bool, means: Means) -> Any:
     config = load(table.config(Path("/"), [criterion(case) for case in cases]), run=False)
     cube = cube_of(table, counted)
-    values = searching.sensitive_values(config, cube)
-    criteria, released = bind(config.privacy, values, shared=True), searching.released_values(config, values)
+    values = dispatch.sensitive_values(config, cube)
+    criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)
     try:
         found = Lattice(cube, criteria, "loss", Fraction(share), released, means).run()
     except UnsafeError:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon import release
-from anon.cell_index import CellIndex
+from anon.core.cell_index import CellIndex
 from anon.errors import ConfigError, UnsafeError
 from tests.conftest import House
 
@@ -121,8 +121,8 @@ def test_too_many_values_or_nodes_are_refused(house: House) -> None:
 )
 def test_cells_are_found_however_large_their_numbers_would_be(cells: Any, largest: int, table: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("anon.cell_index.LARGEST", largest)
-        patch.setattr("anon.cell_index.TABLE", table)
+        patch.setattr("anon.core.cell_index.LARGEST", largest)
+        patch.setattr("anon.core.cell_index.TABLE", table)
         index = CellIndex(np.array(cells, np.uint16).T, [10] * 4)
         asked = [*cells, *([a, b, 3, 9] for a in range(10) for b in range(10))]
         found = index.find(np.array(asked, np.uint16).T)

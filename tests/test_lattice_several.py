@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon import searching
 from anon.config import load
 from anon.criteria import bind
 from anon.errors import UnsafeError
+from anon.recoding.outcome import Outcome
+from anon.search import dispatch
+from anon.search.budget import Means
 from anon.search.lattice import Lattice, frequency
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
 from anon.search.lattice.spill import SpillDatabase
-from anon.search.means import Means
-from anon.search.outcome import Outcome
 from tests import helpers_bucketized as bucketized
 from tests.conftest import House
 from tests.helpers_lattice import Table, random_table, several_cube_of
@@ -103,8 +103,8 @@ def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, me
     given["columns"] |= {"individual": "id", "multiplicity": crowd.kind, "sensitive": ["d"]}
     given["release"]["form"] = "bucketized"
     config, cube = load(given, run=False), several_cube_of(crowd.table, crowd.values)
-    values = searching.sensitive_values(config, cube)
-    criteria, released = bind(config.privacy, values, shared=True), searching.released_values(config, values)
+    values = dispatch.sensitive_values(config, cube)
+    criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)
     try:
         return Lattice(cube, criteria, metric, suppress, released, means).run()
     except UnsafeError:

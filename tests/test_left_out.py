@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import anon
-from anon.cli import app
+from anon.cli.app import app
 from tests import helpers_spark as cluster_of
 from tests.conftest import House
 

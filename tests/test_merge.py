@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon.core.memory import Memory
 from anon.criteria import Criterion, Groups, KAnonymity, RRobustness, Signatures
 from anon.criteria.ck_safety import CKSafety
 from anon.criteria.distances import equal
@@ -23,10 +24,9 @@ from anon.criteria.l_diversity import l_diversity
 from anon.criteria.priors import Prior, estimate
 from anon.criteria.t_closeness import TCloseness
 from anon.errors import Blocked, UnsafeError
-from anon.memory import Memory
-from anon.search import dealing, ordering
-from anon.search.means import Means
-from anon.search.seeds import most_groups, sizes
+from anon.search.assign import dealing, ordering
+from anon.search.assign.seeds import most_groups, sizes
+from anon.search.budget import Means
 from tests.helpers_assigning import Grouping, Row, Table, merged, prior
 from tests.oracles import robustness
 

@@ -23,8 +23,8 @@ import pytest
 
 import anon
 from anon import pipeline
+from anon.config.trial import share_of
 from anon.errors import ConfigError, UnsafeError
-from anon.trial import share_of
 from tests.conftest import House
 from tests.helpers_source import as_csv
 

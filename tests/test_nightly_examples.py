@@ -15,7 +15,7 @@ import pytest
 from demo import hospital
 from typer.testing import CliRunner
 
-from anon.cli import app
+from anon.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "configs" / "nightly"

@@ -15,13 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon import pipeline
+from anon.commands.plan import plan
+from anon.core.memory import Memory
+from anon.cube.records import OnDisk
 from anon.errors import ResourceError
-from anon.memory import Memory
 from anon.pipeline import Options
-from anon.plan import plan
-from anon.recoding import LABEL
-from anon.records import OnDisk
-from anon.search import decide, means, partition
+from anon.recoding.tree import LABEL
+from anon.search import budget
+from anon.search.partition import decide
+from anon.search.partition import search as partition
 
 ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them
 ALONE = [{"skyline": {"points": [{"l": 1, "k": 20, "m": 0, "c": 0.9}]}}]
@@ -51,7 +53,7 @@ def published(folder: Path, config: dict[str, Any], **limits: Any) -> dict[str, 
 def test_records_that_do_not_fit_are_written_as_read_and_in_the_order_of_the_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: list[Any]
 ) -> None:
-    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    monkeypatch.setattr(budget, "BLOCK", BLOCK)
     on_disk: list[int] = []
     write = OnDisk.write
 
@@ -68,7 +70,7 @@ def test_records_that_do_not_fit_are_written_as_read_and_in_the_order_of_the_blo
 
 def test_a_block_searched_ahead_in_vain_is_searched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where blocks depend on each other, one that was searched from an earlier state may not stand."""
-    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    monkeypatch.setattr(budget, "BLOCK", BLOCK)
     config = settings(tmp_path, TOGETHER)
     first = published(tmp_path, config, threads=1)
     again: list[bool] = []
@@ -86,7 +88,7 @@ def test_a_block_searched_ahead_in_vain_is_searched_again(tmp_path: Path, monkey
 def test_a_column_that_splits_into_many_parts_at_once_is_split_at_the_top(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    monkeypatch.setattr(budget, "BLOCK", BLOCK)
     config = settings(tmp_path, [{"k_anonymity": {"k": 2}}])
     table = pq.read_table(tmp_path / "source.parquet")
     words = pa.array([f"w{n % 300}" for n in table["q0"].to_pylist()])
@@ -114,7 +116,7 @@ def test_a_full_disk_is_a_matter_of_resources_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(self: OnDisk, at: int, rows: Any) -> None:
-        from anon.database import translated
+        from anon.core.database import translated
 
         with translated("writing the spill"):
             raise OSError(28, "No space left on device")

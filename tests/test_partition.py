@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon.core.memory import Memory
 from anon.criteria import Criterion, KAnonymity, Point, Skyline
-from anon.memory import Memory
-from anon.search import candidates, decide, passes, top
-from anon.search import partition as engine
-from anon.search.means import Means
+from anon.search.budget import Means
+from anon.search.partition import candidates, decide, passes, top
+from anon.search.partition import search as engine
 from tests.cubes import Table
 from tests.oracles import partition as oracle
 from tests.oracles import skyline

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import anon
+from anon.commands.plan import plan
 from anon.errors import ConfigError
-from anon.plan import plan
 from anon.source import persons
 from tests.conftest import House
 from tests.helpers_source import as_csv

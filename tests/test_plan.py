@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from anon import cube as cubes
-from anon import memory, pipeline, records
-from anon.plan import plan
+from anon import pipeline
+from anon.commands.plan import plan
+from anon.core import memory
+from anon.cube import records
 from tests.conftest import House
 
 ROWS = 600
@@ -210,7 +212,7 @@ def test_the_queries_are_those_that_the_run_sends(house: House, monkeypatch: pyt
     connect = pipeline.connect
 
     def noted(*limits: Any, **more: Any) -> Any:
-        from anon.plan import Traced
+        from anon.commands.plan import Traced
 
         return Traced(connect(*limits, **more), sent)
 

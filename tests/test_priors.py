@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon.core.memory import LIBRARIES
 from anon.criteria.prior_files import read_prior
 from anon.criteria.prior_tables import Ratios, SignatureTable
 from anon.criteria.priors import Prior, estimate, write_prior
 from anon.criteria.priors import bind as bind_to
 from anon.errors import ConfigError, ResourceError
-from anon.memory import LIBRARIES
 
 GOOD = "sex,value,p\nm,flu,0.1\nm,hiv,0.9\nf,flu,0.003\nf,hiv,0.997\n"
 WHERE = "privacy[0].r_robustness.priors[0].file"

@@ -14,13 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from anon import disk, pipeline, verify
+from anon import pipeline
+from anon.commands.explain import explained
 from anon.config import load
+from anon.core import disk
+from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError, VerificationError
-from anon.progress import Progress
-from anon.report.explain import explained
-from anon.scratch import PREFIX, scratch
-from anon.workspace import State, held, state_folder, workspace
+from anon.runs.scratch import PREFIX, scratch
+from anon.runs.workspace import State, held, state_folder, workspace
+from anon.verify import judge
 from tests.conftest import House
 from tests.helpers_faults import KILLED, forked
 
@@ -60,14 +62,14 @@ def test_two_runs_that_share_a_place_exclude_each_other(written: House, changes:
 def test_another_run_cannot_change_what_is_verified(written: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run with another temporary folder, which begins when the first one has written its release, does not
     touch it: what is published is what was verified."""
-    plain = verify.verify
+    plain = judge.verify
 
     def overtaken(*arguments: Any) -> Any:
-        monkeypatch.setattr(verify, "verify", plain)
+        monkeypatch.setattr(judge, "verify", plain)
         other_run(written, limits__temp="temp-2", privacy=[{"k_anonymity": {"k": 10}}])
         return plain(*arguments)
 
-    monkeypatch.setattr(verify, "verify", overtaken)
+    monkeypatch.setattr(judge, "verify", overtaken)
     assert written.run().facts["groups"] == 2
     assert written.released().num_rows == 20
     assert written.check(str(written.folder / "out")).facts["groups"] == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anon.progress import Bars, Events, Lines, Progress
+from anon.core.progress import Bars, Events, Lines, Progress
 from tests.conftest import House
 
 ROWS = {"age": [20, 20], "zip": ["02139"] * 2, "disease": ["Flu", "Cold"]}

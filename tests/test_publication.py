@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anon import interrupt
 from anon.config import Config, load
+from anon.core import interrupt
+from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
-from anon.progress import Progress
-from anon.publication import UNFINISHED
-from anon.publish import Left, publish
-from anon.standing import Standing
-from anon.workspace import held, workspace
+from anon.release.publication import UNFINISHED
+from anon.runs.previous import Standing
+from anon.runs.publish import Left, publish
+from anon.runs.workspace import held, workspace
 from tests.helpers_faults import FAULTS, KILLED, Calls, Count, forked, injected
 
 

@@ -18,10 +18,14 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from anon import disk, pipeline, publication, release, searching, verify
-from anon.cli import app
+from anon import pipeline, release
+from anon.cli.app import app
+from anon.core import disk
 from anon.errors import ConfigError, UnsafeError
+from anon.release import publication
 from anon.report import facts, words
+from anon.search import dispatch
+from anon.verify import judge
 from tests import helpers_release as helpers
 
 COLUMNS: dict[str, Any] = {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["d"], "keep": ["h"]}
@@ -234,10 +238,10 @@ def test_out_may_not_hold_what_the_run_needs(tmp_path: Path, given: dict[str, An
 STAGES: list[tuple[Any, str]] = [
     (pipeline, "open_source"),
     (pipeline.cubes, "build"),
-    (searching, "search"),
+    (dispatch, "search"),
     (release, "write"),
     (release.package, "write_package"),
-    (verify, "verify"),
+    (judge, "verify"),
     (facts, "summary"),
     (pipeline, "report_of"),
     (pipeline, "write_run"),
@@ -308,7 +312,7 @@ def test_a_table_that_no_release_protects_is_told_in_few_lines(tmp_path: Path, g
     with pytest.raises(UnsafeError) as caught:
         pipeline.run(given)
     lines = str(caught.value).splitlines()
-    assert len(lines) == 2 + searching.FEW_REFUSALS and lines[-1].endswith("1,000 more")
+    assert len(lines) == 2 + dispatch.FEW_REFUSALS and lines[-1].endswith("1,000 more")
     assert "HIDDEN" not in str(caught.value)
 
 

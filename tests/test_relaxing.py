@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import anon
-from anon import searching
 from anon.config import load
 from anon.config.privacy import Equal, TCloseness
-from anon.explore.loosening import next_setting, numbers
+from anon.explanation.loosening import next_setting, numbers
+from anon.search import dispatch
 from tests.conftest import House
 from tests.helpers_lattice import cube_of, random_table
 
@@ -175,8 +175,8 @@ def test_steps_are_halved_only_where_looser_criteria_never_refuse_more(
     table = random_table(3)
     config = load(table.config(Path("/"), [{name: own}], suppress=suppress), run=False)
     cube = cube_of(table, True)
-    values = searching.sensitive_values(config, cube)
-    search = searching.lattice_search(config, cube, values, searching.means_of(config, cube))
+    values = dispatch.sensitive_values(config, cube)
+    search = dispatch.lattice_search(config, cube, values, dispatch.means_of(config, cube))
     assert search.judge.steady is steady
 
 

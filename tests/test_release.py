@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from anon import cube, pipeline, release
 from anon.errors import SourceError
-from anon.recoding import ColumnLabels
+from anon.recoding.tree import ColumnLabels
 from anon.source import Source
 from anon.source import rows as source_rows
 from tests import helpers_release as helpers

@@ -21,16 +21,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import anon
-from anon.cli import app
+from anon.cli.app import app
 from anon.config.privacy import CRITERIA
 from anon.criteria import Groups
-from anon.explore.sections import Sections, rungs, sections
-from anon.explore.skylines import skylines
 from anon.report import VERSION
 from anon.report.page import render
 from anon.report.promises import SENTENCES, below, percent
 from anon.report.shape import CHILDREN, NODES
 from anon.report.view_groups import _bins
+from anon.risk.sections import Sections, rungs, sections
+from anon.risk.skylines import skylines
 from tests.conftest import House
 
 HOSTILE = "</script><script>alert('x')</script><!--\"&{{ 7*7 }}"

@@ -14,14 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anon import disk, pipeline
-from anon.checkpoint import LIMIT, Checkpoint
+from anon import pipeline
 from anon.config import load
+from anon.core import disk
+from anon.core.checkpoint import LIMIT, Checkpoint
+from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
 from anon.pipeline import Options
-from anon.progress import Progress
-from anon.search import means
-from anon.workspace import held
+from anon.runs.workspace import held
+from anon.search import budget
 from tests.helpers_killed import BLOCK, anon_run
 
 ROWS = 3_000  # a block of the processes that are killed holds a few hundred of them
@@ -132,7 +133,7 @@ def by_files(config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     settings["method"] = {"kind": "partition", "prefer": "${PREFER}"}
     config.write_text(json.dumps(settings))
     monkeypatch.setenv("PREFER", "widest")
-    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    monkeypatch.setattr(budget, "BLOCK", BLOCK)
     return config
 
 
@@ -168,7 +169,7 @@ def change_variable(folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 def change_block(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(means, "BLOCK", 5_000)
+    patch.setattr(budget, "BLOCK", 5_000)
 
 
 def change_steps(folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -284,7 +285,7 @@ def test_steps_of_another_search_are_noticed(stopped: Path, in_memory: Path) -> 
 def test_a_disk_that_fails_while_a_step_is_saved_leaves_nothing(
     config: Path, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
-    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    monkeypatch.setattr(budget, "BLOCK", BLOCK)
     replace, saved = Path.replace, []
 
     def fails(path: Path, target: Path) -> Path:

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anon
+from anon.commands.plan import plan
 from anon.errors import ConfigError, UnsafeError
-from anon.plan import plan
 from tests import helpers_release
 from tests.conftest import House
 

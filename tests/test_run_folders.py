@@ -17,13 +17,13 @@ import pytest
 from rich.console import Console
 
 import anon
+from anon.artifacts.reading import sealed
+from anon.commands.explain import explained
+from anon.commands.plan import plan
+from anon.core.progress import Progress
 from anon.errors import ConfigError, UnsafeError
 from anon.pipeline import DEFAULTS
-from anon.plan import plan
-from anon.progress import Progress
 from anon.report import page, words, words_why
-from anon.report.explain import explained
-from anon.report.reading import sealed
 from tests.conftest import House
 from tests.test_reuse import METHODS, config, hierarchy, rows
 

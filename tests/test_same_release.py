@@ -26,13 +26,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import anon
-from anon import records
-from anon.cube import building
-from anon.memory import Memory
-from anon.records import OnDisk
-from anon.search import adversaries, decide, means, mending, partition, passes, top
+from anon.core.memory import Memory
+from anon.cube import building, records
+from anon.cube.records import OnDisk
+from anon.search import budget, cross_tables
+from anon.search.assign import mending
 from anon.search.lattice import frequency
 from anon.search.lattice.spill import SpillDatabase
+from anon.search.partition import decide, passes, top
+from anon.search.partition import search as partition
 from anon.search.reuse import counting as reuse_counting
 from anon.source import rows as source_rows
 from tests.conftest import House
@@ -133,7 +135,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are parts of the search that is asked for: every run has the same, several of them."""
-    monkeypatch.setattr(means, "BLOCK", BLOCK)
+    monkeypatch.setattr(budget, "BLOCK", BLOCK)
     monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
 
 
@@ -214,7 +216,7 @@ def _noted(plain: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
 def in_small_chunks(house: House, table: pa.Table, changes: Changes, patch: pytest.MonkeyPatch) -> None:
     sizes: list[tuple[Any, str, int]] = [
         (source_rows, "BATCH", 700), (building, "BATCH", 333), (records, "SEGMENT", 1_000), (passes, "CHUNK", 177),
-        (passes, "WIDE", 3), (top, "COUNTERS", 10), (decide, "CELLS", 50), (adversaries, "BATCH", 111),
+        (passes, "WIDE", 3), (top, "COUNTERS", 10), (decide, "CELLS", 50), (cross_tables, "BATCH", 111),
         (mending, "BATCH", 111), (reuse_counting, "BATCH", 211), (frequency, "CHUNK", 311), (Memory, "records", 0),
         (Memory, "marks", 0), (top, "NARROW", 0),
     ]  # fmt: skip

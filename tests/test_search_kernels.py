@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anon import compiled
-from anon.search import kernels
+from anon.core import kernels as compiled
+from anon.search.partition import kernels
 
 LIBRARIES = [
     path

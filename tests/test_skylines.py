@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anon.criteria import Groups
-from anon.explore.fronts import fronts_of
-from anon.explore.skylines import INFINITY, KnowledgeSkyline, Search, skylines
-from anon.explore.witness import Witness
+from anon.risk.fronts import fronts_of
+from anon.risk.skylines import INFINITY, KnowledgeSkyline, Search, skylines
+from anon.risk.witness import Witness
 from tests.oracles import skyline as oracle
 from tests.oracles import worlds
 

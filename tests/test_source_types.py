@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from anon.database import connect
+from anon.core.database import connect
 from anon.errors import ConfigError
 from anon.source import Unusable, canonical
 from tests.conftest import House
@@ -63,7 +63,7 @@ def role_of(role: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", EXACT)
 def test_every_usable_type_is_published_in_every_role(house: House, name: str) -> None:
-    from anon.values import text
+    from anon.core.text import text
 
     kind, values = EXACT[name]
     house.run(typed(kind, values).select("it AS q, it AS s, it AS k"), **EVERY_ROLE)

@@ -17,10 +17,12 @@ from demo import hospital
 
 import anon
 from anon import pipeline
+from anon.core.progress import Progress
 from anon.errors import ConfigError, SourceError
-from anon.progress import Progress
-from anon.search import means, partition, top
-from anon.search.decide import Rules
+from anon.search import budget
+from anon.search.partition import search as partition
+from anon.search.partition import top
+from anon.search.partition.decide import Rules
 from tests import helpers_spark as cluster_of
 from tests.conftest import House
 
@@ -57,7 +59,7 @@ TOGETHER = [
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small enough that a small table has a top of several levels, and many blocks."""
-    monkeypatch.setattr(means, "BLOCK", 5_000)
+    monkeypatch.setattr(budget, "BLOCK", 5_000)
     monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
 
 
@@ -180,7 +182,7 @@ def test_equal_rows_are_counted_and_what_the_driver_gets_is_bounded(
         facts.append(self.facts)
 
     monkeypatch.setattr(SparkPasses, "__init__", noted)
-    monkeypatch.setattr(means, "BLOCK", 1_000)
+    monkeypatch.setattr(budget, "BLOCK", 1_000)
     table = people().select(["age", "smokes", "disease"])
     columns = COLUMNS | {"identifiers": [], "quasi_identifiers": {"age": {}, "smokes": {"suppress": True}}}
     _, wide = cluster_of.run_both(house, table, columns=columns, privacy=[{"k_anonymity": {"k": 5}}])
@@ -196,7 +198,7 @@ def test_equal_rows_are_counted_and_what_the_driver_gets_is_bounded(
 def test_more_values_than_codes_make_the_same_bins(
     cluster: Any, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(means, "BLOCK", 200_000)
+    monkeypatch.setattr(budget, "BLOCK", 200_000)
     rows = 70_000
     draw = np.random.default_rng(7)
     fine = np.where(draw.random(rows) < 0.01, np.nan, draw.random(rows))
@@ -238,7 +240,7 @@ def test_a_table_of_the_catalog_and_a_frame_are_sources(cluster: Any, house: Hou
 
 @pytest.mark.long
 def test_adult(cluster: Any, house: House, adult: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(means, "BLOCK", 100_000)
+    monkeypatch.setattr(budget, "BLOCK", 100_000)
     columns = {
         "individual": "row",
         "quasi_identifiers": {"age": {}, "sex": {"suppress": True}, "race": {"suppress": True}, "education": {}},

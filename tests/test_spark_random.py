@@ -12,7 +12,8 @@ import pytest
 
 from anon.config.privacy import LDiversity
 from anon.config.support import ENFORCED, SUPPORT
-from anon.search import means, partition
+from anon.search import budget
+from anon.search.partition import search as partition
 from tests import helpers_spark as cluster_of
 from tests.conftest import House
 
@@ -50,7 +51,7 @@ def test_a_random_table_is_released_as_by_the_local_engine(
     cluster: Any, house: House, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = np.random.default_rng(seed)
-    monkeypatch.setattr(means, "BLOCK", int(draw.integers(500, 3_000)))  # so that there is a top, and blocks
+    monkeypatch.setattr(budget, "BLOCK", int(draw.integers(500, 3_000)))  # so that there is a top, and blocks
     monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
     local, _ = cluster_of.run_both(house, people(draw), files=int(draw.integers(1, 5)), **wanted(draw, seed))
     assert local.facts["groups"] > 1

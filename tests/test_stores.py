@@ -18,8 +18,8 @@ import pytest
 from pyarrow import fs
 
 import anon
-from anon import publish_store
 from anon.errors import ConfigError, SourceError
+from anon.release import stores as publish_store
 from anon.source import stores
 from tests.conftest import House
 from tests.helpers_source import as_csv

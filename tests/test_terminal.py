@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import anon
-from anon.cli import app
+from anon.cli.app import app
+from anon.core.terminal import json_text, one_line, printable
 from anon.errors import ConfigError, SourceError
-from anon.terminal import json_text, one_line, printable
 from tests.conftest import House
 
 EVIL = "\x1b[2K\x1b]0;title\x07\x9b31m\u202e\u2066\u2028\u00ad\nerror: none\ttab"

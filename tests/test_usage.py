@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from anon.cli import app
+from anon.cli.app import app
 
 MISTAKES = {
     "no config": (["run"], "CONFIG"),

@@ -24,11 +24,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon import metrics
 from anon.errors import ConfigError, SourceError
-from anon.explore import kernels
-from anon.explore.queries import DIMENSIONS, QUERIES, RUNS, SELECTIVITY, Queries
-from anon.explore.utility import Original
+from anon.loss import kernels
+from anon.loss.queries import DIMENSIONS, QUERIES, RUNS, SELECTIVITY, Queries
+from anon.loss.utility import Original
+from anon.recoding import metrics
 from tests.conftest import House
 from tests.oracles import utility as oracle
 from tests.oracles.labels import Nodes, Plain

@@ -19,11 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from anon import grouped, pipeline, release, verify
-from anon.cli import app
+from anon import pipeline, release
+from anon.cli.app import app
 from anon.errors import SourceError, VerificationError
 from anon.release import Written
 from anon.report import facts
+from anon.verify import grouped, judge
 from tests import helpers_release as helpers
 from tests.helpers_staged import Staged
 from tests.helpers_staged import staged as stage
@@ -85,7 +86,7 @@ def in_order(rows: Rows) -> list[pa.Table]:
     return [as_table(sorted(rows, key=helpers.canonical_key(NAMES)))]
 
 
-def judged(staged: Staged, rows: Rows) -> verify.Findings:
+def judged(staged: Staged, rows: Rows) -> judge.Findings:
     """Verifies rows as a release that was meant to be so: only its safety can be wrong."""
     tables = in_order(rows)
     meant = replace(staged.written, groups=len(groups(rows)))
@@ -296,7 +297,7 @@ def test_damaged_files_are_refused(staged: Staged) -> None:
         if _content(written.path) == [tuple(row.values()) for row in rows]:
             continue
         with pytest.raises(VerificationError, match="nothing was published"):
-            verify.verify(staged.con, written, staged.config, staged.expected)
+            judge.verify(staged.con, written, staged.config, staged.expected)
         refused += 1
     assert refused > 100
 
@@ -324,12 +325,12 @@ def test_csv_headers_and_types_are_verified(staged: Staged) -> None:
     written = replace(staged.written, path=path)
     pyarrow.csv.write_csv(staged.tables[0], path)
     good = path.read_text()
-    assert verify.verify(staged.con, written, staged.config, staged.expected).safe
+    assert judge.verify(staged.con, written, staged.config, staged.expected).safe
     for old, new in (('"age","sex"', '"age","gender"'), ('"age","sex"', '"sex","age"'), ('"h"\n', '"h"\nx,y\n')):
         path.write_text(good.replace(old, new, 1))
         assert path.read_text() != good
         with pytest.raises(VerificationError):
-            verify.verify(staged.con, written, staged.config, staged.expected)
+            judge.verify(staged.con, written, staged.config, staged.expected)
 
 
 # Through the whole way of the data

@@ -65,7 +65,7 @@ def explore(config: AnyConfig, table: Any, values: str | Iterable[str], confiden
 
     Options: sensitive (the column, where there are several), memory, threads, show_values, strict.
     """
-    from anon.explore import commands
+    from anon.commands import explore as commands
 
     return _looked(commands.explore, config, table, options, values, confidences)
 
@@ -73,7 +73,7 @@ def explore(config: AnyConfig, table: Any, values: str | Iterable[str], confiden
 def disclose(config: AnyConfig, table: Any, max_k: int, **options: Any) -> Result:
     """The maximum disclosure of a table that is already grouped, for 0..max_k pieces of knowledge. Options as for
     `explore`."""
-    from anon.explore import commands
+    from anon.commands import explore as commands
 
     return _looked(commands.disclose, config, table, options, max_k)
 
@@ -84,7 +84,7 @@ def attack(
 ) -> Result:  # fmt: skip
     """Homogeneity attacks on a table that is already grouped, and with a prior file how far it moves beliefs. Options
     as for `explore`."""
-    from anon.explore import commands
+    from anon.commands import explore as commands
 
     return _looked(commands.attack, config, table, options, threshold, prior, rho1, rho2)
 
@@ -103,8 +103,8 @@ def explain(run: str | os.PathLike[str], **options: Any) -> Result:
     """Why a run came to its release, from its run folder, and what looser criteria would come to, from its source.
     Options: memory, threads."""
     from anon import pipeline
-    from anon.progress import Progress
-    from anon.report.explain import explained
+    from anon.commands.explain import explained
+    from anon.core.progress import Progress
 
     told = explained(Path(run), pipeline.Options.of(**options), Progress())
     return pipeline.Result(told, {"explanation": told})

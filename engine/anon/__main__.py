@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from anon import streams, terminal
+from anon.cli import streams
+from anon.core import terminal
 
 if TYPE_CHECKING:
     from anon.errors import AnonError
@@ -26,12 +27,12 @@ def main() -> None:
 def _command() -> int:
     """Runs the command that was asked for; the exit code."""
     try:
-        from anon import interrupt
+        from anon.core import interrupt
 
         with interrupt.listening():
             if not _stands_somewhere():
                 return 2
-            from anon.cli import app
+            from anon.cli.app import app
 
             app()
     except KeyboardInterrupt:
@@ -62,7 +63,8 @@ def _leave(code: int) -> NoReturn:
 
 
 def _say_stopped() -> None:
-    from anon import errors, interrupt
+    from anon import errors
+    from anon.core import interrupt
 
     _say(errors.Interrupted(interrupt.STOPPED))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from anon.terminal import one_line
+from anon.core.terminal import one_line
 
 
 class AnonError(Exception):

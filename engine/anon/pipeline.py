@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from anon import content, records, release, verify
 from anon import cube as cubes
-from anon.absent import for_release
-from anon.checkpoint import Checkpoint
+from anon import release
 from anon.config import (
     MOST_THREADS,
     Config,
@@ -33,51 +31,48 @@ from anon.config import (
     redact,
     telling_no_secrets,
 )
+from anon.config.absent import for_release
 from anon.config.support import exact_labels, refuse_unsupported
-from anon.criteria import (
-    CATEGORICAL,
-    always_holds,
-    check_names,
-    named_values,
-    protects,
-)
+from anon.config.trial import as_trial
+from anon.core.checkpoint import Checkpoint
+from anon.core.database import at_rest, connect, limit, translated
+from anon.core.memory import Memory
+from anon.core.progress import Progress
+from anon.core.terminal import one_line
+from anon.core.text import text
+from anon.criteria import CATEGORICAL, always_holds, check_names, named_values, protects
 from anon.criteria import RRobustness as BoundRRobustness
 from anon.criteria.priors import write_prior
-from anon.cube import Combinations, Combined, Cube, Room, Tuples, Widened
-from anon.database import at_rest, connect, limit, translated
+from anon.cube import Combinations, Combined, Cube, Room, Tuples, Widened, records
 from anon.errors import ConfigError, Problem, UnsafeError
-from anon.explore.blocking import blocking
-from anon.explore.utility import Original, measure, of_run
-from anon.grouped import Grouped
-from anon.levels import AnyRecoding, LevelRecoding
-from anon.memory import Memory
-from anon.named_files import check_files
-from anon.progress import Progress
-from anon.publish import Left, check_places, publish, write_run
-from anon.recoding import Ints, Recoding, refuse_values_like_labels
+from anon.explanation.blocking import blocking
+from anon.loss.utility import Original, measure, of_run
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding, LevelRecoding
+from anon.recoding.tree import Ints, Recoding, refuse_values_like_labels
 from anon.report import VERSION, facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
-from anon.report.traps import repeated
-from anon.saved_priors import save_estimates
-from anon.scratch import scratch
-from anon.search import means
-from anon.search.assignment import Assignment
-from anon.searching import memory_of, searched, threads_of
+from anon.report.warnings import repeated
+from anon.runs.named_files import check_files
+from anon.runs.previous import Standing
+from anon.runs.publish import Left, check_places, publish, write_run
+from anon.runs.saved_priors import save_estimates
+from anon.runs.scratch import scratch
+from anon.runs.workspace import State, held, workspace
+from anon.search import budget
+from anon.search.dispatch import memory_of, searched, threads_of
 from anon.source import Column, Source, count_distinct, open_grouped, open_source
 from anon.source.left_out import LeftOut
 from anon.source.origins import origin_of
 from anon.source.persons import refuse_person_keys
-from anon.standing import Standing
-from anon.terminal import one_line
-from anon.trial import as_trial
-from anon.values import text
-from anon.workspace import State, held, workspace
+from anon.verify import content, judge
+from anon.verify.grouped import Grouped
 
 if TYPE_CHECKING:
     import duckdb
 
-    from anon.search.outcome import Outcome
+    from anon.recoding.outcome import Outcome
 
 MANY_NAMES = 65_537  # distinct values that no cube holds
 MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
@@ -204,7 +199,7 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
             with progress.stage("verify"):
                 expected = content.expected(source, config, work.run / "recoding.json", outcome, sensitive, memory)
                 with at_rest(con):
-                    found = verify.verify(outsider, written, config, expected)
+                    found = judge.verify(outsider, written, config, expected)
                     blocked = blocking_of(found, outcome.recoding, written.number)
             with progress.stage("utility"):
                 multiplicity = config.columns.multiplicity
@@ -227,7 +222,7 @@ def summed_up(
     config: Config,
     options: Options,
     source: Source,
-    found: verify.Findings,
+    found: judge.Findings,
     names: facts.Names,
     left_out: LeftOut,
     outcome: Outcome,
@@ -297,7 +292,7 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
 
 def _examined(
     con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path, options: Options, progress: Progress
-) -> tuple[verify.Findings, LeftOut]:
+) -> tuple[judge.Findings, LeftOut]:
     """What is found in a grouped table, and what of it was left out for null values."""
     with progress.stage("read"):
         opened = open_grouped(con, "checked_table", config, table, spill)
@@ -305,9 +300,9 @@ def _examined(
         check_sensitive_numbers(config, opened.sensitive, distinct)
         grouped = Grouped.opened(con, opened, config.columns)
     with progress.stage("check"):
-        found = verify.examine(grouped, config)
+        found = judge.examine(grouped, config)
         if options.show_values:
-            verify.tell_labels(grouped, found)
+            judge.tell_labels(grouped, found)
     return found, opened.left_out
 
 
@@ -396,7 +391,7 @@ def _prior_files(config: Config, folder: Path) -> list[Path]:
     return files
 
 
-def _save_priors(config: Config, found: verify.Findings, files: list[Path]) -> None:
+def _save_priors(config: Config, found: judge.Findings, files: list[Path]) -> None:
     """Writes the estimated priors in the order of the config."""
     estimated = [
         bound
@@ -463,7 +458,7 @@ def same_run(config: Config, source: Source, resume: bool, about: dict[str, Any]
     if resume and not source.marks:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
     files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.marks]
-    made_by = f"{version('anon-engine')}, steps {STEPS}, block {means.BLOCK}"
+    made_by = f"{version('anon-engine')}, steps {STEPS}, block {budget.BLOCK}"
     return {
         "config": f"{config.digest}, {_digest_of_settings(config)}",
         "files": about["files"],
@@ -516,7 +511,7 @@ def _widened(config: Config, source: Source) -> list[Widened]:
 
 
 def blocking_of(
-    found: verify.Findings, recoding: AnyRecoding | Assignment, number: Ints | None = None
+    found: judge.Findings, recoding: AnyRecoding | Assignment, number: Ints | None = None
 ) -> dict[str, Any]:
     """Of a tree of cuts, which criteria keep its groups from being split further. `number`: of its groups in the
     files, where that is not the recoding's."""
@@ -534,7 +529,7 @@ def blocking_of(
 def report_of(
     config: Config,
     told: dict[str, Any],
-    found: verify.Findings,
+    found: judge.Findings,
     recoding: AnyRecoding | Assignment,
     utility: dict[str, Any],
     progress: Progress,

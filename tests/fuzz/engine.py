@@ -13,25 +13,28 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anon import pipeline, searching
+from anon import pipeline
 from anon.config import Config, load
+from anon.core.memory import Memory
 from anon.criteria import Values
 from anon.cube import Combinations, Cube, Domain, Tuples
+from anon.cube.records import InMemory, halves
 from anon.hierarchy import Tree
-from anon.memory import Memory
-from anon.records import InMemory, halves
-from anon.search.means import Means
-from anon.search.outcome import Outcome
-from anon.search.partition import record_bytes
+from anon.recoding.outcome import Outcome
+from anon.search import dispatch
+from anon.search.budget import Means
+from anon.search.partition.search import record_bytes
 from tests.fuzz.cases import TYPES, Case, Quasi, sensitive_array
 
 # Where tables are so large that they are worked on in pieces, or in other ways: so small that these tables are too.
 SMALL = (
-    ("anon.search.decide.CELLS", 1), ("anon.search.candidates.DENSE", 0), ("anon.search.top.COUNTERS", 1),
-    ("anon.search.top.CELLS", 9), ("anon.search.passes.CHUNK", 3), ("anon.criteria.skyline.FEW", 0),
+    ("anon.search.partition.decide.CELLS", 1), ("anon.search.partition.candidates.DENSE", 0),
+    ("anon.search.partition.top.COUNTERS", 1), ("anon.search.partition.top.CELLS", 9),
+    ("anon.search.partition.passes.CHUNK", 3), ("anon.criteria.skyline.FEW", 0),
     ("anon.search.lattice.counting.PART", 7), ("anon.search.lattice.spill.PART", 7),
     ("anon.search.lattice.frequency.CHUNK", 11), ("anon.search.lattice.frequency.FEW", 0),
-    ("anon.search.lattice.frequency.DENSE", 0), ("anon.search.ordering.BATCH", 5), ("anon.search.dealing.BLOCK", 8),
+    ("anon.search.lattice.frequency.DENSE", 0), ("anon.search.assign.ordering.BATCH", 5),
+    ("anon.search.assign.dealing.BLOCK", 8),
 )  # fmt: skip
 
 
@@ -45,7 +48,7 @@ class Opened:
 
     @property
     def values(self) -> Values:
-        return searching.sensitive_values(self.config, self.cube)
+        return dispatch.sensitive_values(self.config, self.cube)
 
 
 def opened(case: Case, folder: Path) -> Opened:
@@ -141,8 +144,8 @@ def searched(case: Case, given: Opened, folder: Path) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
         for place, size in SMALL if case.settings.get("small") else ():
             patch.setattr(place, size)
-        searching.check_whole_table(given.config, given.cube, values, False)
-        return searching.search(given.config, given.cube, values, means_of(case, given.cube, folder))
+        dispatch.check_whole_table(given.config, given.cube, values, False)
+        return dispatch.search(given.config, given.cube, values, means_of(case, given.cube, folder))
 
 
 def handed_over(outcome: Outcome) -> Counter[tuple[int, ...]]:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from anon import config as grammar
+from anon.core.text import SPELLING, meant
 from anon.criteria import distances, priors
 from anon.criteria.alpha_k import AlphaK
 from anon.criteria.arithmetic import Units
@@ -27,7 +28,6 @@ from anon.criteria.skyline import Point, Skyline
 from anon.criteria.t_closeness import TCloseness
 from anon.criteria.variance import Variance
 from anon.errors import ConfigError, Problem
-from anon.values import SPELLING, meant
 
 CATEGORICAL = (
     "skyline",

@@ -66,19 +66,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.criteria.arithmetic import confidence_above, largest_below
-from anon.criteria.protocol import (
-    CLOSE,
-    NEAR,
-    SAFE,
-    UNSAFE,
-    Criterion,
-    Finding,
-    Floats,
-    Groups,
-    Ints,
-    State,
-    Verdict,
-)
+from anon.criteria.protocol import CLOSE, NEAR, SAFE, UNSAFE, Criterion, Finding, Floats, Groups, Ints, State, Verdict
 
 
 class Absence(NamedTuple):

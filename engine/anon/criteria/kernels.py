@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.compiled import kernel
+from anon.core.kernels import kernel
 from anon.criteria.protocol import Floats, Groups, Ints
 
 if TYPE_CHECKING:

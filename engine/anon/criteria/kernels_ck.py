@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon.compiled import kernel
+from anon.core.kernels import kernel
 from anon.criteria.protocol import Floats, Groups, Ints
 
 _fold = kernel("ck_fold")

@@ -3,7 +3,7 @@
 #ifndef ANON_CRITERIA_KERNELS_COUNTS_H
 #define ANON_CRITERIA_KERNELS_COUNTS_H
 
-#include "kernels.h"
+#include "core/kernels.h"
 
 /* Groups of n[g] people each; value[start[g]:start[g + 1]] occur in group g, each as often as `count` says. */
 typedef struct {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anon.compiled import kernel
+from anon.core.kernels import kernel
 
 fill_largest = kernel("counts_fill_largest")
 sizes = kernel("counts_sizes")

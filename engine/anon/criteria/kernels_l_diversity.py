@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.compiled import kernel
+from anon.core.kernels import kernel
 from anon.criteria.protocol import Floats, Ints
 
 _head_and_tail = kernel("diversity_head_and_tail")

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.cell_index import combined
+from anon.core.cell_index import combined
+from anon.core.memory import LIBRARIES, require
 from anon.criteria.prior_tables import ListedRatios, Places, Ratios
 from anon.criteria.protocol import Ints
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.records import BATCH, Problems, Record, read_records, refuse
-from anon.memory import LIBRARIES, require
 
 Numbers = NDArray[Any]  # as narrow as they can be
 RESERVED = ("value", "p", "p_exact", "n")

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.cell_index import combined
+from anon.core.cell_index import combined
+from anon.core.memory import require
+from anon.core.text import text
 from anon.criteria.protocol import Floats, Ints
-from anon.memory import require
-from anon.values import text
 
 Signature = tuple[str | None, ...]
 Counting = Callable[[], Ints]  # counts people by signature and sensitive value when it is called

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from anon.cell_index import CellIndex, combined
+from anon.core.cell_index import CellIndex, combined
+from anon.core.text import respelt
 from anon.criteria.prior_files import RESERVED, RawPrior
 from anon.criteria.prior_tables import CELL, Probabilities, Ratios, Signature, SignatureTable
 from anon.criteria.protocol import Ints
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.records import refuse
-from anon.values import respelt
 
 DIGITS = 30  # significant digits of a `p` that has no end as a decimal
 CELLS = 1 << 20  # of a table of counts that are looked at together

@@ -70,18 +70,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.criteria.arithmetic import confidence_above, largest_below
-from anon.criteria.protocol import (
-    CLOSE,
-    NEAR,
-    SAFE,
-    Criterion,
-    Finding,
-    Floats,
-    Groups,
-    Ints,
-    State,
-    Verdict,
-)
+from anon.criteria.protocol import CLOSE, NEAR, SAFE, Criterion, Finding, Floats, Groups, Ints, State, Verdict
 from anon.criteria.skyline_bounds import demands, least_size
 
 STATISTICS = 5

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from anon import hierarchy
 from anon.config import Builder
+from anon.core.memory import VALUE
+from anon.core.progress import Tell
+from anon.core.text import text
 from anon.criteria import Criterion, Groups, Ints
 from anon.cube.counted import Counted, count, counted_values
 from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
+from anon.cube.records import WIDE, Codes, Records, halves, in_memory, whole_numbers
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
-from anon.memory import VALUE
-from anon.progress import Tell
-from anon.records import WIDE, Codes, Records, halves, in_memory, whole_numbers
 from anon.source import Column, Source, why_text
-from anon.values import text
 
 BATCH = 131_072  # records
 PEOPLE = [WIDE, WIDE]  # codes of the two halves that people are counted in
@@ -311,9 +311,7 @@ def _share(keys: list[NDArray[np.uint64]]) -> float:
     return (1 + np.count_nonzero(sampled[1:] != sampled[:-1])) / len(sampled) if len(sampled) else 1.0
 
 
-def _combine(
-    source: Source, cube: Cube, room: Room, kind: type, names: tuple[str, ...]
-) -> tuple[list[int], Ints]:
+def _combine(source: Source, cube: Cube, room: Room, kind: type, names: tuple[str, ...]) -> tuple[list[int], Ints]:
     """Adds a combination of sensitive columns to the cube; where its columns stand in records, and its tuples."""
     columns = [next(c for c in source.sensitive if c.name == name) for name in names]
     distinct, table = room.combinations(source, columns)

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anon.core.progress import Tell
 from anon.cube.domain import CODES, LOOKUP, EarlierCuts
 from anon.cube.ranges import as_numbers
 from anon.errors import SourceError
-from anon.progress import Tell
 from anon.source import Column, Source
 
 Ints = NDArray[np.int64]

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anon.core.text import span, text
 from anon.cube.bounds import between
 from anon.cube.ranges import WHOLE, Side, as_numbers, ends_of, number_of, parsed
 from anon.errors import SourceError
 from anon.hierarchy import Tree
-from anon.values import span, text
 
 CODES = 65_536  # a code is an unsigned 16-bit integer
 LOOKUP = 2**22  # whole numbers within a range of this size are encoded through a table

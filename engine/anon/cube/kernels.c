@@ -1,5 +1,5 @@
 /* Between the source's rows and records. */
-#include "kernels.h"
+#include "core/kernels.h"
 
 /* Adds every number to its counter, counts[number - low]; false if one has none. */
 #define COUNT_VALUES(name, number)                                                                                     \

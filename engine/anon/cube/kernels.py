@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.compiled import kernel
+from anon.core.kernels import kernel
 
 sample = kernel("cube_sample")
 

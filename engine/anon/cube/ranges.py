@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.values import span, text
+from anon.core.text import span, text
 
 WHOLE = ("integer", "date")  # kinds whose cells have a last value
 READERS: dict[str, Callable[[str], Any]] = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 
 from anon.cube.building import PEOPLE, Cube, Encoder, Room
+from anon.cube.records import halves
 from anon.errors import SourceError
-from anon.records import halves
 from anon.source import Source
 
 

@@ -11,11 +11,11 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from anon.core.text import Value, text
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.files import HierarchyGap, Table, read, rooted
 from anon.hierarchy.intervals import Cells, in_units
 from anon.hierarchy.labels import ROOT, Paths, Row
-from anon.values import Value, text
 
 if TYPE_CHECKING:
     from anon.config import Builder, Calendar, Digits, HierarchyFile, Intervals, Suppress

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anon.core.memory import LIBRARIES, require
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.labels import Level, Row, first_of_name
 from anon.hierarchy.records import Columns, Problems, Record, read_records, refuse
-from anon.memory import LIBRARIES, require
 
 Ints = NDArray[np.int64]
 

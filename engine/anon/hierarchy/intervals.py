@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
+from anon.core.text import span, text
 from anon.hierarchy.labels import ROOT, Row
-from anon.values import span, text
 
 Number = int | Decimal
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from anon.core.text import text
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.hierarchy.builders import cell_paths, masked
 from anon.hierarchy.files import Table, checked, rooted
 from anon.hierarchy.intervals import Cells
 from anon.hierarchy.labels import ROOT, Row
 from anon.hierarchy.records import read_records, read_text, refuse
-from anon.values import text
 
 MOST_NUMBERS = 1_000_000  # far more than a column with a hierarchy may have values
 LIST = "LIST"  # the argument that names the list

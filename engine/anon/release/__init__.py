@@ -9,10 +9,10 @@ from pathlib import Path
 
 from anon.config import Config
 from anon.cube import Domain
+from anon.recoding.outcome import Outcome
 from anon.release import bucketized, generalized
 from anon.release.files import Written, WrittenValues
 from anon.release.rows import left_out
-from anon.search.outcome import Outcome
 from anon.source import Source
 
 __all__ = ["Written", "WrittenValues", "left_out", "write"]

@@ -26,12 +26,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anon.core.database import fed
+from anon.core.spilled import Spilled
 from anon.cube import Domain, Encoder
-from anon.database import fed
+from anon.recoding.assignment import Assignment
 from anon.release.files import ROW_GROUP, Ints, changed, in_order, repeated, row_groups
-from anon.search.assignment import Assignment
 from anon.source import Column, Source
-from anon.spilled import Spilled
 
 BATCH = 65_536  # groups that are put in order at a time
 

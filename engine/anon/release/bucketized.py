@@ -19,9 +19,11 @@ import pyarrow as pa
 
 from anon.config import Config
 from anon.config.support import exact_labels
+from anon.core.database import causes, translated
 from anon.cube import Domain
-from anon.database import causes, translated
-from anon.levels import AnyRecoding
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
+from anon.recoding.outcome import Outcome
 from anon.release import package
 from anon.release.assigned import Assigned
 from anon.release.files import (
@@ -41,8 +43,6 @@ from anon.release.files import (
     write_tables,
 )
 from anon.release.rows import counted, in_groups
-from anon.search.assignment import Assignment
-from anon.search.outcome import Outcome
 from anon.source import Column, Source
 
 GROUP = {"name": "group", "type": "integer", "role": "group"}

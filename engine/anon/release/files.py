@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from anon.cube import Domain
 from anon.errors import SourceError
-from anon.recoding import ColumnLabels
+from anon.recoding.tree import ColumnLabels
 from anon.source import Column, Source, describe
 
 Ints = NDArray[np.int64]

@@ -15,10 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.config import Config
+from anon.core.database import causes, translated
 from anon.cube import Domain
-from anon.database import causes, translated
-from anon.levels import AnyRecoding
-from anon.recoding import ColumnLabels
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
+from anon.recoding.outcome import Outcome
+from anon.recoding.tree import ColumnLabels
 from anon.release import package
 from anon.release.files import (
     ROW_GROUP,
@@ -36,8 +38,6 @@ from anon.release.files import (
     write_tables,
 )
 from anon.release.rows import counted, in_groups
-from anon.search.assignment import Assignment
-from anon.search.outcome import Outcome
 from anon.source import Source
 
 

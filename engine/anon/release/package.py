@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from anon.config import Config
+from anon.core.database import translated
 from anon.cube import Domain
-from anon.database import translated
-from anon.levels import AnyRecoding
-from anon.search.assignment import Assignment
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
 from anon.source import Column
 
 GRAMMAR = (

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 
+from anon.core.database import causes, fed
 from anon.cube import Domain, Encoder
-from anon.database import causes, fed
-from anon.levels import AnyRecoding
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
+from anon.recoding.outcome import GroupCounts
 from anon.release.files import ROW_GROUP
-from anon.search.assignment import Assignment
-from anon.search.outcome import GroupCounts
 from anon.source import Column, Source
 from anon.source.left_out import LeftOut
 

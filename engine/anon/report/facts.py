@@ -13,11 +13,11 @@ import numpy as np
 
 from anon.config import Config, Skyline
 from anon.config import Criterion as Spec
+from anon.core.terminal import one_line
 from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
-from anon.report.traps import UNIQUE_SHARE, Trap, traps
+from anon.report.warnings import UNIQUE_SHARE, Trap, traps
 from anon.source.left_out import LeftOut
-from anon.terminal import one_line
-from anon.verify import FEW, NEARLY, Findings
+from anon.verify.judge import FEW, NEARLY, Findings
 
 HOMOGENEOUS_SHARE = 0.05
 OF_ALL_KEPT = {"kept_identifies": "kept_identify_together", "kept_reveals": "kept_reveal_together"}

@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anon.database import translated
+from anon.artifacts.reading import read_sealed
+from anon.core.database import translated
 from anon.errors import ConfigError
-from anon.report.reading import read_sealed
 from anon.report.view import view
 
 if TYPE_CHECKING:
@@ -54,13 +54,17 @@ def render(report: dict[str, Any]) -> str:
     style = (PARTS / "style.css").read_text(encoding="utf-8")
     script = "\n".join((PARTS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}}})();\n'
-    return _environment().get_template("template.html").render(
-        view(report),
-        policy=f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}; base-uri 'none'; "
-        "form-action 'none'",
-        style=Markup(style),  # noqa: S704 - our own files, without data
-        script=Markup(script),  # noqa: S704
-        privacy=json.dumps(report["privacy"], indent=2, ensure_ascii=False),
+    return (
+        _environment()
+        .get_template("template.html")
+        .render(
+            view(report),
+            policy=f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}; base-uri 'none'; "
+            "form-action 'none'",
+            style=Markup(style),  # noqa: S704 - our own files, without data
+            script=Markup(script),  # noqa: S704
+            privacy=json.dumps(report["privacy"], indent=2, ensure_ascii=False),
+        )
     )
 
 

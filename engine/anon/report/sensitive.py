@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.database import translated
 from anon.criteria import Groups, Ints, Skyline
-from anon.database import translated
-from anon.explore.attacks import Elimination
-from anon.explore.disclosure import Maxima
-from anon.explore.sections import sections
-from anon.explore.witness import Name
-from anon.grouped import Grouped, Reading
-from anon.histograms import histograms
 from anon.report.facts import Names
-from anon.verify import Findings
+from anon.risk.attacks import Elimination
+from anon.risk.disclosure import Maxima
+from anon.risk.sections import sections
+from anon.risk.witness import Name
+from anon.verify.grouped import Grouped, Reading
+from anon.verify.histograms import histograms
+from anon.verify.judge import Findings
 
 PERCENT = 100
 LISTED = 200  # values of a column that are told one by one

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.cube import Domain
-from anon.levels import AnyRecoding, LevelRecoding
-from anon.recoding import Ints, Recoding
-from anon.search.assignment import Assignment
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding, LevelRecoding
+from anon.recoding.tree import Ints, Recoding
 
 NODES = 3_000  # of a tree of cuts that are told one by one
 CHILDREN = 64  # of one node; the smallest of more are put together

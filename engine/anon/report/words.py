@@ -17,7 +17,11 @@ from anon.report.promises import closest, counted, left_out, left_out_words, wor
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar
 SINGULAR = {
-    "individuals": "individual", "rows": "row", "values": "value", "numbers": "number", "folders": "folder",
+    "individuals": "individual",
+    "rows": "row",
+    "values": "value",
+    "numbers": "number",
+    "folders": "folder",
     "criteria": "criterion",
 }
 LOST = "What was lost (0% is as in the source, 100% is nothing left)"

@@ -103,7 +103,5 @@ def _show_beliefs(console: Console, beliefs: dict[str, Any], near: str, rest: st
             text = f"the belief that somebody in group {change['group']:,} has {change['value']} {said} most, from "
             console.print(Text(f"{text}{before} to {after}"), soft_wrap=True)
     if beliefs["contradicted"]:
-        text = (
-            f"{counted(beliefs['contradicted'], 'individual')} whose group has nothing that the prior holds possible"
-        )
+        text = f"{counted(beliefs['contradicted'], 'individual')} whose group has nothing that the prior holds possible"
         console.print(Text(text, style="yellow"), soft_wrap=True)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import duckdb
 
 from anon.config import Columns, Config
-from anon.database import literal, quote
+from anon.core.database import literal, quote
+from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
 from anon.source.tables import ANY_DATE, CSV_TYPES, describe, one
-from anon.values import folded
 
 NO_HEADER = "no column named is there; has the table a header? --show-values lists the names of its columns"
 AT_ONCE = 500  # columns of a query

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 from anon.config import Columns, Config, DuckDB, redact
-from anon.database import connect, isolate, literal, quote, translated
+from anon.core.database import connect, isolate, literal, quote, translated
 from anon.errors import ConfigError, SourceError
 from anon.source.origins import Origin, fingerprint, wanted
 from anon.source.tokens import Tokens

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from anon.config import Columns, Config
-from anon.database import quote, translated
+from anon.core.database import quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
 from anon.source.left_out import LeftOut, count_left_out, null_values_sql

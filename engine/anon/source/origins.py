@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from anon.config import Columns, Config
 from anon.config.values import is_store
-from anon.database import quote
+from anon.core.database import quote
 from anon.errors import SourceError
 from anon.source.checks import check_present, named_columns
 from anon.source.tables import Take, as_arrow, describe, narrow, one, register_files, register_frame, resolve, stat
@@ -105,8 +105,8 @@ def origin_of(config: Config, table: Any) -> Origin:
     whole = _whole(config, table)
     if config.trial is None:
         return whole
+    from anon.config.trial import share_of
     from anon.source.sampled import Sampled
-    from anon.trial import share_of
 
     return Sampled(whole, share_of(config.trial))
 

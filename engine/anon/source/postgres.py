@@ -16,9 +16,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anon import interrupt
 from anon.config import Columns, Config, Postgres
-from anon.database import literal, quote, translated
+from anon.core import interrupt
+from anon.core.database import literal, quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.databases import Query
 from anon.source.origins import wanted

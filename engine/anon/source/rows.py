@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from anon.config import Columns, Config, Nulls
-from anon.database import all_optimizers, interruptible, quote, translated
+from anon.core.database import all_optimizers, interruptible, quote, translated
 from anon.errors import ConfigError, Problem
 from anon.source.checks import individual_problems, individual_sql, null_problems, repeated_identifiers
 from anon.source.left_out import LeftOut, count_left_out, null_values_sql
@@ -88,9 +88,7 @@ class Source:
         with translated("reading the source"):
             self.con.execute(sql).fetchall()
 
-    def batches(
-        self, columns: list[Column], counted: bool = False, view: str = VIEW
-    ) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[Column], counted: bool = False, view: str = VIEW) -> Iterator[pa.RecordBatch]:
         """Streams the columns, in any order of rows, on a connection of its own. `counted`: equal rows once, with how
         many they are in a last column."""
         names = ", ".join(column.alias for column in columns)

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from anon.config import Columns
-from anon.database import literal, quote, translated
+from anon.core.database import literal, quote, translated
 from anon.errors import ConfigError
 from anon.source.origins import Origin, wanted
 from anon.source.tables import describe, one

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from anon import interrupt
 from anon.config import Columns
+from anon.core import interrupt
 from anon.errors import SourceError
 from anon.source.azure import azure_files
 from anon.source.origins import CHANGED, Mark, Origin, wanted

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from anon.database import file_list, in_utf8, literal, quote, translated
+from anon.core.database import file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
 from anon.source.tokens import NO_TOKENS, Tokens
 

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from anon.config import Columns
-from anon.database import literal, quote
+from anon.core.database import literal, quote
 
 KEY = "anon_token_key"  # the variable of a connection that holds the key
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from anon import hierarchy
 from anon.config import Sensitive
-from anon.database import quote, translated
+from anon.core.database import quote, translated
 from anon.errors import Problem
 from anon.source.tables import one, why_text
 

@@ -18,13 +18,13 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.grouped import READING, Opened, open_grouped
 from anon.backends.spark.session import session
 from anon.config import Columns, Config, Spark, Variational
+from anon.core.database import translated
+from anon.core.progress import Progress
 from anon.criteria import Criterion, bind
 from anon.criteria.prior_tables import Counting, SignatureTable
-from anon.database import translated
-from anon.grouped import Grouped, Known, code_values, cross_table, labels_of, numbered, signature_table
-from anon.progress import Progress
 from anon.source.left_out import LeftOut
-from anon.verify import Findings
+from anon.verify.grouped import Grouped, Known, code_values, cross_table, labels_of, numbered, signature_table
+from anon.verify.judge import Findings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -145,7 +145,7 @@ def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> Kn
 
 
 def _times(opened: Opened, aliases: list[str]) -> DataFrame:
-    """How often each combination of sensitive values occurs, as anon.grouped counts it."""
+    """How often each combination of sensitive values occurs, as anon.verify.grouped counts it."""
     from pyspark.sql import functions
 
     multiplicity = opened.columns.multiplicity

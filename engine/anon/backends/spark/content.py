@@ -1,6 +1,6 @@
 """What a release must hold, on the cluster: executors apply the written recoding to the source's rows with the code and
-the SQL of the local engine (anon.content), Spark brings the sums of each group together, and executors put the groups
-together with their labels. The driver sees three numbers of each partition."""
+the SQL of the local engine (anon.verify.content), Spark brings the sums of each group together, and executors put the
+groups together with their labels. The driver sees three numbers of each partition."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.source import READING, SparkSource
 from anon.config import Config
-from anon.content import EMPTY, Content
-from anon.content.fingerprint import WRAP, content_of
-from anon.content.from_source import row_hashes
-from anon.content.reading import read_recoding
-from anon.database import translated
-from anon.levels import AnyRecoding
+from anon.core.database import translated
+from anon.recoding.levels import AnyRecoding
+from anon.verify.content import EMPTY, Content
+from anon.verify.content.fingerprint import WRAP, content_of
+from anon.verify.content.from_source import row_hashes
+from anon.verify.content.reading import read_recoding
 
 HALF = 2**32  # Spark has no whole numbers of 64 bits without a sign: hashes are summed in two halves
 FOUND = pa.schema([("groups", pa.int64()), ("labels", pa.string()), ("whole", pa.string())])

@@ -20,8 +20,8 @@ from anon.backends.spark.source import SparkSource
 from anon.cube import Cube, Encoder, Room
 from anon.cube.counted import Counted
 from anon.cube.domain import CODES
+from anon.cube.records import WIDE, Codes, Records
 from anon.errors import SourceError
-from anon.records import WIDE, Codes, Records
 from anon.source import Column, Source
 
 if TYPE_CHECKING:
@@ -198,9 +198,7 @@ def _bins_of_part(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
             first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
             last = np.append(first[1:], len(n)) - 1
             ends = (batch.column(0).take(pa.array(places)) for places in (first, last))
-            yield pa.record_batch(
-                [pa.array(bins[first]), *ends, pa.array(np.add.reduceat(n, first))], schema=schema
-            )
+            yield pa.record_batch([pa.array(bins[first]), *ends, pa.array(np.add.reduceat(n, first))], schema=schema)
             below += int(n.sum())
 
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from anon import interrupt
 from anon.backends.spark import spread
 from anon.backends.spark.counting import unpacked
 from anon.backends.spark.failures import on_spark
+from anon.core import interrupt
 from anon.cube import Cube
 from anon.cube.building import Other
-from anon.records import InMemory
+from anon.cube.records import InMemory
 from anon.search.lattice import frequency
 from anon.search.lattice.counting import NONE, Block, Counted, Counters, Counts, Numbering, Part, Sorted, Words
 from anon.search.lattice.frequency import SensitiveValues, Steps

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Any
 
-from anon.database import FULL
+from anon.core.database import FULL
 from anon.errors import AnonError, ConfigError, Lost, Problem, ResourceError, SourceError, UnsafeError
 
 MARK = "anon-failure:"

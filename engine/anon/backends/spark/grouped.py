@@ -18,7 +18,7 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.session import is_frame
 from anon.backends.spark.source import SparkSql, answered, as_view, registered
 from anon.config import Columns, Config
-from anon.database import quote, translated
+from anon.core.database import quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source import Column, as_read, check_present, describe, individual_sql, register_files, resolve
 from anon.source.checks import individual_problems, null_problems

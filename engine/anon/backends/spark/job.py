@@ -15,22 +15,22 @@ from anon.backends.spark.session import session
 from anon.backends.spark.source import open_source, origin_of
 from anon.config import Config, Spark
 from anon.config.support import exact_labels
-from anon.database import connect, translated
-from anon.explore.utility import MEASURED, of_recoding
-from anon.grouped import Grouped
-from anon.levels import AnyRecoding
-from anon.progress import Progress
-from anon.publish import Left, check_places, publish, write_run
+from anon.core.database import connect, translated
+from anon.core.progress import Progress
+from anon.loss.utility import MEASURED, of_recoding
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
 from anon.release import Written
 from anon.report import facts
 from anon.report.sensitive import sensitive_columns
 from anon.report.shape import shape
-from anon.search.assignment import Assignment
-from anon.searching import searched
-from anon.standing import Standing
-from anon.verify import Findings
-from anon.workspace import State, Workspace, workspace
-from anon.written import files_of, open_written
+from anon.runs.previous import Standing
+from anon.runs.publish import Left, check_places, publish, write_run
+from anon.runs.workspace import State, Workspace, workspace
+from anon.search.dispatch import searched
+from anon.verify.files import files_of, open_written
+from anon.verify.grouped import Grouped
+from anon.verify.judge import Findings
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from anon.source.origins import Origin
 
 
-def run(
-    config: Config, table: Any, options: pipeline.Options, progress: Progress, state: State
-) -> pipeline.Result:
+def run(config: Config, table: Any, options: pipeline.Options, progress: Progress, state: State) -> pipeline.Result:
     """Source to verified release, for a config that was checked and a release that is locked. `table` may be a
     DataFrame of Spark."""
     before, origin = Standing.of(config, options.show_values), origin_of(config, table)
@@ -108,9 +106,7 @@ class Job:
         publish(self.work, config, options.overwrite or before.is_current(origin), left)
         return pipeline.ended(config, told, report, progress)
 
-    def _drawn(
-        self, found: Findings, written: Written, recoding: AnyRecoding, names: facts.Names
-    ) -> dict[str, Any]:
+    def _drawn(self, found: Findings, written: Written, recoding: AnyRecoding, names: facts.Names) -> dict[str, Any]:
         """What the report tells beside the summary; of the groups only if the release is small."""
         if written.rows <= MEASURED:
             found.table = _on_the_driver(self.con, written, self.config)

@@ -17,8 +17,8 @@ from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.backends.spark.entries import COUNTING, Counting, Entries, OfEntries, OfRecords, buckets_for
 from anon.cube import Cube
-from anon.levels import Levels
-from anon.records import Codes, InMemory
+from anon.cube.records import Codes, InMemory
+from anon.recoding.levels import Levels
 from anon.search.lattice import Lattice
 from anon.search.lattice.counting import Counted, Numbering, Words, sorting_takes
 from anon.search.lattice.frequency import (

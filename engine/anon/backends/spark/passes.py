@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
-from anon.records import Codes
-from anon.search.passes import C, Chunk, Node, Passes, Tree
+from anon.cube.records import Codes
+from anon.search.partition.passes import C, Chunk, Node, Passes, Tree
 
 PIECE = 65_536  # counters that are added up together
 DIRECT = 64_000_000  # bytes of counters that the driver adds up by itself; more are added up by the executors
@@ -113,7 +113,7 @@ def _count(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def walked(codes: Codes, tree: Tree) -> Node:
     """The node of the tree that each record comes to."""
-    from anon.search import kernels
+    from anon.search.partition import kernels
 
     node = np.zeros(codes.shape[1], np.uint32)
     kernels.walk(codes, *tree, node)

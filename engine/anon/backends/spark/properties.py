@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from anon.core.progress import Progress
 from anon.errors import SourceError
-from anon.progress import Progress
-from anon.scratch import spill_folder
+from anon.runs.scratch import spill_folder
 
 ARGUMENTS = "PYSPARK_SUBMIT_ARGS"  # environment variable with PySpark's own arguments of spark-submit
 OPTION = "--properties-file"

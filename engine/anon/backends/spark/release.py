@@ -17,8 +17,8 @@ from anon.backends.spark.parts import Form, Groups, part_name, parts_of, write_t
 from anon.backends.spark.source import SparkSource
 from anon.config import Config
 from anon.cube import Cube, Domain, Encoder
-from anon.levels import AnyRecoding
-from anon.recoding import ColumnLabels
+from anon.recoding.levels import AnyRecoding
+from anon.recoding.tree import ColumnLabels
 from anon.release import Written, WrittenValues, package
 from anon.release.bucketized import COUNT, GROUP
 from anon.release.files import label_array, label_type, runs, types_of, value_array

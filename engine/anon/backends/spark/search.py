@@ -16,16 +16,16 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.backends.spark.passes import SparkPasses, walked
-from anon.checkpoint import Arrays
+from anon.core.checkpoint import Arrays
 from anon.criteria import State
+from anon.cube.records import Codes, InMemory, Records
 from anon.errors import SourceError
-from anon.records import Codes, InMemory, Records
-from anon.search import block, top
-from anon.search.block import Found, runs_of
-from anon.search.candidates import Demands, Ints, Nodes
-from anon.search.outcome import GroupCounts
-from anon.search.partition import LEVELS, Partition
-from anon.search.tree import Fragment
+from anon.recoding.outcome import GroupCounts
+from anon.search.partition import block, top
+from anon.search.partition.block import Found, runs_of
+from anon.search.partition.candidates import Demands, Ints, Nodes
+from anon.search.partition.search import LEVELS, Partition
+from anon.search.partition.tree import Fragment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,9 +49,7 @@ class SparkPartition(Partition):
         """The memory that is known of is the driver's, and blocks are searched by executors."""
         return self.means.block
 
-    def _top(
-        self, state: list[State], counts: GroupCounts
-    ) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
+    def _top(self, state: list[State], counts: GroupCounts) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
         cube, rules = self.cube, self.rules
         if cube.individuals <= self.limit:
             root = top.root(cube, rules.demands)
@@ -197,7 +195,7 @@ def _blocks_of(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[tuple[
 
 def _search(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What the blocks of a partition come to, without the counts that a local release is made of."""
-    from anon.search import kernels
+    from anon.search.partition import kernels
 
     width, cube, rules, roots, state = given
     for number, codes, root in _blocks_of(batches, width):

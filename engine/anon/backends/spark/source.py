@@ -19,7 +19,7 @@ from anon.backends.spark import spread
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.session import is_frame
 from anon.config import Columns, Config
-from anon.database import translated
+from anon.core.database import translated
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
 from anon.source.checks import repeated_identifiers

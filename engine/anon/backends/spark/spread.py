@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from anon.backends.spark.failures import on_spark, told
-from anon.database import connect
+from anon.core.database import connect
 
 if TYPE_CHECKING:
     from pyspark.broadcast import Broadcast

@@ -16,20 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from anon import verify as local
 from anon.backends.spark import spread
 from anon.backends.spark.parts import part_name
 from anon.config import Config, Variational
-from anon.content import EMPTY, Content, published
+from anon.core.database import translated
+from anon.core.text import text
 from anon.criteria import Criterion, Ints, State, Values, bind
-from anon.database import translated
 from anon.errors import Lost, SourceError, VerificationError
-from anon.grouped import Grouped, Known, code_values, codes_of
-from anon.grouped import numbered as numbered_values
 from anon.release import Written
-from anon.values import text
-from anon.verify import Findings
-from anon.written import (
+from anon.verify import judge as local
+from anon.verify.content import EMPTY, Content, published
+from anon.verify.files import (
     GAPS,
     STRANGERS,
     difference_in_content,
@@ -39,6 +36,9 @@ from anon.written import (
     open_written,
     rows_out_of_order,
 )
+from anon.verify.grouped import Grouped, Known, code_values, codes_of
+from anon.verify.grouped import numbered as numbered_values
+from anon.verify.judge import Findings
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from anon import interrupt
+from anon.core import interrupt
+from anon.core.progress import Tell
 from anon.criteria import Criterion, prunes
 from anon.cube import Cube
 from anon.errors import ConfigError, UnsafeError
-from anon.levels import Ints, LevelRecoding, Levels, canonical_order
-from anon.progress import Tell
+from anon.recoding.levels import Ints, LevelRecoding, Levels, canonical_order
+from anon.recoding.outcome import GroupCounts, Outcome
+from anon.search.budget import Means
 from anon.search.lattice.choice import Choice, Utility, best
 from anon.search.lattice.counting import Codes, Part
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
 from anon.search.lattice.judging import Judge, Mask, Rebound, needs_values
 from anon.search.lattice.search import Search, at_once, minimal
 from anon.search.lattice.spill import SpillDatabase
-from anon.search.means import Means
-from anon.search.outcome import GroupCounts, Outcome
 
 NODES = 2**22  # of the largest lattice that is searched
 EXPLAINED = 2**20  # different rows; of more of them it is not told why the node below is not safe
@@ -149,9 +149,7 @@ class Lattice:
         few = f", also if up to {float(self.suppress):.4g} of the individuals are left out" if self.suppress else ""
         return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
 
-    def _outcome(
-        self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Mask, unique: int
-    ) -> Outcome:
+    def _outcome(self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Mask, unique: int) -> Outcome:
         counts, cells, people, dropped = GroupCounts(self.cube.sensitive, self.means.spill), [], [], []
         groups = 0
         for part in found.parts():

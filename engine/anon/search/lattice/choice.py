@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from anon import metrics
-from anon.levels import Ints, Levels
+from anon.recoding import metrics
+from anon.recoding.levels import Ints, Levels
 from anon.search.lattice.counting import Part
 from anon.search.lattice.frequency import FrequencySet, Node
 from anon.search.lattice.judging import Judge, Mask

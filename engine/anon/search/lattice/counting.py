@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.cell_index import LARGEST
-from anon.levels import Ints
+from anon.core.cell_index import LARGEST
+from anon.recoding.levels import Ints
 from anon.search.lattice import kernels
 
 Codes = NDArray[np.uint16]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anon.cell_index import CellIndex
+from anon.core.cell_index import CellIndex
 from anon.cube import Cube
-from anon.levels import Ints, Levels
-from anon.records import whole_numbers
+from anon.cube.records import whole_numbers
+from anon.recoding.levels import Ints, Levels
 from anon.search.lattice import kernels
 from anon.search.lattice.counting import (
     NONE,

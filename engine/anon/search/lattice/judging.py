@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from anon.criteria import Criterion, Groups, State
 from anon.cube import Cube
-from anon.levels import Ints
+from anon.recoding.levels import Ints
 from anon.search.lattice.counting import Part
 from anon.search.lattice.frequency import FrequencySet, SensitiveValues
 

@@ -1,5 +1,5 @@
 /* The lattice search: cells and values rolled up to higher levels, and counted. */
-#include "kernels.h"
+#include "core/kernels.h"
 
 enum { BLOCK = 512 }; /* cells at a time, so that their numbers stay in the processor's own memory */
 

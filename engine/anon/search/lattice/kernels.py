@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anon.compiled import kernel
+from anon.core.kernels import kernel
 
 cell_keys = kernel("lattice_cell_keys")
 count_cells = kernel("lattice_count_cells")

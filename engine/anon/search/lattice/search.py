@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from anon import interrupt
-from anon.progress import Tell
+from anon.core import interrupt
+from anon.core.progress import Tell
 from anon.search.lattice.frequency import FrequencySets, Known, Node
 from anon.search.lattice.judging import Judge, Mask
 

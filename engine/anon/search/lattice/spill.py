@@ -14,8 +14,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from anon import interrupt
-from anon.database import causes, connect, fed, interruptible, translated
+from anon.core import interrupt
+from anon.core.database import causes, connect, fed, interruptible, translated
 from anon.search.lattice import kernels
 from anon.search.lattice.counting import NONE, PART, Block, sort
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from anon.core.progress import Tell
 from anon.cube import Cube
-from anon.progress import Tell
-from anon.search.outcome import GroupCounts, Outcome
+from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.reuse.counting import unique_before
 from anon.search.reuse.earlier import Earlier
 from anon.search.reuse.levels import apply_levels

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from anon import interrupt
-from anon.cell_index import combined
+from anon.core import interrupt
+from anon.core.cell_index import combined
+from anon.core.progress import Tell
 from anon.cube import Cube
-from anon.progress import Tell
-from anon.records import Codes
-from anon.search.outcome import GroupCounts
+from anon.cube.records import Codes
+from anon.recoding.outcome import GroupCounts
 
 Ints = NDArray[np.int64]
 BATCH = 262_144  # records

@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anon import hierarchy
+from anon.artifacts.reading import read_recoding, read_sealed
 from anon.config import Builder
+from anon.core.text import text
 from anon.cube import Domain
 from anon.cube.counted import Counted
 from anon.cube.domain import CODES, CUTTABLE, EarlierCuts
 from anon.cube.ranges import as_numbers, parsed
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap
-from anon.recoding import FORMAT, column_facts
-from anon.report.reading import read_recoding, read_sealed
+from anon.recoding.tree import FORMAT, column_facts
 from anon.source import Column
-from anon.values import text
 
 FIELD = "method.run"
 EXPECTED = "the run folder of an earlier run with method partition, lattice or reuse"

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.cell_index import CellIndex, combined
+from anon.core.cell_index import CellIndex, combined
+from anon.core.progress import Tell
 from anon.cube import Cube
 from anon.errors import UnsafeError
-from anon.levels import LevelRecoding, Levels, canonical_order
-from anon.progress import Tell
-from anon.search.outcome import GroupCounts
+from anon.recoding.levels import LevelRecoding, Levels, canonical_order
+from anon.recoding.outcome import GroupCounts
 from anon.search.reuse.counting import add, batches
 from anon.search.reuse.earlier import Earlier
 
@@ -76,9 +76,7 @@ def _once(cells: Codes) -> Codes:
 
 def _suppressed(earlier: Earlier, columns: list[Levels], chosen: tuple[int, ...]) -> Codes:
     """The cells that the earlier run left out [columns, cells], but for those with labels that no row has now."""
-    codes = [
-        {label: node for node, label in enumerate(column.labels(level))} for column, level in zip(columns, chosen)
-    ]
+    codes = [{label: node for node, label in enumerate(column.labels(level))} for column, level in zip(columns, chosen)]
     listed = [cell for cell in earlier.data["suppressed_cells"] if all(l in known for known, l in zip(codes, cell))]
     cells = [[known[label] for known, label in zip(codes, cell)] for cell in listed]
     return np.array(cells, np.uint16).reshape(len(cells), len(columns)).T

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.progress import Tell
 from anon.cube import Cube, Domain
 from anon.errors import UnsafeError
-from anon.progress import Tell
-from anon.recoding import Recoding
-from anon.search.outcome import GroupCounts
+from anon.recoding.outcome import GroupCounts
+from anon.recoding.tree import Recoding
+from anon.search.partition.tree import canonical
 from anon.search.reuse.counting import Ints, add, batches
 from anon.search.reuse.earlier import NEW, Earlier, unfit
-from anon.search.tree import canonical
 
 Cell = tuple[int, int]
 
@@ -83,9 +83,7 @@ def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list
     return placed
 
 
-def _hierarchy_parts(
-    domain: Domain, cell: Cell, children: list[tuple[int, str | None]]
-) -> list[tuple[int, Cell]]:
+def _hierarchy_parts(domain: Domain, cell: Cell, children: list[tuple[int, str | None]]) -> list[tuple[int, Cell]]:
     """The children of a split of a cell with the hierarchy nodes that they stand for, and -1 for the codes between."""
     tree = domain.tree
     assert tree is not None
@@ -142,7 +140,7 @@ def _walked(
     cube: Cube, tree: tuple[Ints, Ints, Ints, Ints], members: _Members, counts: GroupCounts, tell: Tell
 ) -> Ints:
     """Takes every record down the tree, to the members and the counts of its group; the people of each."""
-    from anon.search import kernels
+    from anon.search.partition import kernels
 
     leaves = len(members.low)
     people = np.zeros(leaves + 1, np.int64)

@@ -1,0 +1,121 @@
+"""Reads what a run folder holds, for `report`, `explain` and `reuse`. manifest.json and report.json carry their own
+digests, and the manifest that of the recoding, so that a damaged file, or one of another run, is refused before it is
+used; `schema` and `schema_recoding` say what form their content has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from anon.errors import ConfigError
+from anon.report import VERSION
+
+VERSIONS = {"manifest.json": 2, "report.json": VERSION}
+FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"
+DEEPEST = 64  # levels of nested lists and objects
+OWN = "sha256"  # the field that holds the digest of the others
+Json = dict[str, Any]
+
+
+def sealed(content: Json) -> Json:
+    """Return a JSON object with its own digest.
+
+    >>> sealed({"run": "1"})["sha256"] == sealed({"run": "2"})["sha256"]
+    False
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+    return content | {OWN: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def read_sealed(run: Path, name: str, field: str = FIELD, expected: str = EXPECTED) -> Json:
+    """Read the manifest or the report of a run folder; ConfigError if it is not as this version wrote it."""
+    found = _parsed(_bytes(run, name, field, expected), name, field, expected)
+    version = found.get("version")
+    if type(version) is int and version != VERSIONS[name]:
+        wanted = f"version {VERSIONS[name]}, which this anon writes; run it again"
+        raise ConfigError.at(field, f"a {name} of version {version}", wanted)
+    try:
+        intact = _is_flat(found) and sealed({key: value for key, value in found.items() if key != OWN}) == found
+        _check_form(name, found)
+    except ValueError:  # NaN, half of a surrogate pair, or another form
+        intact = False
+    if not intact:
+        raise _unreadable(name, field, expected)
+    return found
+
+
+def read_recoding(run: Path, field: str = FIELD, expected: str = EXPECTED) -> tuple[Json, bytes]:
+    """Read the recoding.json that the manifest of a run folder is about: as an object, and as it was written."""
+    manifest = read_sealed(run, "manifest.json", field, expected)
+    content = _bytes(run, "recoding.json", field, expected)
+    if hashlib.sha256(content).hexdigest() != manifest["recoding_sha256"]:
+        raise ConfigError.at(field, "a recoding.json that is not the one this run wrote", expected)
+    found = _parsed(content, "recoding.json", field, expected)
+    try:
+        _check_form("recoding.json", found)
+    except ValueError:
+        raise _unreadable("recoding.json", field, expected) from None
+    return found, content
+
+
+def read_run(run: Path) -> tuple[Json, Json, Json]:
+    """Read the manifest, the report and the recoding of a run folder, which must be of one run."""
+    report, manifest = read_sealed(run, "report.json"), read_sealed(run, "manifest.json")
+    recoding, _ = read_recoding(run)
+    told, config = report["provenance"], manifest["config"]
+    method = config.get("method", {})
+    columns = sorted(column["name"] for column in recoding["columns"])
+    same = (
+        told == {name: manifest.get(name) for name in told}
+        and report["privacy"] == config.get("privacy")
+        and isinstance(method, dict)
+        and report["method"] == {"kind": report["method"]["kind"], **method}
+        and columns == sorted(report["utility"]["loss"]["columns"])
+    )
+    if not same:
+        raise ConfigError.at(FIELD, "a report.json and a manifest.json of different runs", EXPECTED)
+    return manifest, report, recoding
+
+
+def _check_form(name: str, found: Json) -> None:
+    """Raise ValueError if a file does not have the form that this version writes."""
+    if name == "recoding.json":
+        from anon.artifacts.recoding import check
+
+        return check(found)
+    from anon.artifacts import schema
+
+    model = schema.Manifest if name == "manifest.json" else schema.Report
+    model.model_validate(found)
+    return None
+
+
+def _is_flat(value: Any, deepest: int = DEEPEST) -> bool:
+    """Whether the levels of nested lists and objects are few enough for every reader."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return deepest > 0 and all(_is_flat(each, deepest - 1) for each in inside)
+
+
+def _bytes(run: Path, name: str, field: str, expected: str) -> bytes:
+    try:
+        return (run / name).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError.at(field, f"{run}, where no {name} is", expected) from None
+    except OSError:
+        raise _unreadable(name, field, expected) from None
+
+
+def _parsed(content: bytes, name: str, field: str, expected: str) -> Json:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):  # not JSON, or more brackets than can be read
+        found = None
+    if not isinstance(found, dict):
+        raise _unreadable(name, field, expected)
+    return found
+
+
+def _unreadable(name: str, field: str, expected: str) -> ConfigError:
+    return ConfigError.at(field, f"a {name} that is damaged or that anon did not write", expected)

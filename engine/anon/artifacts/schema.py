@@ -1,0 +1,145 @@
+"""The form of manifest.json and report.json, as far as `report`, `explain`, `reuse` and a later run read them. A file
+whose digest is right but whose content is not of this form was written by another program; its reader refuses it here
+instead of failing halfway."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from anon.artifacts.parts import (
+    Blocking,
+    ColumnFacts,
+    Count,
+    Lattice,
+    LatticeNodes,
+    Number,
+    Part,
+    SensitiveFacts,
+    SourcePart,
+    Summary,
+    TreeNode,
+    Utility,
+    demand,
+)  # fmt: skip
+from anon.config import CRITERIA
+
+
+class Manifest(Part):
+    """manifest.json."""
+
+    run: str
+    config: dict[str, Any]
+    config_sha256: str
+    base: Annotated[str, Field(pattern=r"^[^\x00]*$")]
+    anon: str
+    files: dict[str, str]
+    trial: str | None
+    source: list[SourcePart]
+    rows: Count
+    release: dict[str, str]
+    recoding_sha256: str
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+class Provenance(Part):
+    """What the page takes from the manifest."""
+
+    run: str
+    anon: str
+    began: Annotated[str, AfterValidator(_moment)]
+    config_sha256: str
+    source: list[SourcePart]
+    rows: Count
+    rows_dropped: Count
+    release: dict[str, str]
+
+
+def _criterion(item: dict[str, Any]) -> dict[str, Any]:
+    """A criterion as the config has it: its name, and the numbers that its sentence needs."""
+    demand(len(item) == 1, "one name")
+    ((name, spec),) = item.items()
+    demand(name in CRITERIA and isinstance(spec, dict), "a criterion")
+    for field, info in CRITERIA[name].model_fields.items():
+        if info.annotation in (int, Decimal) or (field == "c" and spec.get("kind") == "recursive"):
+            demand(_is_number(spec.get(field)), field)
+    demand(name != "l_diversity" or isinstance(spec.get("kind"), str), "a kind")
+    return item
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number as a config is written down: decimals that no float is equal to are text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return False
+    try:
+        return Decimal(str(value)).is_finite() and abs(float(value)) < 10**18
+    except (ArithmeticError, ValueError):
+        return False
+
+
+def _method(method: dict[str, Any]) -> dict[str, Any]:
+    demand(isinstance(method.get("kind"), str), "a kind")
+    return method
+
+
+def _sizes(sizes: dict[str, int]) -> dict[str, int]:
+    demand(bool(sizes) and all(size.isascii() and size.isdigit() and len(size) < 16 for size in sizes), "sizes")
+    demand("0" not in {size.lstrip("0") or "0" for size in sizes} and sum(sizes.values()) > 0, "groups of somebody")
+    return sizes
+
+
+class Report(Part):
+    """report.json."""
+
+    trial: str = ""
+    summary: Summary
+    individual: str
+    labels: Literal["exact", "generalized"]
+    method: Annotated[dict[str, Any], AfterValidator(_method)]
+    privacy: list[Annotated[dict[str, Any], AfterValidator(_criterion)]]
+    utility: Utility
+    lattice: Lattice | None = None
+    group_sizes: Annotated[dict[str, Count], AfterValidator(_sizes)]
+    seconds: dict[str, Number]
+    blocking: Blocking | dict[str, Any] = Field({})
+    shows_values: bool
+    sensitive: list[SensitiveFacts]
+    columns: list[ColumnFacts]
+    tree: list[TreeNode] = Field([])
+    lattice_nodes: LatticeNodes | None = None
+    provenance: Provenance
+
+    @model_validator(mode="after")
+    def _is_of_one_piece(self) -> Self:
+        names, found = [next(iter(item)) for item in self.privacy], [each.name for each in self.summary.criteria]
+        demand(names == found, "what was found of each criterion")
+        columns = [column.name for column in self.columns]
+        demand(sorted(columns) == sorted(self.utility.loss.columns), "the loss of each column")
+        if self.lattice is None:
+            demand(self.lattice_nodes is None, "the combinations of levels")
+        else:
+            every = [at for node in self.lattice.finer or [] for at in node.refused_by]
+            demand(all(at < len(names) for at in every), "the places of criteria")
+        if isinstance(self.blocking, Blocking):
+            demand(len(self.blocking.criteria) == len(names), "what each criterion blocks")
+        else:
+            demand(not self.blocking, "what the criteria block")
+        return self
+
+    @model_validator(mode="after")
+    def _tree_hangs_together(self) -> Self:
+        if "tree" in self.model_fields_set:
+            demand(bool(self.tree) and all("cuts" in column.model_fields_set for column in self.columns), "nodes, cuts")
+        for number, node in enumerate(self.tree):
+            demand(node.split < len(self.columns), "the number of a column")
+            if "above" in node.model_fields_set or number:
+                demand(node.above < number, "a node before it")
+                demand("split" in self.tree[node.above].model_fields_set, "a node that is split")
+        return self

@@ -1,0 +1,267 @@
+"""`explore`, `disclose` and `attack`: what an adversary could do with a table that is already grouped. They read it as
+`check` does, beside the way of the data (config -> source -> cube -> search -> release -> verify -> report), and never
+the config's source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anon.config import LARGEST_EXPONENT, Config, load, telling_no_secrets
+from anon.config.support import refuse_unsupported
+from anon.core.database import connect, translated
+from anon.core.memory import Memory
+from anon.core.progress import Progress
+from anon.core.text import SPELLING, meant, text
+from anon.criteria import Groups, named_values, priors
+from anon.criteria.prior_files import read_prior
+from anon.errors import ConfigError, Problem, SourceError
+from anon.pipeline import DEFAULTS, Options, Result, adjusted
+from anon.report.facts import Names
+from anon.risk import attacks
+from anon.risk.disclosure import curves
+from anon.risk.skylines import skylines
+from anon.risk.witness import Name
+from anon.runs.scratch import scratch
+from anon.source import open_grouped
+from anon.verify.grouped import Grouped, Reading, cross_table
+from anon.verify.histograms import histograms
+
+MOST_PIECES = 1_000  # as in the config of ck_safety
+SINGLE = "`multiplicity: single`; `explore` looks at sets and multisets too"
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A grouped table that is looked at, one sensitive column of it, and how its values may be called."""
+
+    grouped: Grouped
+    column: str
+    texts: list[str | None]
+    names: Names
+    memory: int  # of the whole process
+
+    def histograms(self, attributes: tuple[tuple[str, ...], ...] = ()) -> Iterator[Groups]:
+        return histograms(self.grouped, Reading((self.column,), attributes=attributes))
+
+    def codes(self, values: list[str]) -> list[int | None]:
+        """Return the codes of values as users write them (`null` for a missing one), None for one that nobody has;
+        ConfigError for one that is a value of the table but for how it is written."""
+        there = {"null": self.texts.index(None)} if None in self.texts else {}
+        there |= {text: code for code, text in enumerate(self.texts) if text is not None}
+        if problems := [problem for value in values if value not in there for problem in self._alike(value, there)]:
+            raise ConfigError(problems)
+        return [there.get(value) for value in values]
+
+    def _alike(self, value: str, there: Iterable[str]) -> Iterator[Problem]:
+        alike = [other for other in there if meant(other) == meant(value)]
+        shown = [other for other in alike if self.names.show_all or other in self.names.shown]
+        hint = f"did you mean {shown[0]!r}?" if shown else f"one differs only in how it is written ({SPELLING})"
+        if alike:
+            yield Problem("--value", repr(value), "a value as it is written in the table", hint)
+
+    def name(self, code: int) -> str:
+        return self.names.of_value(self.column, code)
+
+
+@contextmanager
+def _opened(
+    config: Any, table: Any, options: Options, progress: Progress, column: str | None, shown: Sequence[str] = ()
+) -> Iterator[Looked]:
+    config = adjusted(load(config, run=False), options)
+    refuse_unsupported(config, run=False)
+    column = _column(config, column)
+    Memory(config.limits.memory).check()
+    limits = config.limits
+    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+        with progress.stage("read"):
+            grouped = Grouped.opened(con, open_grouped(con, "checked_table", config, table, spill), config.columns)
+            if not grouped.rows():
+                raise SourceError("the table has no rows")
+        objects = grouped.objects
+        texts = {name: [None if value is None else text(value) for value in own] for name, own in objects.items()}
+        named = set().union(*(named_values(spec) for spec in config.privacy)) | set(shown)
+        names = Names(texts, grouped.frequency, named, options.show_values)
+        with translated("examining the table"):
+            yield Looked(grouped, column, texts[column], names, limits.memory)
+
+
+def _column(config: Config, column: str | None) -> str:
+    columns = list(config.columns.sensitive)
+    if column is None and len(columns) == 1:
+        return columns[0]
+    if column not in columns:
+        found = f"{len(columns)} sensitive columns" if column is None else repr(column)
+        raise ConfigError.at("--sensitive", found, f"one of {', '.join(columns)}" if columns else "a sensitive column")
+    return column
+
+
+def _several(given: Any) -> list[Any]:
+    """Return what was given as a list; text and numbers are one value.
+
+    >>> _several("HIV"), _several(0.5), _several(("HIV", "Flu"))
+    (['HIV'], [0.5], ['HIV', 'Flu'])
+    """
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+
+
+def _share(given: Any, field: str) -> Fraction:
+    """A confidence or threshold as it is written, above 0 and at most 1."""
+    try:
+        written = Decimal(str(given))
+    except InvalidOperation:
+        written = Decimal(0)
+    if not written.is_finite() or not 0 < written <= 1:
+        raise ConfigError.at(field, str(given), "a number above 0 and at most 1")
+    if written.adjusted() < -LARGEST_EXPONENT:
+        raise ConfigError.at(field, "a number out of range", f"an exponent of at most {LARGEST_EXPONENT}")
+    return Fraction(written)
+
+
+@telling_no_secrets(source=False)
+def explore(
+    config: Any,
+    table: Any,
+    values: str | Iterable[str],
+    confidences: Any,
+    sensitive: str | None = None,
+    options: Options = DEFAULTS,
+    progress: Progress | None = None,
+) -> Result:
+    """The knowledge skylines of some values at some confidences."""
+    progress = progress or Progress()
+    asked, values = [_share(c, "--confidence") for c in _several(confidences)], [*map(str, _several(values))]
+    if not values or not asked:
+        raise ConfigError.at("--value" if not values else "--confidence", "none", "at least one")
+    with _opened(config, table, options, progress, sensitive, values) as looked, progress.stage("explore"):
+        codes = looked.codes(values)
+        found = skylines(looked.histograms(), codes, asked, looked.grouped.multiplicity)
+        called = [value for value in values for _ in asked]
+        told = [skyline.to_dict(looked.name, value) for skyline, value in zip(found, called)]
+    absent = codes.count(None)
+    text = f"values asked for that nobody has as {looked.column}"
+    warnings = [{"code": "absent_value", "count": absent, "text": text}] if absent else []
+    facts = {"sensitive": looked.column, "skylines": told, "warnings": warnings}
+    return Result(facts, {"skylines": told})
+
+
+@telling_no_secrets(source=False)
+def disclose(
+    config: Any,
+    table: Any,
+    max_k: int,
+    sensitive: str | None = None,
+    options: Options = DEFAULTS,
+    progress: Progress | None = None,
+) -> Result:
+    """The maximum disclosure for 0..max_k pieces of knowledge."""
+    progress = progress or Progress()
+    if not isinstance(max_k, int) or not 0 <= max_k <= MOST_PIECES:
+        raise ConfigError.at("--max-k", str(max_k), f"a whole number of at least 0 and at most {MOST_PIECES:,}")
+    with _opened(config, table, options, progress, sensitive) as looked, progress.stage("disclose"):
+        _refuse_several(looked, "maximum disclosure")
+        found = curves(looked.histograms(), max_k, len(looked.texts))
+        facts = {"sensitive": looked.column, **found.to_dict(looked.name), "warnings": []}
+    return Result(facts, {"disclosure": facts})
+
+
+def _refuse_several(looked: Looked, what: str) -> None:
+    if looked.grouped.multiplicity != "single":
+        raise ConfigError.at("columns.multiplicity", f"{looked.grouped.multiplicity}, for {what}", SINGLE)
+
+
+@telling_no_secrets(source=False)
+def attack(
+    config: Any,
+    table: Any,
+    threshold: Any = "0.95",
+    prior: Any = None,
+    rho1: Any = None,
+    rho2: Any = None,
+    sensitive: str | None = None,
+    options: Options = DEFAULTS,
+    progress: Progress | None = None,
+) -> Result:
+    """Homogeneity at 100% and at a threshold, elimination, and with a prior the beliefs before and after."""
+    progress, share = progress or Progress(), _share(threshold, "--threshold")
+    rho = _rho(rho1, rho2, prior)
+    with _opened(config, table, options, progress, sensitive) as looked, progress.stage("attack"):
+        facts = _homogeneity(looked, share)
+        if looked.grouped.multiplicity == "single":
+            facts["elimination"] = _elimination(looked, share)
+        facts["beliefs"] = None
+        if prior is not None:
+            _refuse_several(looked, "beliefs")
+            facts["beliefs"] = _beliefs(looked, Path(prior), share, rho)
+    facts["warnings"] = []
+    return Result(facts, {"attack": facts})
+
+
+def _rho(rho1: Any, rho2: Any, prior: Any) -> tuple[float, float] | None:
+    if rho1 is None and rho2 is None:
+        return None
+    if rho1 is None or rho2 is None:
+        raise ConfigError.at("--rho1", "one of --rho1 and --rho2", "both of them, or none")
+    low, high = _share(rho1, "--rho1"), _share(rho2, "--rho2")
+    if low >= high:
+        raise ConfigError.at("--rho1", f"{float(low):g} with --rho2 {float(high):g}", "rho1 below rho2")
+    if prior is None:
+        raise ConfigError.at("--rho1", "no --prior", "a prior file: what the adversary believes beforehand")
+    return float(low), float(high)
+
+
+def _homogeneity(looked: Looked, threshold: Fraction) -> dict[str, Any]:
+    grouped = looked.grouped
+    sure, nearly = [], []
+    for groups in looked.histograms():
+        sure.append(attacks.homogeneous(groups, Fraction(1), grouped.multiplicity))
+        nearly.append(attacks.homogeneous(groups, threshold, grouped.multiplicity))
+    order = ", ".join(f"{column} NULLS FIRST" for column in grouped.key)
+    sizes = grouped.con.sql(f"SELECT rows, n FROM {grouped.GROUPS} ORDER BY {order}").fetchnumpy()
+    facts: dict[str, Any] = {"sensitive": looked.column, "threshold": float(threshold)}
+    facts["multiplicity"] = grouped.multiplicity
+    facts |= {"groups": len(sizes["n"]), "rows": int(sizes["rows"].sum()), "individuals": int(sizes["n"].sum())}
+    for kind, flags in (("affected", np.concatenate(nearly)), ("homogeneous", np.concatenate(sure))):
+        facts[f"{kind}_groups"] = int(flags.sum())
+        facts[f"{kind}_rows"] = int(sizes["rows"][flags].sum())
+        facts[f"{kind}_individuals"] = int(sizes["n"][flags].sum())
+    return facts
+
+
+def _elimination(looked: Looked, threshold: Fraction) -> list[dict[str, int]]:
+    found = attacks.Elimination(len(looked.texts), threshold)
+    for groups in looked.histograms():
+        found.add(groups)
+    return [
+        {"ruled_out": ruled_out, "affected_groups": groups, "affected_rows": rows}
+        for ruled_out, (groups, rows) in enumerate(zip(found.groups.tolist(), found.individuals.tolist()))
+    ]
+
+
+def _beliefs(looked: Looked, file: Path, threshold: Fraction, rho: tuple[float, float] | None) -> dict[str, Any]:
+    raw = read_prior(file, "--prior", looked.memory)
+    signatures, _ = cross_table(looked.grouped, tuple(raw.attributes), looked.column, looked.memory)
+    prior = priors.bind(raw, raw.attributes, signatures, looked.texts, "--prior")
+    found = attacks.moved(looked.histograms((tuple(raw.attributes),)), prior, threshold, rho)
+    kinds = {"positive": found.positive, "negative": found.negative, "breaches": found.breaches}
+    changes = {"largest_rise": found.rise, "largest_fall": found.fall}
+    return {
+        "attributes": raw.attributes,
+        **({"rho1": rho[0], "rho2": rho[1]} if rho else {}),
+        **{kind: vars(counted).copy() for kind, counted in kinds.items() if counted},
+        "contradicted": found.contradicted,
+        **{kind: _change(change, looked.name) for kind, change in changes.items()},
+    }
+
+
+def _change(change: attacks.Change | None, name: Name) -> dict[str, Any] | None:
+    if change is None:
+        return None
+    return {"value": name(change.value), "group": change.group, "before": change.before, "after": change.after}

@@ -1,0 +1,245 @@
+"""What a run would do, without searching or writing anything that stays: the first stages of the way of the data
+(config -> source -> cube -> search -> release -> verify -> report) as `pipeline.run` walks them, up to the search,
+which is made ready and asked for its size. A reuse, which has no search, is tried up to its verification. What is put
+on the disk is gone again when the plan is made."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import duckdb
+
+from anon import pipeline, release
+from anon.config import Config, Lattice, Partition, Reuse, load, redact, telling_no_secrets
+from anon.config.support import refuse_unsupported
+from anon.core.checkpoint import Checkpoint
+from anon.core.database import at_rest, connect, limit
+from anon.core.disk import make_private, usable
+from anon.core.memory import LIBRARIES, Memory
+from anon.core.progress import Progress
+from anon.criteria import Values, bind
+from anon.cube import Cube, Room, records
+from anon.errors import UnsafeError
+from anon.pipeline import DEFAULTS, Options, Result
+from anon.recoding.levels import Levels
+from anon.report import facts
+from anon.report.warnings import repeated
+from anon.runs.named_files import check_files
+from anon.runs.previous import Standing
+from anon.runs.publish import check_places
+from anon.runs.scratch import scratch
+from anon.search import dispatch
+from anon.source import Source, open_source
+from anon.source.origins import Origin, origin_of
+from anon.verify import content, judge
+from anon.verify.judge import Findings
+
+
+class Traced:
+    """A connection to DuckDB that notes the queries it is sent, as do the cursors it gives."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
+        self._con, self._queries = con, queries
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._con, name)
+
+    def execute(self, sql: str, *rest: Any, **more: Any) -> Any:
+        self._queries.append(sql)
+        return self._con.execute(sql, *rest, **more)
+
+    def sql(self, sql: str, *rest: Any, **more: Any) -> Any:
+        self._queries.append(sql)
+        return self._con.sql(sql, *rest, **more)
+
+    def cursor(self) -> Traced:
+        return Traced(self._con.cursor(), self._queries)
+
+
+@dataclass
+class Places:
+    """Makes room for records as a run does, and notes how much of the disk it takes."""
+
+    memory: int
+    spill: Path
+    on_disk: dict[str, int] = field(default_factory=dict)  # bytes by name
+
+    def make(self, count: int, sizes: list[int], name: str) -> records.Records:
+        self.note(count, sizes, name)
+        return records.make(self.memory, self.spill, count, sizes, name)
+
+    def note(self, count: int, sizes: list[int], name: str, memory: int | None = None) -> None:
+        if records.bytes_in_memory(count, sizes) > (self.memory if memory is None else memory):
+            self.on_disk[name] = records.bytes_on_disk(count, sizes)
+
+
+@telling_no_secrets(source=True)
+def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
+    """What a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB, in
+    order. Mistakes raise what a run would raise; criteria that no release can satisfy, or that the release of a reused
+    recoding does not satisfy, are told as `feasible`: false."""
+    config, progress = pipeline.adjusted(load(config), options), progress or Progress()
+    refuse_unsupported(config, run=True)
+    check_places(config, overwrite=True)
+    pipeline.check_not_vacuous(config)
+    check_files(config, run=True)
+    limits = config.limits
+    Memory(limits.memory).check()
+    queries: list[str] = []
+    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+        places = Places(Memory(limits.memory).records, spill)
+        with progress.stage("source"):
+            traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
+            origin = origin_of(config, table)
+            source = open_source(traced, config, origin, spill)
+            copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
+        with progress.stage("cube"):
+            room = Room(places.make, dispatch.threads_of(config), partial(progress.update, "cube"))
+            cube = pipeline.build_cube(config, source, room)
+            dispatch.memory_of(config, cube).check("values")
+        told = _told(config, source, cube, options, places, copied) | _standing(config, options, origin)
+        told["warnings"] += _in_the_way(config, told)
+        sql = [redact(sql, config.secrets) for sql in queries]
+        if isinstance(config.method, Reuse) and told["feasible"] and "up_to_date" not in told:
+            told |= _reuse(config, source, cube, spill, options, progress)
+        source.check_unchanged()
+        cube.records.close()
+    return Result(told, {"sql": sql})
+
+
+def _reuse(
+    config: Config, source: Source, cube: Cube, spill: Path, options: Options, progress: Progress
+) -> dict[str, Any]:
+    """Apply the recoding and verify the release that it gives, in the spill folder. A reuse has no search, and whether
+    an earlier recoding is safe for new rows shows in the release only."""
+    with usable("limits.temp", spill):
+        folder = make_private(spill / "release", "limits.temp")
+    try:
+        with progress.stage("reuse"):
+            tell = partial(progress.update, "reuse")
+            outcome = dispatch.searched(config, cube, spill, Checkpoint(spill), options.show_values, tell)
+            memory = Memory(config.limits.memory, cube.held + outcome.nbytes)
+            memory.check()
+            limit(source.con, memory)
+            sensitive = [cube.domain(column.name) for column in source.sensitive]
+            written = release.write(source, outcome, sensitive, config, folder, spill)
+            recoding = spill / "recoding.json"
+            outcome.recoding.write(recoding)
+        outsider = connect(config.limits.memory, config.limits.threads, spill, held=memory.held)
+        with closing(outsider), progress.stage("verify"):
+            expected = content.expected(source, config, recoding, outcome, sensitive, memory)
+            with at_rest(source.con):
+                judge.verify(outsider, written, config, expected)
+    except UnsafeError as error:
+        return {"feasible": False, "reason": str(error)}
+    return {}
+
+
+def _told(config: Config, source: Source, cube: Cube, options: Options, places: Places, copied: int) -> dict[str, Any]:
+    values = dispatch.sensitive_values(config, cube)
+    refused = _refused(config, cube, values, options.show_values)
+    memory, count, sizes = dispatch.memory_of(config, cube), cube.records.count, cube.records.sizes
+    inside = records.bytes_in_memory(count, sizes)
+    told: dict[str, Any] = {
+        "feasible": refused is None,
+        **({} if refused is None else {"reason": refused}),
+        "rows": source.rows,
+        "individuals": cube.individuals,
+        "columns": _columns(source, cube),
+        "records": {"count": count, "collapsed": cube.counted, "bytes_each": _width(cube), "bytes": inside,
+                    "in_memory": inside <= places.memory},
+        "method": config.method.kind,
+        **_search_size(config, cube, values, places, memory),
+        "memory": {"limit": memory.total, "least": memory.least, "for_records_in_memory": LIBRARIES + 5 * inside},
+        "criteria": _criteria(config, cube, values),
+        "release": {name: redact(str(getattr(config.release, name)), config.secrets) for name in ("path", "run")},
+    }  # fmt: skip
+    told["disk"] = {"csv_copy": copied, **places.on_disk, "total": copied + sum(places.on_disk.values())}
+    return told | {"warnings": _warnings(config, source, cube, values)}
+
+
+def _width(cube: Cube) -> int:
+    """Bytes of a record, by which a block of the search is measured."""
+    from anon.search.partition.search import record_bytes
+
+    return record_bytes(cube)
+
+
+def _refused(config: Config, cube: Cube, values: Values, show_values: bool) -> str | None:
+    """Why no release can satisfy the criteria, if that can be seen in the whole table."""
+    try:
+        dispatch.check_whole_table(config, cube, values, show_values)
+    except UnsafeError as error:
+        return str(error)
+    return None
+
+
+def _columns(source: Source, cube: Cube) -> list[dict[str, Any]]:
+    """The columns in use, with the values that the table has of each; null is one of them."""
+    listed: list[dict[str, Any]] = []
+    for column, domain in zip(source.quasi_identifiers, cube.domains):
+        levels = None if domain.tree is None else Levels(domain).height + 1
+        entry = {"name": column.name, "role": "quasi_identifier", "kind": column.kind, "distinct": domain.size}
+        listed.append(entry | {"levels": levels, **({} if domain.single else {"binned": True})})
+    for column in source.sensitive:
+        size = cube.domain(column.name).size
+        listed.append({"name": column.name, "role": "sensitive", "kind": column.kind, "distinct": size})
+    return [*listed, *({"name": column.name, "role": "keep", "kind": column.kind} for column in source.keep)]
+
+
+def _search_size(config: Config, cube: Cube, values: Values, places: Places, memory: Memory) -> dict[str, Any]:
+    """How large the search is, and the room that it takes beside the records."""
+    if isinstance(config.method, Lattice):
+        from anon.search.lattice import size
+        from anon.search.lattice.counting import sorting_takes
+
+        nodes, largest = size([Levels(domain) for domain in cube.domains]), cube.records.count
+        largest_set = sorting_takes(largest, 1, cube.counted)
+        return {"lattice": {"nodes": nodes, "largest_set": largest_set, "room": memory.search}}
+    if not isinstance(config.method, Partition):
+        return {}
+    means = dispatch.means_of(config, cube, places.spill)
+    block = int(dispatch.partition_search(config, cube, values, means, lambda **facts: None).limit)
+    if cube.individuals > block:
+        places.note(cube.records.count, cube.records.sizes, "sorted-records")
+        places.note(cube.records.count, [records.WIDE], "marks", memory.marks)
+    return {"partition": {"block": block, "levels_from_the_top": cube.individuals > block}}
+
+
+def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]]:
+    """What the whole table as one group comes to: the best that a monotone criterion can have."""
+    listed = []
+    for criterion in bind(config.privacy, values):
+        verdict = criterion.verdict(criterion.state(dispatch.whole_table(cube, values, criterion)))
+        figure, bound = facts.number(verdict.figure), facts.number(verdict.bound)
+        entry = {"name": verdict.name, "safe": verdict.safe, "figure": figure, "bound": bound}
+        column = criterion.column or list(criterion.columns)
+        about = {"sensitive": column} if column else {}
+        listed.append(entry | {"relation": criterion.relation} | about)
+    return listed
+
+
+def _warnings(config: Config, source: Source, cube: Cube, values: Values) -> list[dict[str, Any]]:
+    """What a run would warn of whatever it finds."""
+    found = Findings(rows=source.rows, individuals=cube.individuals, criteria=bind(config.privacy, values))
+    found.values, found.frequency = values.texts, values.frequency
+    return facts.warnings(config, found, source.left_out) + repeated(source.repeated)
+
+
+def _standing(config: Config, options: Options, origin: Origin) -> dict[str, Any]:
+    """That a run would do nothing, because the release is there and is of the same source and config."""
+    return {"up_to_date": True} if Standing.of(config, options.show_values).is_current(origin) else {}
+
+
+def _in_the_way(config: Config, told: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a run would have to be told to replace."""
+    places = [place for place in (config.release.path, config.release.run) if isinstance(place, Path)]
+    there = sum(place.is_dir() and any(place.iterdir()) for place in places)
+    if not there or "up_to_date" in told:
+        return []
+    text = "folders of the release that exist: a run replaces them only with --overwrite"
+    return [{"code": "release_exists", "count": there, "text": text}]

@@ -1,0 +1,120 @@
+"""What a run that was stopped leaves for the next start of the same release: the decisions of its search, level by
+level and block by block. They hold cuts and counts, no records; the source is read again, and must not have changed.
+One file per step, renamed into its place when it is whole. Each carries a digest that is bound to its name and to the
+checkpoint it belongs to, so that a damaged file, or one of another search, is never used."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.core import disk
+from anon.core.database import translated
+from anon.errors import ConfigError
+
+Arrays = dict[str, NDArray[Any]]
+MARK = "run.json"  # says which run a checkpoint belongs to
+LIMIT = "limit"  # what a search settles before it begins
+DIGEST = hashlib.sha256().digest_size
+
+
+class Checkpoint:
+    """A folder of finished steps."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.begun = False  # whether this run has taken it over
+        self.damaged = False  # whether one to resume was there, and could not be used
+        self.key = ""  # differs from that of every other checkpoint
+
+    def begin(self, run: dict[str, Any], resume: bool) -> None:
+        """Resume the checkpoint of the same run, or begin a new one; ConfigError if the one to resume is of another."""
+        mark = self._mark() if resume else {}
+        before = mark.get("run")
+        if before is not None and before != run:
+            differs = ", ".join(name for name in run if before.get(name) != run[name])
+            expected = "the run that was stopped; or start without --resume, which deletes its checkpoint"
+            raise ConfigError.at("--resume", f"another {differs} than when the checkpoint was made", expected)
+        self.key = mark.get("key", "")
+        with translated("writing the checkpoint", disk=True):
+            if before is None or not self._whole():
+                self.damaged = resume and disk.exists(self.folder)
+                self._begin_anew(run)
+        self.begun = True
+
+    def _begin_anew(self, run: dict[str, Any]) -> None:
+        for failure in disk.remove(self.folder):
+            raise failure
+        self.begun = True  # what is written from here on goes if that fails
+        self.key = secrets.token_hex(16)
+        self.folder.mkdir(mode=0o700)
+        disk.write_sealed(self.folder / MARK, {"run": run, "key": self.key})
+
+    def _mark(self) -> dict[str, Any]:
+        """Return the run that the checkpoint belongs to, and its key; nothing if there is none or it is damaged."""
+        try:
+            found: dict[str, Any] = disk.read_sealed(self.folder / MARK)
+            return found
+        except (OSError, ValueError):
+            return {}
+
+    def steps(self) -> int:
+        """Return the number of finished steps; how large blocks are is none."""
+        return sum(path.stem != LIMIT for path in self.folder.glob("*.npz"))
+
+    def _whole(self) -> bool:
+        """Return whether every step is as it was written, and none is without the size of its blocks."""
+        found = {path.stem for path in self.folder.glob("*.npz")}
+        return (not found or LIMIT in found) and all(self._intact(name) for name in found)
+
+    def save(self, name: str, arrays: Arrays) -> None:
+        """Keep a finished step; one that is there already stays."""
+        path = self._path(name)
+        if path.exists():
+            return
+        with translated("writing the checkpoint", disk=True):
+            new = path.with_suffix(".new")
+            with new.open("w+b") as file:
+                file.write(bytes(DIGEST))
+                file.flush()  # zipfile would take a failure for a file that it cannot seek in
+                np.savez(file, allow_pickle=False, **arrays)
+                digest = self._digest(name, file)
+                file.seek(0)
+                file.write(digest)
+            new.replace(path)
+
+    def load(self, name: str) -> Arrays | None:
+        """Return a finished step, or None if it was not reached."""
+        path = self._path(name)
+        if not path.exists():
+            return None
+        with translated("reading the checkpoint", disk=True), path.open("rb") as file:
+            file.seek(DIGEST)
+            with np.load(file) as found:
+                return dict(found)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.npz"
+
+    def _intact(self, name: str) -> bool:
+        with self._path(name).open("rb") as file:
+            return file.read(DIGEST) == self._digest(name, file)
+
+    def _digest(self, name: str, file: BinaryIO) -> bytes:
+        """Return the digest of a step, from the content that follows the digest in its file."""
+        found = hashlib.sha256(f"{self.key} {name} ".encode())
+        for chunk in _chunks(file):
+            found.update(chunk)
+        return found.digest()
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(DIGEST)
+    while chunk := file.read(2**20):
+        yield chunk

@@ -1,0 +1,160 @@
+"""Which criterion refuses the cuts that are left in the groups of a tree of cuts, for `explain`: every boundary between
+two codes of a free column that occur in a group, and the split of every hierarchy, each with the groups as they are
+otherwise. Looks at the records once more, group by group, after the search has come to them (... -> cube -> search ->
+release -> verify -> report)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.criteria import CLOSE, SAFE, Criterion, Groups, State
+from anon.cube import Cube
+from anon.recoding.tree import Recoding
+from anon.search.partition.block import Block
+from anon.search.partition.candidates import DENSE, Demands, Ints, Nodes, Splits
+from anon.search.partition.decide import CELLS
+
+Flags = NDArray[np.bool_]
+KEPT = 50_000  # cuts that one criterion alone refuses; of more of them no setting is looked for
+
+
+@dataclass
+class Kept:
+    """Cuts that one criterion alone refuses: their parts as the criterion sees them, and which cut each is of."""
+
+    parts: list[Groups] = field(default_factory=list)
+    owner: list[Ints] = field(default_factory=list)
+    node: list[Ints] = field(default_factory=list)  # the group that each cut is of
+    cuts: int = 0
+    every: int = 0  # with those that are not kept
+
+    def add(self, groups: Groups, owner: Ints, which: Flags, node: Ints) -> None:
+        self.every += int(which.sum())
+        if self.cuts >= KEPT or not which.any():
+            return
+        own = which[owner]
+        self.parts.append(groups.only(own))
+        self.owner.append((np.cumsum(which) - 1)[owner[own]] + self.cuts)
+        self.node.append(node[which])
+        self.cuts += int(which.sum())
+
+
+class RefusedCuts:
+    """The cuts that are left in the groups of a release."""
+
+    def __init__(self, cube: Cube, criteria: list[Criterion], recoding: Recoding) -> None:
+        self.cube, self.criteria = cube, criteria
+        self.reading = [cube.reading(criterion) for criterion in criteria]
+        self.people = recoding.people
+        self.nodes, self.block = _groups(cube, recoding, sorted(set(self.reading)))
+        self.state = [self._state(at, criterion) for at, criterion in enumerate(criteria)]
+        self.kept = [Kept() for _ in criteria]
+        self.alone = np.zeros((len(criteria), len(self.people)), bool)  # a cut of the group is refused by it alone
+        self.some = np.zeros(len(self.people), bool)  # the group has a cut
+        for splits in self._splits():
+            self._judge(splits)
+
+    def told(self, at: int) -> dict[str, int]:
+        """The groups that would be cut if a criterion were not there, and nothing else changed; the cuts of them, and
+        how many of these settings are looked for."""
+        kept = self.kept[at]
+        return self._counted(self.alone[at]) | {"cuts": kept.every, "looked_at": kept.cuts}
+
+    def together(self) -> dict[str, int]:
+        """The groups of which every cut is refused by several criteria."""
+        return self._counted(self.some & ~self.alone.any(axis=0))
+
+    def would_change(self, at: int, criterion: Criterion) -> bool:
+        """Whether one of the cuts that a criterion alone refuses is accepted by another in its place."""
+        return bool(self._accepted(at, criterion, any_will_do=True).any())
+
+    def split_by(self, at: int, criterion: Criterion) -> int:
+        """The groups that have such a cut, of those that are looked at."""
+        accepted = self._accepted(at, criterion)
+        return len(np.unique(np.concatenate(self.kept[at].node)[accepted])) if len(accepted) else 0
+
+    def _accepted(self, at: int, criterion: Criterion, any_will_do: bool = False) -> Flags:
+        kept = self.kept[at]
+        if not kept.cuts:
+            return np.zeros(0, bool)
+        groups, owner = Groups.concatenate(kept.parts), np.concatenate(kept.owner)
+        return _accepts(criterion, self._state(at, criterion), groups, owner, kept.cuts, any_will_do)
+
+    def _counted(self, which: Flags) -> dict[str, int]:
+        return {"groups": int(which.sum()), "individuals": int(self.people[which].sum())}
+
+    def _state(self, at: int, criterion: Criterion) -> State:
+        """That of the release as it is."""
+        value, uncut, none = self.reading[at], np.zeros(len(self.people) + 1, np.int64), np.empty(0, np.int64)
+        every = np.arange(len(self.people))
+        groups = self.block.lists(self.nodes, every, uncut[1:], uncut, none, value)
+        return criterion.state(self.cube.seen_by(groups, value))
+
+    def _splits(self) -> Iterator[Splits]:
+        """Every split of every group, some groups at a time."""
+        nodes, sizes = self.nodes, [min(self.cube.others[value].size, DENSE) for value in self.block.sizes]
+        step = max(CELLS // (2 * max(sizes)), 1)
+        for j, domain in enumerate(self.cube.domains):
+            which = np.flatnonzero(nodes.high[:, j] > nodes.low[:, j])
+            ends = np.cumsum(nodes.stop[which] - nodes.start[which])
+            for some in np.split(which, np.flatnonzero(np.diff(ends // step)) + 1):
+                column = np.full(len(some), j)
+                if domain.tree is not None:
+                    splits = self.block.split_whole(nodes, some, column)
+                else:
+                    cuts = self.block.boundaries(nodes, some, column)
+                    splits = self.block.cut_once(nodes, cuts, np.full(len(cuts.node), j))
+                if len(splits):
+                    yield splits
+
+    def _judge(self, splits: Splits) -> None:
+        fine, seen = np.empty((len(self.criteria), len(splits)), bool), []
+        for at, criterion in enumerate(self.criteria):
+            groups = splits.groups[self.reading[at]]
+            owner = splits.owner if groups.row is None else splits.owner[groups.row]
+            seen.append((groups, owner))
+            fine[at] = _accepts(criterion, self.state[at], groups, owner, len(splits))
+        refused = (~fine).sum(axis=0)
+        self.some[splits.node] = True
+        for at, (groups, owner) in enumerate(seen):
+            own = ~fine[at] & (refused == 1)
+            self.alone[at, splits.node[own]] = True
+            self.kept[at].add(groups, owner, own, splits.node)
+
+
+def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[Nodes, Block]:
+    """The groups as nodes of a search that has come to them, and their records in order."""
+    records, columns = cube.records.read(0, cube.records.count), len(cube.domains)
+    group = recoding.assign(records[:columns])
+    order = np.argsort(group, kind="stable")
+    records = np.ascontiguousarray(records[:, order])
+    edges = np.searchsorted(group[order], np.arange(recoding.groups + 1))
+    start = edges[:-1]
+    low, high = (
+        fold.reduceat(records[:columns], start, axis=1).T.astype(np.int64) for fold in (np.minimum, np.maximum)
+    )
+    cell_low = np.stack([labels.low for labels in recoding.labels], axis=1).astype(np.int64)
+    cell_high = np.stack([labels.high for labels in recoding.labels], axis=1).astype(np.int64)
+    none = np.zeros(recoding.groups, bool)
+    nodes = Nodes(start, edges[1:], cell_low, cell_high, low, high, recoding.people, ~none, none)
+    return nodes, Block(cube, values, Demands(), records)
+
+
+def _accepts(
+    criterion: Criterion, state: State, groups: Groups, owner: Ints, cuts: int, any_will_do: bool = False
+) -> Flags:
+    """Whether a criterion holds for a release in some state with each cut made; `owner` says which one made a group.
+    `any_will_do`: nobody asks for more than one that it does for."""
+    judged = criterion.judge(np.minimum(criterion.minima(groups, owner, cuts), state.values))
+    fine: Flags = judged == SAFE
+    whole = replace(groups, row=None)
+    for cut in np.flatnonzero(judged == CLOSE).tolist():
+        if any_will_do and fine.any():
+            break
+        first, last = np.searchsorted(owner, (cut, cut + 1)).tolist()
+        fine[cut] = criterion.holds(state.merge(criterion.state(whole.part(first, last))))
+    return fine

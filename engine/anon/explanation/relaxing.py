@@ -1,0 +1,258 @@
+"""What relaxing the criteria of a run would buy, for `explain`: the source of the run is read again, its search done
+again, and then once more for each next looser setting that would let something be told in more detail. Looks back on
+the way of the data (config -> source -> cube -> search -> release -> verify -> report) and leaves nothing behind.
+
+The effort is bounded: by `WORK`, the rows of all these searches together. What is not measured is told as such."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anon import pipeline
+from anon.config import Config, Criterion, load
+from anon.config.support import exact_labels, refuse_unsupported
+from anon.config.trial import as_trial
+from anon.core.database import connect
+from anon.core.progress import Progress
+from anon.criteria import bind
+from anon.cube import Cube, Room
+from anon.cube.records import InMemory
+from anon.errors import ConfigError, ResourceError, SourceError, UnsafeError
+from anon.explanation.loosening import Number, Setting, next_setting, numbers
+from anon.loss.utility import of_recoding
+from anon.pipeline import Options
+from anon.recoding.levels import LevelRecoding
+from anon.recoding.tree import Recoding
+from anon.runs.previous import about, told_marks
+from anon.runs.scratch import scratch
+from anon.search import dispatch
+from anon.source import open_source
+from anon.source.origins import origin_of
+
+if TYPE_CHECKING:
+    from anon.explanation.refused_nodes import RefusedNodes
+    from anon.search.lattice.frequency import Node
+
+WORK = 4_000_000  # rows that are searched, each as often as it is
+NOT_APPLICABLE = {
+    "merge": "people are put into groups one by one, so that there are no cuts or levels that a criterion refuses; a "
+    "smaller r lets groups be smaller",
+    "colour": "people are put into groups one by one, so that there are no cuts or levels that a criterion refuses; a "
+    "smaller delta lets groups be smaller",
+    "reuse": "the groups are those of an earlier run, whatever the criteria; explain that run",
+}
+Facts = dict[str, Any]
+
+
+class NotMeasured(Exception):
+    """Why it cannot be told what relaxing would buy."""
+
+
+@dataclass
+class Tried:
+    """What was found of one criterion: what it alone refuses, and settings with how many groups or nodes each would let
+    pass, and what it would buy (None where that was not measured)."""
+
+    spec: Criterion
+    refused: Facts
+    settings: list[Setting]
+    passing: list[Facts]
+    bought: list[Facts | None] = field(default_factory=list)
+
+    def to_dict(self) -> Facts:
+        told = [
+            {"setting": setting.words, "to": float(setting.to)} | passing | (facts or {"groups": None, "loss": None})
+            for setting, passing, facts in zip(self.settings, self.passing, self.bought)
+        ]
+        return {"name": self.spec.name, "refuses_alone": self.refused, "settings": told}
+
+
+def relaxing(manifest: Facts, report: Facts, options: Options, progress: Progress) -> Facts:
+    """What relaxing each criterion of a run would buy; or why that is not measured."""
+    try:
+        if reason := NOT_APPLICABLE.get(report["method"]["kind"]):
+            raise NotMeasured(reason)
+        if manifest["rows"] > WORK // 2:
+            raise NotMeasured(f"more than {WORK // 2:,} rows")
+        config = _config(manifest, options)
+        with progress.stage("source"):
+            again = _again(config, manifest, report, progress)
+        with progress.stage("relax"):
+            return again.told()
+    except NotMeasured as reason:
+        return {"measured": False, "why": str(reason)}
+    except ResourceError as error:
+        return {"measured": False, "why": str(error)}
+
+
+def _config(manifest: Facts, options: Options) -> Config:
+    try:
+        config = load(manifest["config"], base=Path(manifest["base"]))
+        refuse_unsupported(config, run=True)
+        if manifest["trial"]:
+            config = as_trial(config, manifest["trial"])
+        if about(config, False)["files"] != manifest["files"]:
+            raise NotMeasured("a file that the config names is not what it was")
+    except ConfigError as error:
+        why = f"the config or a file that it names can no longer be read ({error.problems[0]})"
+        raise NotMeasured(why) from None
+    return pipeline.adjusted(config, options)
+
+
+def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -> Again:
+    """The cube of the run once more."""
+    limits = config.limits
+    changed = NotMeasured("the source is not what it was, or cannot be read")
+    if not manifest["source"]:
+        raise NotMeasured("the source was a table in memory")
+    try:
+        with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+            source = open_source(con, config, origin_of(config, None), spill)
+            if told_marks(source.marks, config) != manifest["source"]:
+                raise changed
+            cube = pipeline.build_cube(config, source, Room(threads=dispatch.threads_of(config)))
+            source.check_unchanged()
+    except (SourceError, ConfigError):
+        raise changed from None
+    try:
+        again = Again(config, cube, manifest["rows"], partial(progress.update, "relax"))
+    except UnsafeError:
+        raise changed from None
+    if again.now["groups"] != report["utility"]["groups"]:
+        raise NotMeasured("the same search comes to other groups now")
+    return again
+
+
+class Again:
+    """The search of a run, done again as it was and under other criteria."""
+
+    def __init__(self, config: Config, cube: Cube, rows: int, tell: Callable[..., None]) -> None:
+        self.config, self.rows, self.tell, self.searches = config, rows, tell, 0
+        self._cube, self._codes = cube, cube.records.read(0, cube.records.count)
+        self.values = dispatch.sensitive_values(config, cube)
+        self.means = dispatch.means_of(config, cube)
+        self.criteria = bind(config.privacy, self.values, shared=True)
+        self.recoding = self._search(config.privacy)
+        self.now = self._bought(self.recoding)
+
+    @property
+    def cube(self) -> Cube:
+        """A cube that a search may take the records of."""
+        return replace(self._cube, records=InMemory(self._codes.copy()))
+
+    def told(self) -> Facts:
+        listed, together = self._partition() if isinstance(self.recoding, Recoding) else self._lattice()
+        for tried, place in _in_turn(listed):
+            tried.bought[place] = self._measured(listed.index(tried), tried.settings[place].spec)
+        without = [self._without(at) for at in range(len(listed))]
+        told = [tried.to_dict() | {"without": bought} for tried, bought in zip(listed, without)]
+        return {
+            "measured": True,
+            "rows": self.rows,
+            "searches": self.searches,
+            "now": self.now,
+            **({"refused_together": together} if together is not None else {}),
+            "criteria": told,
+        }
+
+    def _search(self, privacy: list[Criterion]) -> Recoding | LevelRecoding:
+        self.searches += 1
+        self.tell(searches=self.searches)
+        config = self.config.model_copy(update={"privacy": privacy})
+        recoding = dispatch.search(config, self.cube, self.values, self.means).recoding
+        assert isinstance(recoding, Recoding | LevelRecoding)
+        return recoding
+
+    def _bought(self, recoding: Recoding | LevelRecoding) -> Facts:
+        utility = of_recoding(recoding, exact_labels(self.config))
+        told = {"groups": utility["groups"], "loss": utility["loss"]["all"], "suppressed": utility["suppressed"]}
+        if not isinstance(recoding, LevelRecoding):
+            return told
+        assert recoding.safe is not None
+        told |= {"levels": recoding.facts["chosen"]["levels"], "safe_nodes": int(recoding.safe.sum())}
+        return told
+
+    def _measured(self, at: int, spec: Criterion | None) -> Facts | None:
+        """What another criterion, or none, in the place of one would come to; None if that is too much work."""
+        if (self.searches + 1) * self.rows > WORK:
+            return None
+        privacy = self.config.privacy
+        try:
+            return self._bought(self._search([*privacy[:at], *([spec] if spec else []), *privacy[at + 1 :]]))
+        except UnsafeError:  # one that is not monotone may come to no release at all
+            return None
+
+    def _without(self, at: int) -> Facts | None:
+        return self._measured(at, None) if len(self.config.privacy) > 1 else None
+
+    def _bound(self, spec: Criterion) -> Any:
+        return bind([spec], self.values, shared=True)[0]
+
+    def _partition(self) -> tuple[list[Tried], Facts]:
+        """The next settings that would let a group be cut further."""
+        from anon.explanation.refused_cuts import RefusedCuts
+
+        assert isinstance(self.recoding, Recoding)
+        refused = RefusedCuts(self.cube, self.criteria, self.recoding)
+
+        def changes(at: int, spec: Criterion) -> bool:
+            return refused.would_change(at, self._bound(spec))
+
+        listed = []
+        for at, spec in enumerate(self.config.privacy):
+            settings = list(_settings(spec, partial(changes, at)))
+            passing = [{"splits": refused.split_by(at, self._bound(each.spec))} for each in settings]
+            listed.append(Tried(spec, refused.told(at), settings, passing))
+        return _unmeasured(listed), refused.together()
+
+    def _lattice(self) -> tuple[list[Tried], None]:
+        """The next settings that would make another node safe, and those that would one below the released one."""
+        from anon.explanation.refused_nodes import RefusedNodes
+
+        assert isinstance(self.recoding, LevelRecoding)
+        search = dispatch.lattice_search(self.config, self.cube, self.values, self.means)
+        refused, listed = RefusedNodes(search, self.recoding), []
+        for at, spec in enumerate(self.config.privacy):
+            found: dict[str, Setting] = {}
+            for nodes in (refused.alone[at], refused.released[at]):
+                changes = partial(self._node_changes, refused, at, nodes)
+                steady = refused.judge.steady
+                found |= {each.words: each for each in _settings(spec, changes, steady)} if nodes else {}
+            settings = list(found.values())
+            passing = [{"nodes": self._nodes_passed(refused, at, refused.alone[at], each.spec)} for each in settings]
+            listed.append(Tried(spec, refused.told(at), settings, passing))
+        return _unmeasured(listed), None
+
+    def _node_changes(self, refused: RefusedNodes, at: int, nodes: list[Node], spec: Criterion) -> bool:
+        return any(self._nodes_passed(refused, at, [node], spec) for node in nodes)
+
+    def _nodes_passed(self, refused: RefusedNodes, at: int, nodes: list[Node], spec: Criterion) -> int:
+        privacy = self.config.privacy
+        config = self.config.model_copy(update={"privacy": [*privacy[:at], spec, *privacy[at + 1 :]]})
+        rebound = dispatch.released_values(config, self.values)
+        return refused.passed_by(at, self._bound(spec), rebound, nodes)
+
+
+def _settings(spec: Criterion, changes: Callable[[Criterion], bool], steady: bool = True) -> Iterator[Setting]:
+    each: Number
+    for each in numbers(spec):
+        if found := next_setting(each, changes, steady):
+            yield found
+
+
+def _unmeasured(listed: list[Tried]) -> list[Tried]:
+    for tried in listed:
+        tried.bought = [None] * len(tried.settings)
+    return listed
+
+
+def _in_turn(listed: list[Tried]) -> Iterator[tuple[Tried, int]]:
+    """The first setting of each criterion, then the second of each, and so on."""
+    for row in zip_longest(*([(tried, place) for place in range(len(tried.settings))] for tried in listed)):
+        yield from (each for each in row if each is not None)

@@ -1,0 +1,1 @@
+"""Measure how much of the source a release keeps."""

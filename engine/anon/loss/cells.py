@@ -1,0 +1,202 @@
+"""The labels of a release read back into cells of the source's columns, for what compares the two: how many values of
+the source lie under a label, and which. It is done once for every different label; tables in the database tell which
+labels the members of each group have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anon.core.database import interruptible, translated
+from anon.core.text import respelt, text
+from anon.criteria import Ints
+from anon.cube import Domain
+from anon.errors import ConfigError, Problem
+from anon.verify.grouped import Grouped, listed
+
+BATCH = 131_072  # boxes
+BOXES = "released_boxes"
+WHAT = "reading the release"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The different labels of a column, each as the run of codes low..high and as the run begin..end (without end) of
+    the source's different values in code order; and the individuals that have it."""
+
+    domain: Domain
+    labels: list[str | None]
+    low: Ints
+    high: Ints
+    begin: Ints
+    end: Ints
+    people: Ints
+
+    @property
+    def span(self) -> NDArray[Any]:
+        """How far each label reaches on the scale of its column."""
+        position = self._position
+        found: NDArray[Any] = position[self.high] - position[self.low]
+        return found
+
+    @property
+    def whole(self) -> float:
+        """How far the column reaches."""
+        found: float = (self._position[-1] - self._position[0]).item()
+        return found
+
+    @property
+    def _position(self) -> NDArray[Any]:
+        """Of a hierarchy whole numbers, which are added up exactly."""
+        position = self.domain.position
+        return position if self.domain.tree is None else position.astype(np.int64)
+
+    @property
+    def level(self) -> int | None:
+        """The lowest level that all labels stand at; without a hierarchy 0 for values as they are and 1 for `*`."""
+        tree = self.domain.tree
+        if tree is None:
+            levels = {0 if begin + 1 == end else 1 if label == "*" else None for label, begin, end in self._ranges}
+            return levels.pop() if len(levels) == 1 else None
+        node = {label: at for at, label in enumerate(tree.label)} | {"*": len(tree.label) - 1}
+        used = np.array([node[label] for label in self.labels])
+        return next((level for level, row in enumerate(tree.node_at) if np.isin(used, row).all()), None)
+
+    @property
+    def _ranges(self) -> Iterator[tuple[str | None, int, int]]:
+        return zip(self.labels, self.begin.tolist(), self.end.tolist())
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Some of the different tuples of labels in each group: the group, the individuals, and per column the number of
+    the label."""
+
+    group: Ints
+    people: Ints
+    labels: list[Ints]
+
+
+def read_cells(grouped: Grouped, domains: list[Domain], distinct: list[Ints]) -> list[Cells]:
+    """Reads the labels of every column; `distinct` counts the different values of the source per code. ConfigError if
+    there are labels that no cell of the source's column has."""
+    cells, problems = [], []
+    for index, (domain, values) in enumerate(zip(domains, distinct)):
+        counted = _count_labels(grouped, index)
+        found = _cells(domain, values, counted)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            cells.append(found)
+    if problems:
+        raise ConfigError(problems)
+    with translated(WHAT):
+        _make_boxes(grouped)
+    return cells
+
+
+def _count_labels(grouped: Grouped, index: int) -> pa.Table:
+    """Numbers the labels of a column in a table; the labels and the individuals with each."""
+    people = f"SELECT q{index} AS label, sum(n) AS n FROM {grouped.GROUPS} GROUP BY label"
+    if grouped.bucketized:
+        people = f"SELECT q{index} AS label, count(*) AS n FROM {grouped.VIEW} GROUP BY label"
+    table = _label_table(index)
+    with translated(WHAT):
+        grouped.con.execute(
+            f"CREATE OR REPLACE TABLE {table} AS SELECT label, CAST(n AS BIGINT) AS n, "
+            f"row_number() OVER (ORDER BY label NULLS FIRST) - 1 AS number FROM ({people})"
+        ).fetchall()
+        return grouped.con.sql(f"SELECT label, n FROM {table} ORDER BY number").to_arrow_table()
+
+
+def _label_table(index: int) -> str:
+    return f"released_labels_{index}"
+
+
+def _cells(domain: Domain, values: Ints, counted: pa.Table) -> Cells | Problem:
+    codes = {word: code for code, word in enumerate(domain.texts)}
+    before = np.append(0, np.cumsum(values))
+    labels: list[str | None] = []
+    ends, unknown = [], 0
+    people = counted["n"].to_numpy().astype(np.int64)
+    for label, rows in zip(counted["label"].to_pylist(), people.tolist()):
+        try:
+            word = None if label is None else text(label)
+            word = respelt(word) if word is not None and respelt(word) in codes else word
+            ends.append(_run(domain, codes, before, word))
+            labels.append(word)
+        except (KeyError, TypeError):
+            unknown += rows
+    if unknown:
+        different = len(people) - len(ends)
+        found = f"{different:,} labels, of {unknown:,} individuals, that no cell of the source's column has"
+        expected = "a release of this config and this source"
+        return Problem(f"columns.quasi_identifiers.{domain.column}", found, expected)
+    low, high, begin, end = np.array(ends, np.int64).T
+    return Cells(domain, labels, low, high, begin, end, people)
+
+
+def _run(domain: Domain, codes: dict[str | None, int], before: Ints, label: str | None) -> tuple[int, int, int, int]:
+    """The codes low..high of a label, and where its values begin and end among all. A value by itself is one value,
+    also of a bin."""
+    if label in codes:
+        code = codes[label]
+        return code, code, int(before[code]), int(before[code]) + 1
+    if label is None:
+        raise KeyError
+    try:
+        low, high = domain.cell(label)
+    except KeyError:
+        if domain.single:
+            raise
+        code = domain.bin_of(label)
+        return code, code, int(before[code]), int(before[code]) + 1
+    return low, high, int(before[low]), int(before[high + 1])
+
+
+def _make_boxes(grouped: Grouped) -> None:
+    """A table of the boxes; groups are numbered as `grouped.histograms` does it."""
+    q = grouped.labels
+    order = ", ".join(f"{column} NULLS FIRST" for column in q)
+    boxes = f"SELECT row_number() OVER (ORDER BY {order}) - 1 AS g, {listed(q)}, n FROM {grouped.GROUPS}"
+    if grouped.bucketized:
+        boxes = f"SELECT g, {listed(q)}, count(*) AS n FROM {grouped.VIEW} GROUP BY g, {listed(q)}"
+    numbers = listed([f"CAST(t{j}.number AS UINTEGER) AS l{j}" for j in range(len(q))])
+    joins = " ".join(
+        f"JOIN {_label_table(j)} AS t{j} ON b.{column} IS NOT DISTINCT FROM t{j}.label" for j, column in enumerate(q)
+    )
+    grouped.con.execute(
+        f"CREATE OR REPLACE TABLE {BOXES} AS SELECT b.g, CAST(b.n AS BIGINT) AS n, {numbers} "
+        f"FROM ({boxes}) AS b {joins} ORDER BY b.g"
+    ).fetchall()
+
+
+def boxes_between(grouped: Grouped, first: int, last: int) -> Iterator[Boxes]:
+    """The boxes of some groups, in the order of their groups, on a connection of its own."""
+    numbers = [f"l{j}" for j in range(len(grouped.quasi_identifiers))]
+    with closing(grouped.con.cursor()) as con:
+        with translated(WHAT):
+            reader = con.sql(
+                f"SELECT g, n, {listed(numbers)} FROM {BOXES} WHERE g BETWEEN {first} AND {last} "
+                f"ORDER BY g, {listed(numbers)}"
+            ).to_arrow_reader(BATCH)
+        for batch in interruptible(reader, WHAT):
+            group, people, *labels = (column.to_numpy().astype(np.int64) for column in batch.columns)
+            yield Boxes(group, people, labels)
+
+
+def one_box_each(grouped: Grouped) -> bool:
+    """Whether every group has one tuple of labels, and no other group the same."""
+    numbers = listed([f"l{j}" for j in range(len(grouped.quasi_identifiers))])
+    with translated(WHAT):
+        boxes, groups, tuples = grouped.con.sql(
+            f"SELECT count(*), count(DISTINCT g), (SELECT count(*) FROM (SELECT DISTINCT {numbers} FROM {BOXES})) "
+            f"FROM {BOXES}"
+        ).fetchall()[0]
+    return bool(boxes == groups == tuples)

@@ -1,0 +1,45 @@
+"""The kernels of random COUNT queries, in kernels.c: how many rows of the source they count, and how many a release
+lets one expect."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.core.kernels import kernel
+
+WORD = 64  # bits
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Boxes = tuple[Ints, Ints, Ints, Ints, Ints, Ints]  # people and group of boxes; start, value, count and n of groups
+Runs = tuple[Ints, Ints]  # low and high
+Queries = tuple[Ints, Ints]  # columns and runs
+
+transpose = kernel("queries_transpose")
+ones = kernel("queries_ones")
+
+_count_rows = kernel("queries_count_rows")
+_expect_rows = kernel("queries_expect_rows")
+_expect_values = kernel("queries_expect_values")
+
+
+def count_rows(codes: NDArray[np.uint16], inside: Words, queries: Queries, counts: Words) -> None:
+    """Add to each query the rows of codes[column, row] that it counts. inside[column, code] has a bit for every run of
+    the column; a query asks for one run in each of its columns."""
+    _count_rows(codes, inside, *queries, counts, np.empty((len(codes), WORD), np.uint64))
+
+
+def expect_rows(boxes: Boxes, begin: Ints, end: Ints, runs: Runs, queries: Queries, expected: Floats) -> None:
+    """Add to each query the rows that boxes let one expect, if all values under a label are equally likely and nobody
+    knows who in a group has which of its sensitive values."""
+    _expect_rows(*boxes, begin, end, *runs, *queries, expected, np.zeros(runs[0].shape))
+
+
+def expect_values(boxes: Boxes, words: Words, runs: Runs, queries: Queries, expected: Floats) -> None:
+    """Do what `expect_rows` does, in the same order, for boxes that have one value in every column: words[column, box]
+    has a bit for every run of the column that the value lies in."""
+    low, _ = runs
+    bits, share = np.empty((len(words), WORD), np.uint64), np.empty((WORD, len(low) - len(words), low.shape[1]))
+    _expect_values(*boxes, words, *runs, *queries, expected, bits, share)

@@ -1,0 +1,305 @@
+"""How much of its source a release still tells, after verify in the way of the data: the block `utility` of the report
+and of `anon utility`. It looks at the release as an outsider does (grouped), reads its labels back into cells of the
+source's columns (cells), and puts sums over both into the formulas of `metrics`. The source is only streamed, or
+grouped by SQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon.config import Columns
+from anon.core.database import at_rest, halved
+from anon.core.memory import Memory
+from anon.core.text import text
+from anon.criteria import Ints
+from anon.cube import Domain
+from anon.cube.building import quasi_identifier, sensitive
+from anon.cube.counted import count
+from anon.cube.ranges import as_numbers
+from anon.errors import ResourceError, SourceError
+from anon.loss import bucketized
+from anon.loss.cells import Cells, boxes_between, one_box_each, read_cells
+from anon.loss.queries import QUERIES, Floats, Queries, Told, error
+from anon.recoding import metrics
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
+from anon.source import Column, Source
+from anon.verify.grouped import Grouped, Reading, code_tuples, listed
+from anon.verify.histograms import histograms
+
+MEASURED = 1_000_000  # rows; a run on more leaves what takes more passes over the source to `anon utility`
+JOINED = 8_000_000  # bytes that a database needs for each column of labels, which it joins to the groups all at once
+DIGITS = 12  # of the divergence that do not depend on the order in which a database adds
+
+
+@dataclass(frozen=True)
+class Original:
+    """The source as a release of it is held against it."""
+
+    source: Source
+    quasi_identifiers: list[Domain]
+    sensitive: list[Domain]
+    multiplicity: str = "single"
+    threads: int = 1
+
+    @classmethod
+    def of(cls, source: Source, columns: Columns, threads: int) -> Original:
+        """Reads the source for its domains."""
+        roles = [*source.quasi_identifiers, *source.sensitive]
+        counted = list(count(source, roles, threads))
+        builders = list(columns.quasi_identifiers.values())
+        own = [quasi_identifier(source, *each)[0] for each in zip(source.quasi_identifiers, builders, counted)]
+        rest = [sensitive(*each) for each in zip(source.sensitive, counted[len(own) :])]
+        return cls(source, own, rest, columns.multiplicity, threads)
+
+    @property
+    def columns(self) -> list[Column]:
+        return [*self.source.quasi_identifiers, *self.source.sensitive]
+
+    @property
+    def _rows(self) -> str:
+        """SQL: a row for every sensitive value of an individual."""
+        return f"SELECT {listed([column.alias for column in self.columns])} FROM {self.source.values_view}"
+
+    @cached_property
+    def individuals(self) -> int:
+        if self.multiplicity == "single":
+            return self.source.rows
+        return int(self.source.query("SELECT count(DISTINCT who) FROM kept_rows")[0][0].as_py())
+
+    @cached_property
+    def rows(self) -> int:
+        """Sensitive values of individuals."""
+        return int(self.source.query(f"SELECT count(*) FROM ({self._rows})")[0][0].as_py())
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self.source.rows_of(self._rows)
+
+    def log_counts(self) -> float:
+        """The sum of n log n over the different rows, of which there are n each."""
+        names = listed([column.alias for column in self.columns])
+        counted = self.source.query(
+            f"SELECT n, count(*) AS tuples FROM (SELECT count(*) AS n FROM ({self._rows}) GROUP BY {names}) "
+            "GROUP BY n ORDER BY n"
+        )
+        n, tuples = (counted[name].to_numpy().astype(np.float64) for name in ("n", "tuples"))
+        return math.fsum((n * tuples * np.log(n)).tolist())
+
+    def distinct(self) -> list[Ints]:
+        """Per quasi-identifier the different values of each code; more than one only where codes are bins."""
+        return [self._distinct(*both) for both in zip(self.source.quasi_identifiers, self.quasi_identifiers)]
+
+    def _distinct(self, column: Column, domain: Domain) -> Ints:
+        if domain.single:
+            return np.ones(domain.size, np.int64)
+        counts, starts = np.zeros(domain.size, np.int64), as_numbers(domain.values)
+        counts[: domain.null] = 1
+        distinct = f"SELECT DISTINCT {column.alias} FROM {Source.VIEW} WHERE {column.alias} IS NOT NULL"
+        for batch in self.source.rows_of(distinct):
+            bins = np.searchsorted(starts, as_numbers(batch.column(0)), side="right") - 1 + domain.null
+            counts += np.bincount(bins, minlength=domain.size)
+        return counts
+
+
+@dataclass(frozen=True)
+class Released:
+    """What was summed up over the groups of a release."""
+
+    expected: Floats  # per query
+    logs: float | None  # n log(n / area + suppressed / whole) over labels and values; None if groups share labels
+
+
+def of_run(
+    original: Original, table: Grouped, recoding: AnyRecoding | Assignment, exact: bool, memory: Memory
+) -> dict[str, Any]:
+    """The facts about the release of a run; of a large or wide table as far as its recoding knows them. A release that
+    was verified is not lost because there is no room to measure it."""
+    if original.source.rows <= MEASURED and JOINED * len(original.quasi_identifiers) <= memory.database:
+        with suppress(ResourceError):
+            return measure(original, table)
+    return of_recoding(recoding, exact)
+
+
+def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, Any]:
+    """The facts about a release as far as its recoding knows them: without the divergence and the error of queries.
+    `exact`: quasi-identifiers are published as they are, and only who is suppressed is lost."""
+    height: int | None = 0
+    losses = {}
+    span: metrics.Numbers
+    for at, domain in enumerate(recoding.domains):
+        if isinstance(recoding, Assignment) or exact:
+            span, whole = np.zeros(1), domain.size - 1.0
+        else:
+            (span, whole), height = recoding.span(at), recoding.height
+        losses[domain.column] = metrics.loss(span, whole, recoding.people, recoding.suppressed)
+    return {
+        "groups": recoding.groups,
+        "average_group": metrics.average_group(recoding.people),
+        "discernibility": metrics.discernibility(recoding.people, recoding.suppressed),
+        "height": height,
+        "divergence": None,
+        "loss": _with_mean(losses),
+        "query_error": None,
+        "suppressed": recoding.suppressed,
+    }
+
+
+def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
+    """The facts about a release of a source; SourceError or ConfigError if it cannot be one."""
+    distinct = original.distinct()
+    with _resting(original.source.con, grouped.con):
+        cells = read_cells(grouped, original.quasi_identifiers, distinct)
+        people = grouped.con.sql(f"SELECT n FROM {grouped.GROUPS}").to_arrow_table()["n"].to_numpy()
+        suppressed = _absent(original.individuals, int(people.sum()), "individuals")
+        compared = Comparison(original, grouped, cells, [np.append(0, np.cumsum(counts)) for counts in distinct])
+        queries = Queries.draw(original.quasi_identifiers, original.sensitive)
+        released = compared.released(queries)
+    with _sharing(grouped.con, original.source.con):
+        logs, missing = compared.told(released.logs)
+    with _resting(grouped.con, original.source.con):
+        divergence = compared.divergence(logs, missing)
+        counted = queries.rows(original.batches(), original.threads)
+    return {
+        "groups": len(people),
+        "average_group": metrics.average_group(people),
+        "discernibility": metrics.discernibility(people, suppressed),
+        "height": _height(cells),
+        "divergence": divergence,
+        "loss": _loss(cells, suppressed),
+        "query_error": error(counted, released.expected, original.rows),
+        "suppressed": suppressed,
+    }
+
+
+def _resting(con: duckdb.DuckDBPyConnection, working: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
+    """One of two connections leaves its memory to the other."""
+    return nullcontext() if con is working else at_rest(con)
+
+
+@contextmanager
+def _sharing(con: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Two connections work at the same time."""
+    with nullcontext() if con is other else halved(con), nullcontext() if con is other else halved(other):
+        yield
+
+
+def _absent(source: int, table: int, what: str) -> int:
+    if table > source:
+        raise SourceError(f"the table has {table - source:,} more {what} than the source: it is not a release of it")
+    return source - table
+
+
+def _height(cells: list[Cells]) -> int | None:
+    """None where a column is published at several levels."""
+    levels = [column.level for column in cells]
+    known = [level for level in levels if level is not None]
+    return metrics.height(known) if len(known) == len(levels) else None
+
+
+def _loss(cells: list[Cells], suppressed: int) -> dict[str, Any]:
+    return _with_mean({c.domain.column: metrics.loss(c.span, c.whole, c.people, suppressed) for c in cells})
+
+
+def _with_mean(losses: dict[str, float]) -> dict[str, Any]:
+    return {"all": math.fsum(losses.values()) / len(losses), "columns": losses}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A source and its release. `before` counts, per code of a quasi-identifier and past the last, the source's
+    different values below it."""
+
+    original: Original
+    grouped: Grouped
+    cells: list[Cells]
+    before: list[Ints]
+
+    @cached_property
+    def suppressed(self) -> int:
+        """Rows of the source that the release does not have."""
+        grouped, columns = self.grouped, self.grouped.sensitive
+        released = sum(grouped.frequency[columns[0]]) if columns else grouped.rows()
+        return _absent(self.original.rows, released, "sensitive values")
+
+    @cached_property
+    def everywhere(self) -> float:
+        """How many of those who are missing each tuple of values gets if they are spread over all of them."""
+        return self.suppressed / self._whole
+
+    @property
+    def _whole(self) -> float:
+        """How many tuples of quasi-identifier and sensitive values there could be."""
+        sizes = [float(below[-1]) for below in self.before] + [float(d.size) for d in self.original.sensitive]
+        return math.prod(sizes)
+
+    @cached_property
+    def codes(self) -> Ints:
+        """[value, sensitive column] the source's codes of the release's values, or of its tuples of them."""
+        columns = tuple(self.grouped.sensitive)
+        if not columns:
+            return np.zeros((1, 0), np.int64)
+        own = [self._own_codes(*both) for both in zip(columns, self.original.sensitive)]
+        if len(columns) == 1:
+            return own[0][:, None]
+        tuples = code_tuples(self.grouped, columns)
+        return np.stack([codes[tuples[:, place]] for place, codes in enumerate(own)], axis=1)
+
+    def _own_codes(self, column: str, domain: Domain) -> Ints:
+        known = {word: code for code, word in enumerate(domain.texts)}
+        found = [known.get(None if v is None else text(v), -1) for v in self.grouped.objects[column]]
+        unknown = found.count(-1)
+        if unknown:
+            raise SourceError(
+                f"column {column!r}: {unknown:,} sensitive values that the source does not have: "
+                "the table is not a release of it"
+            )
+        return np.array(found, np.int64)
+
+    def released(self, queries: Queries) -> Released:
+        """One stream over the groups of the release and their boxes."""
+        expected, sums = np.zeros(QUERIES), []
+        alone = not self.grouped.bucketized or one_box_each(self.grouped)
+        codes, everywhere = np.ascontiguousarray(self.codes), self.everywhere  # before the stream takes the connection
+        asked = queries.of_labels(self.cells, self.before)
+        for groups in histograms(self.grouped, Reading(tuple(self.grouped.sensitive))):
+            numbers = groups.first + np.arange(len(groups)) if groups.row is None else groups.row
+            told, area = Told(groups, numbers, codes), np.ones(len(groups))
+            for boxes in boxes_between(self.grouped, int(numbers[0]), int(numbers[-1])):
+                queries.expect(asked, told, boxes, expected)
+                if alone:
+                    area[np.searchsorted(numbers, boxes.group)] = self._area(boxes.labels)
+            each = np.repeat(area, np.diff(groups.start))
+            sums.append(metrics.told(groups.count, each, everywhere))
+        return Released(expected, math.fsum(sums) if alone else None)
+
+    def _area(self, labels: list[Ints]) -> Floats:
+        area = np.ones(len(labels[0]))
+        for cells, numbers in zip(self.cells, labels):
+            area *= (cells.end - cells.begin)[numbers]
+        return area
+
+    def told(self, logs: float | None) -> tuple[float | None, int]:
+        """What the release tells of the source's rows, summed up, and how many rows that leaves out; None where the
+        groups of a bucketized release share labels whose cells overlap."""
+        if logs is None or (self.suppressed and self.grouped.bucketized):
+            joined = bucketized.log_told(self)
+            if joined is not None:
+                return joined, 0  # those who are missing are among the source's rows
+        return logs, self.suppressed
+
+    def divergence(self, logs: float | None, suppressed: int) -> float | None:
+        """Of what the release tells; None if that is not known."""
+        if logs is None:
+            return None
+        total, own = self.original.rows, self.original.log_counts()
+        found = metrics.divergence_of_sums(total, own, logs, suppressed, self._whole)
+        return float(f"{found:.{DIGITS}g}")

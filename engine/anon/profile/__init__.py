@@ -1,0 +1,1 @@
+"""Profile a table and propose a first config for it (`anon init`)."""

@@ -1,0 +1,283 @@
+"""From the profile of a table to a config that can be argued with: a role for every column and the reason for it in
+words, and what only people can know left to be answered. It stands before the way of the data (config -> source -> cube
+-> search -> release -> verify -> report), whose first stage reads what is written here."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from anon.core.text import text
+from anon.cube.domain import CODES
+from anon.errors import ConfigError, Problem
+from anon.profile.columns import NUMBERS, ColumnProfile, Profile, few_enough
+
+IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP = "identifier", "quasi-identifier", "sensitive", "keep", "drop"
+ROLES = (IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP)
+NEARLY = 0.95  # of the rows with a value: a column with as many different ones is a key
+ENOUGH_ROWS = 100  # below, numbers may all differ by chance
+FEW = 20  # distinct numbers that are cut freely
+FEW_WORDS = 5  # distinct values that no hierarchy can do much for
+MANY_NUMBERS = 1_000  # distinct values; a number with more is a measurement rather than a trait
+MANY_NAMES = 64  # distinct values of a column that is named like an identifier
+INTERVALS = 20  # that the narrowest width should come to, about
+ROUNDED = 200  # values that a rounded sensitive column should come to, about
+POSTAL = frozenset("zip zipcode postal postcode postalcode plz pincode".split())  # noqa: SIM905
+PERSONAL = frozenset(
+    [
+        "name",
+        "surname",
+        "firstname",
+        "lastname",
+        "fullname",
+        "email",
+        "mail",
+        "phone",
+        "telephone",
+        "mobile",
+        "fax",
+        "address",
+        "street",
+        "ssn",
+        "passport",
+        "iban",
+        "insurance",
+        "account",
+        "username",
+        "login",
+        "ip",
+    ]
+)
+KEYS = frozenset("id uid uuid guid key nr no number".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """The role of one column, what makes its values coarser (as YAML), and why."""
+
+    column: ColumnProfile
+    role: str
+    reason: str
+    builder: str = ""
+    notes: tuple[str, ...] = ()  # what a person should look at
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What people said: who a row is about, what is sensitive, and the roles of other columns."""
+
+    individual: str = "row"
+    sensitive: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+    k: int = 5
+
+
+def propose(profile: Profile, answers: Answers) -> list[Proposed]:
+    """A role for every column but the one that says who a row is about."""
+    said = dict(answers.roles) | dict.fromkeys(answers.sensitive, SENSITIVE)
+    return [
+        _as_told(column, said[column.name], profile.rows) if column.name in said else proposed(column, profile.rows)
+        for column in profile.columns
+        if column.name != answers.individual
+    ]
+
+
+def proposed(column: ColumnProfile, rows: int) -> Proposed:
+    """The role that the data speaks for."""
+    words = _words(column.name)
+    if why := _useless(column):
+        return Proposed(column, DROP, why)
+    if why := _direct(column, rows, words):
+        return Proposed(column, IDENTIFIER, why)
+    if column.kind in NUMBERS and column.distinct > MANY_NUMBERS and not words & POSTAL:
+        why = f"a measurement: {column.distinct:,} distinct values{_share(column, rows)}, which tell people apart"
+        return Proposed(column, DROP, why, notes=("if others can know it: quasi_identifiers; or sensitive",))
+    if not _can_be_coarsened(column):
+        return Proposed(column, DROP, f"text with {column.distinct:,} distinct values, more than can be generalized")
+    return _quasi(column, rows)
+
+
+def _can_be_coarsened(column: ColumnProfile) -> bool:
+    """Numbers and moments can be cut freely, however many they are."""
+    return column.kind in (*NUMBERS, "date", "timestamp") or few_enough(column)
+
+
+def _useless(column: ColumnProfile) -> str:
+    """Why a column can have no role, or says nothing."""
+    if column.kind is None:
+        return f"cannot be used: {column.unusable}"
+    if not column.name or "${" in column.name or "\0" in column.name:
+        return "cannot be named in a config"
+    if column.distinct == 0:
+        return "has no value in any row"
+    if column.distinct == 1 and not column.nulls:
+        return "has the same value in every row"
+    return ""
+
+
+def _direct(column: ColumnProfile, rows: int, words: frozenset[str]) -> str:
+    """Why a column points at one person."""
+    valued, key = rows - column.nulls, column.kind in ("text", "integer")
+    unique = column.distinct >= NEARLY * valued
+    if key and unique and (rows >= ENOUGH_ROWS or (words & KEYS)):
+        return f"{column.distinct:,} distinct values in {valued:,} rows: a key, which points at one row"
+    if column.kind == "text" and words & PERSONAL and column.distinct > MANY_NAMES:
+        return f"named like what identifies a person, with {column.distinct:,} distinct values"
+    return ""
+
+
+def _as_told(column: ColumnProfile, role: str, rows: int) -> Proposed:
+    """A column with the role that it was given; one that it cannot have is refused."""
+    why = _useless(column)
+    if role != DROP and why.startswith("cannot be"):
+        raise ConfigError.at(f"--{role}", f"column {column.name!r}", "a column that can be used", f"it {why}")
+    many = not few_enough(column) and column.kind not in NUMBERS
+    if (role == QUASI and not _can_be_coarsened(column)) or (role == SENSITIVE and many):
+        found = f"column {column.name!r} with {column.distinct:,} distinct values"
+        raise ConfigError.at(f"--{role}", found, f"at most {CODES:,} of them")
+    if role == QUASI:
+        return _quasi(column, rows, "as you said")
+    if role == SENSITIVE:
+        return _sensitive(column, rows)
+    return Proposed(column, role, "as you said")
+
+
+def _sensitive(column: ColumnProfile, rows: int) -> Proposed:
+    reason = f"as you said; {column.distinct:,} distinct values"
+    measured = column.kind == "number" or (column.kind in NUMBERS and column.distinct > MANY_NUMBERS)
+    width = _nice(_range(column) / ROUNDED, whole=column.shape.whole) if measured else 0
+    notes = (f"{column.nulls:,} rows without a value are dropped (nulls)",) if column.nulls else ()
+    if not measured or not width:
+        return Proposed(column, SENSITIVE, reason, "as_categories: true" if measured else "", notes)
+    rounded = "rounded: people must not be told apart, or look protected, by the last digit"
+    return Proposed(column, SENSITIVE, reason, f"round: {plain(width)}", (rounded, *notes))
+
+
+def _quasi(column: ColumnProfile, rows: int, why: str = "") -> Proposed:
+    builder, how, *notes = _builder(column)
+    told = f"{column.distinct:,} distinct values{_share(column, rows)}"
+    reason = f"{why}; {told}" if why else f"others may know it; {told}"
+    if column.nulls:
+        notes.append(f"{column.nulls:,} rows without a value: missing counts as a value")
+    return Proposed(column, QUASI, f"{reason}; {how}", builder, tuple(notes))
+
+
+def _builder(column: ColumnProfile) -> tuple[str, ...]:
+    """What makes the values coarser as YAML, how in words, and what to look at."""
+    free = ("", "ordered: cut freely")
+    if column.kind in NUMBERS:
+        return _of_numbers(column, free)
+    if column.kind in ("date", "timestamp"):
+        fits = few_enough(column)
+        return ("calendar: [day, month, quarter, year]", "day, month, quarter, year") if fits else free
+    shape = column.shape
+    if shape.digits == column.distinct and shape.shortest == shape.longest and 2 <= shape.longest <= 32:
+        return f"digits: {shape.longest}", f"a code of {shape.longest} digits that loses one after the other"
+    hint = "a hierarchy keeps more than the value or *: see `anon hierarchy build --help`"
+    notes = [hint] if column.distinct > FEW_WORDS else []
+    if shape.digits == column.distinct and shape.zeros:
+        notes.insert(0, "digits of different lengths, some with a leading zero: a code that was cut short?")
+    if 2 * shape.dates > column.distinct:
+        notes.insert(
+            0, "looks like dates, but not all are like 2024-03-09 (ISO 8601): as dates they could be coarsened"
+        )
+    return "suppress: true", "the value or *", *notes
+
+
+def _of_numbers(column: ColumnProfile, free: tuple[str, str]) -> tuple[str, ...]:
+    shape = column.shape
+    if _words(column.name) & POSTAL and shape.whole and shape.digits == column.distinct and shape.longest <= 10:
+        return _of_code(column)
+    if column.distinct <= FEW or not few_enough(column):
+        return free
+    width = _nice(_range(column) / INTERVALS, shape.whole)
+    if not width or (shape.whole and width <= 1):
+        return free
+    widths = ", ".join(plain(width * times) for times in (1, 2, 4))
+    return f"intervals: [{widths}]", f"intervals of {widths}"
+
+
+def _of_code(column: ColumnProfile) -> tuple[str, ...]:
+    """A code that was read as a number. What the intervals of tens, hundreds, ... put together is what the digits of
+    the code would, whatever became of its leading zeros."""
+    shape = column.shape
+    if column.kind == "integer" and shape.shortest == shape.longest:
+        return f"digits: {shape.longest}", f"a code of {shape.longest} digits that loses one after the other"
+    widths = ", ".join(str(10**power) for power in range(1, max(shape.longest, 2)))
+    lost = (
+        "the code was read as a number and has lost its leading zeros: write the column as text in the source, then "
+        f"use {{digits: {shape.longest}}}"
+    )
+    return f"intervals: [{widths}]", "intervals that stand for its last digits", lost
+
+
+def _words(name: str) -> frozenset[str]:
+    """
+    >>> sorted(_words("PatientID")), sorted(_words("zip_code"))
+    (['id', 'patient'], ['code', 'zip'])
+    """
+    return frozenset(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
+
+
+def _share(column: ColumnProfile, rows: int) -> str:
+    return f", {column.alone:,} rows alone with theirs ({column.alone / rows:.1%})" if column.alone else ""
+
+
+def _range(column: ColumnProfile) -> float:
+    shape = column.shape
+    return 0.0 if shape.low is None or shape.high is None else shape.high - shape.low
+
+
+def _nice(width: float, whole: bool) -> float:
+    """A round number (1, 2 or 5 times a power of ten) near a width; 0 if there is none.
+
+    >>> _nice(4.1, True), _nice(0.3, True), _nice(0.3, False), _nice(0, False)
+    (5.0, 1.0, 0.2, 0.0)
+    """
+    if not width > 0 or math.isinf(width):
+        return 0.0
+    power = math.floor(math.log10(width))
+    round_numbers = [float(f"{times}e{power}") for times in (1, 2, 5, 10)]
+    nice = min(round_numbers, key=lambda number: abs(math.log(number / width)))
+    return max(nice, 1.0) if whole else nice
+
+
+def plain(number: float) -> str:
+    return text(int(number) if number == int(number) else float(f"{number:.12g}"))
+
+
+def missing_answers(individual: str | None, sensitive: Iterable[str] | None, profile: Profile) -> list[Problem]:
+    """What cannot be told by looking at data, and the flags that tell it."""
+    problems = []
+    if individual is None:
+        keys = [c.name for c in profile.columns if c.kind and c.distinct and c.distinct == c.alone and not c.nulls]
+        hint = f"different in every row: {', '.join(map(repr, keys[:5]))}" if keys else ""
+        expected = "--individual row if every row is another person, or --individual COLUMN that says who"
+        problems.append(Problem("--individual", "nothing", expected, hint))
+    if sensitive is None:
+        expected = "--sensitive COLUMN for what nobody may learn about a person (several: once each), or --no-sensitive"
+        problems.append(Problem("--sensitive", "nothing", expected))
+    return problems
+
+
+def repeated_individuals(profile: Profile, individual: str) -> list[Problem]:
+    """Rows of people who already have one, or of nobody: a run would refuse them."""
+    if individual == "row":
+        return []
+    column = profile.column(individual)
+    if column.kind is None:
+        found = f"column {individual!r}, which cannot be used: {column.unusable}"
+        return [Problem("--individual", found, "another column, or row")]
+    repeated, hint = profile.rows - column.nulls - column.distinct, "k, l and m would count visits as people"
+    found = f"{repeated:,} rows that repeat an individual"
+    problems = [Problem("--individual", found, "one row per individual", hint)] if repeated else []
+    if column.nulls:
+        found = f"{column.nulls:,} rows that do not say whose they are"
+        problems.append(Problem("--individual", found, "an individual in every row"))
+    return problems

@@ -1,0 +1,183 @@
+"""The config that `anon init` proposes, as YAML in which every role has its reason beside it: the step before the way
+of the data (config -> source -> cube -> search -> release -> verify -> report), whose first stage reads it. No value of
+the data is written here, only counts, names of columns and widths in round numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from anon.config.yaml12 import SCALARS
+from anon.profile.columns import NUMBERS, Profile
+from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SENSITIVE, Answers, Proposed
+
+PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
+REASONS = 44  # the column of text that they begin in, where there is room
+
+
+def as_yaml(
+    profile: Profile, answers: Answers, chosen: list[Proposed], table: str, out: Path | None, query: str | None = None
+) -> str:
+    """The config with its comments."""
+    by_role = {role: [each for each in chosen if each.role == role] for role in ROLES}
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(table.split("?", maxsplit=1)[0]).stem).strip("-") or "table"
+    lines = [
+        "# Made by `anon init`, from what the table looks like. Read the reasons, change what is wrong, then:",
+        f"#     anon plan {out.name if out else 'CONFIG'}     what a run would do",
+        f"#     anon run {out.name if out else 'CONFIG'}",
+        "# Relative paths are relative to this file.",
+        "",
+        *_source(table, out, query),
+        "",
+        *_risk(profile),
+        "columns:",
+        _line(f"  individual: {_word(answers.individual)}", _who(answers.individual)),
+        *_listed("identifiers", by_role[IDENTIFIER], "never leave the source stage"),
+        "  quasi_identifiers:    # what an adversary may know of somebody; published coarser",
+        *_mapped(by_role[QUASI]),
+        *_sensitive_lines(by_role[SENSITIVE]),
+        *_listed("keep", by_role[KEEP], "published as they are, on your word that no adversary knows them"),
+        *_dropped(by_role[DROP]),
+        "",
+        *_privacy(by_role[SENSITIVE], answers.k),
+        "",
+        *_nulls(by_role[SENSITIVE]),
+        "method: {kind: partition}    # cuts the table from the top as long as all criteria hold",
+        f"release: {{path: {stem}-release, run: {stem}-release-run}}    # published; stays in the house",
+        "limits: {memory: 1GB}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _source(table: str, out: Path | None, query: str | None) -> list[str]:
+    if query is None:
+        return [f"source: {{path: {_word(_seen_from(table, out))}}}"]
+    place = f"duckdb:\n    file: {_word(_seen_from(table, out))}"
+    if is_dsn(table):
+        place = f"postgres:    # ${{NAME}} is taken from the environment\n    dsn: {_key(table)}"
+    return ["source:", f"  {place}", f"    query: {_key(query)}"]
+
+
+def is_dsn(table: str) -> bool:
+    """Whether a table is a connection string of PostgreSQL."""
+    return table.startswith(("postgresql://", "postgres://"))
+
+
+def _who(individual: str) -> str:
+    return "every row is another person, as you said" if individual == "row" else "who a row is about; never published"
+
+
+def _risk(profile: Profile) -> list[str]:
+    if not profile.growing:
+        return []
+    lines = ["# Rows that nobody else is like, for an adversary who knows:"]
+    for each in profile.growing:
+        names = " + ".join(_comment(name) for name in each.columns)
+        lines.append(f"#   {each.alone / profile.rows:6.1%}  {names}")
+    return lines
+
+
+def _listed(role: str, chosen: list[Proposed], meaning: str) -> list[str]:
+    if not chosen:
+        return []
+    lines = [f"  {role}:    # {meaning}"]
+    for each in chosen:
+        lines += _noted(f"    - {_word(each.name)}", each)
+    return lines
+
+
+def _mapped(chosen: list[Proposed]) -> list[str]:
+    return [line for each in chosen for line in _noted(f"    {_key(each.name)}: {{{each.builder}}}", each)]
+
+
+def _sensitive_lines(chosen: list[Proposed]) -> list[str]:
+    return ["  sensitive:    # what nobody may learn about a person", *_mapped(chosen)] if chosen else []
+
+
+def _dropped(chosen: list[Proposed]) -> list[str]:
+    if not chosen:
+        return []
+    lines = ["  # Not named, so dropped:"]
+    for each in chosen:
+        lines += [f"  #   {_comment(each.name)}: {each.reason}", *(f"  #     {note}" for note in each.notes)]
+    return lines
+
+
+def _noted(content: str, each: Proposed) -> list[str]:
+    indent = " " * (len(content) - len(content.lstrip()))
+    return [*(f"{indent}# {note}" for note in each.notes), _line(content, each.reason)]
+
+
+def _line(content: str, comment: str) -> str:
+    return f"{content:<{REASONS}}    # {comment}" if comment else content
+
+
+def _privacy(sensitive: list[Proposed], k: int) -> list[str]:
+    lines = [
+        "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
+        _line(f"  - k_anonymity: {{k: {k}}}", f"nobody is one of fewer than {k}"),
+    ]
+    for each in sensitive:
+        about = f"sensitive: {_word(each.name)}, " if len(sensitive) > 1 else ""
+        lines += _criterion(each, about, len(sensitive) > 1)
+    return lines
+
+
+def _criterion(each: Proposed, about: str, several: bool) -> list[str]:
+    column = each.column
+    if column.distinct < 2:
+        return [f"  # nothing can protect {_comment(column.name)}: everybody has the same value"]
+    if column.kind in NUMBERS and column.distinct > FEW and "as_categories" not in each.builder:
+        content = f"  - t_closeness: {{{about}t: 0.3, distance: {{kind: ordered}}}}"
+        return [_line(content, "no group's numbers are far from those of the whole table")]
+    joint = ", joint: false" if several else ""
+    least = min(3, column.distinct)
+    lines = [_line(f"  - l_diversity: {{{about}kind: distinct, l: {least}{joint}}}", f"{least} values in every group")]
+    return (
+        [*lines, "    # joint: false does not guard against those who know the other sensitive columns"]
+        if several
+        else lines
+    )
+
+
+def _nulls(sensitive: list[Proposed]) -> list[str]:
+    if not any(each.column.nulls for each in sensitive):
+        return []
+    return [_line("nulls: {sensitive: drop}", "rows without a sensitive value; `value` would count missing as one"), ""]
+
+
+def _seen_from(table: str, out: Path | None) -> str:
+    """The table as seen from the config."""
+    if out is None or os.path.isabs(table):  # noqa: PTH117
+        return table
+    return os.path.relpath(table, out.resolve().parent)
+
+
+def _key(word: str) -> str:
+    """Text as a key of YAML: as it is where it cannot be taken for anything else, otherwise in quotes."""
+    other = any(pattern.fullmatch(word) for kind, (pattern, _) in SCALARS.items() if kind != "str")
+    return word if PLAIN.fullmatch(word) and not other else _quoted(word)
+
+
+def _word(word: str) -> str:
+    """Text as a value, in which ${ would be a variable."""
+    return _key(word.replace("${", "$${"))
+
+
+def _comment(word: str) -> str:
+    return word if PLAIN.fullmatch(word) else _quoted(word)
+
+
+def _quoted(word: str) -> str:
+    """In double quotes and on one line."""
+    return '"' + "".join(map(_escaped, word)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

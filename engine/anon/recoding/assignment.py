@@ -1,0 +1,104 @@
+"""What *merge* and *colour* end in, where *partition* and *lattice* end in a recoding: which group everybody goes to.
+People with equal quasi-identifiers may go to different groups, so there is no function from values to groups; instead
+every different record of the cube has the groups that its individuals go to, and how many go to each. The search hands
+these over as it finds them, in any order, and the bucketized release reads them back. Individuals with equal
+quasi-identifiers and equal sensitive value are alike to the search: which of them goes where is the release's to say
+(it deals them out in the order of what else is published of them).
+
+A search of this kind is a function `search(config, cube, values, means, tell) -> Outcome`; the pipeline calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anon.core.spilled import Spilled
+from anon.cube import Domain
+from anon.cube.records import Codes
+from anon.recoding.tree import FORMAT
+
+Ints = NDArray[np.int64]
+
+
+class Assignment:
+    """Entries (quasi-identifier codes, sensitive code, group, people) in a file of the spill folder, or in memory
+    without one. Groups are numbered from 0 as the search counts them, and none is empty; the numbers that are published
+    do not depend on these. An entry may come in several pieces. Everybody is in one: nobody is suppressed."""
+
+    suppressed = 0
+
+    def __init__(self, method: str, domains: list[Domain], spill: Path | None = None) -> None:
+        """`method`: its name in the config; `domains`: those of the quasi-identifiers, in the cube's order."""
+        self.method, self.domains = method, domains
+        self.facts: dict[str, Any] = {}  # what recoding.json and the report tell of the search
+        self.columns = [f"c{index}" for index in range(len(domains))]
+        kinds = [*[pa.uint16()] * len(domains), pa.uint16(), pa.uint32(), pa.uint32()]
+        self.schema = pa.schema(list(zip([*self.columns, "s0", "g", "n"], kinds)))
+        self._entries = Spilled(self.schema, None if spill is None else spill / "assignment")
+        self._people = np.zeros(0, np.int64)
+        self._merged_into: Ints | None = None
+
+    def add(self, codes: Codes, group: NDArray[Any], people: NDArray[Any]) -> None:
+        """Adds entries: codes [quasi-identifiers and then the sensitive column, entries], all people above 0."""
+        if not len(group):
+            return
+        self._count(group.astype(np.int64), people.astype(np.int64))
+        columns = [*codes, group.astype(np.uint32), people.astype(np.uint32)]
+        arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
+        self._entries.add(pa.record_batch(arrays, schema=self.schema))
+
+    def _count(self, group: Ints, people: Ints) -> None:
+        beyond = int(group.max()) + 1 - len(self._people)
+        if beyond > 0:
+            self._people = np.append(self._people, np.zeros(max(beyond, len(self._people)), np.int64))
+        np.add.at(self._people, group, people)
+
+    def merge(self, into: Ints) -> None:
+        """Merge groups: `into` has a number for each, from 0 on without gaps."""
+        self._people = np.bincount(into, self.people).astype(np.int64)
+        self._merged_into = into
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The entries as they came; after this none can be added."""
+        if self._merged_into is None:
+            yield from self._entries.batches()
+            return
+        for batch in self._entries.batches():
+            group = self._merged_into[batch.column("g").to_numpy()].astype(np.uint32)
+            place = self.schema.get_field_index("g")
+            yield batch.set_column(place, self.schema.field(place), pa.array(group))
+
+    @property
+    def people(self) -> Ints:
+        """The individuals of each group."""
+        return self._people[: self.groups]
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes of the memory, and the published numbers of its groups will."""
+        return self._people.nbytes + 4 * self.groups
+
+    @property
+    def groups(self) -> int:
+        return int(self._people.nonzero()[0].max(initial=-1)) + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """What recoding.json tells: not who went where, which is as large as the table, and nothing of hierarchies,
+        which no column was published by."""
+        return {
+            "format": FORMAT,
+            "method": self.method,
+            "groups": self.groups,
+            "columns": [{"name": d.column, "kind": d.kind, "nulls": d.null} for d in self.domains],
+            **self.facts,
+        }
+
+    def write(self, path: Path) -> None:
+        """Writes recoding.json."""
+        path.write_text(json.dumps(self.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")

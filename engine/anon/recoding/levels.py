@@ -1,0 +1,162 @@
+"""One level per column for the whole table: the levels of a column as the lattice search looks at them, and the
+recoding that it ends in, which release, report and `recoding.json` read as they read a tree of cuts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.core.cell_index import CellIndex
+from anon.cube import Domain
+from anon.recoding import metrics
+from anon.recoding.tree import FORMAT, ColumnLabels, Recoding, column_facts, in_order
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint16]
+
+
+class Levels:
+    """The levels of one column: those of its hierarchy, or the value and `*`. The nodes of a level are numbered in the
+    order of their codes, so that level 0 has the codes themselves."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        if domain.tree is None:
+            rows = [np.arange(domain.size), np.zeros(domain.size, np.int64)]
+        else:
+            rows = [np.cumsum(np.diff(row, prepend=row[:1]) != 0) for row in domain.tree.node_at]
+        self.node: list[Codes] = [row.astype(np.uint16) for row in rows]  # per level, the node of each code
+        self.first = [np.flatnonzero(np.diff(row, prepend=-1)) for row in rows]  # per level, each node's first code
+
+    @property
+    def height(self) -> int:
+        return len(self.node) - 1
+
+    def size(self, level: int) -> int:
+        """How many nodes a level has."""
+        return len(self.first[level])
+
+    def leaves(self, level: int) -> Ints:
+        """How many values lie under each node of a level."""
+        return np.diff(self.first[level], append=self.domain.size)
+
+    def step(self, low: int, high: int) -> Ints:
+        """For each node of a level the node of a higher one that it lies under."""
+        return self.node[high][self.first[low]].astype(np.int64)
+
+    def labels(self, level: int) -> list[str | None]:
+        """The published label of each node of a level. Unlike where a table is cut, a node that covers no more than the
+        one below it has its own label all the same: the whole column is published at one level."""
+        if level == self.height:
+            return ["*"]
+        if self.domain.tree is None or level == 0:
+            return self.domain.texts
+        tree = self.domain.tree
+        return [tree.label[node] for node in tree.node_at[level][self.first[level]]]
+
+
+@dataclass(frozen=True)
+class LevelRecoding:
+    """A level for each column, under which every row has its cell. The groups are the cells that are published, in
+    canonical order; the rows of other cells are suppressed."""
+
+    columns: list[Levels]
+    chosen: tuple[int, ...]  # the level of each column
+    cells: Codes  # [columns, groups] the nodes of each group
+    people: Ints  # individuals per group
+    dropped: Codes  # [columns, cells] the nodes of cells that are suppressed
+    suppressed: int  # individuals
+    facts: dict[str, Any]  # what recoding.json tells of the search: the metric, `chosen` and `minimal`
+    safe: NDArray[np.bool_] | None = None  # of a search the safe nodes of the lattice: a table with one axis per column
+
+    @property
+    def domains(self) -> list[Domain]:
+        return [column.domain for column in self.columns]
+
+    @property
+    def groups(self) -> int:
+        return len(self.people)
+
+    @cached_property
+    def labels(self) -> list[ColumnLabels]:
+        """The published labels, per column."""
+        return [
+            column_labels(column, level, cells) for column, level, cells in zip(self.columns, self.chosen, self.cells)
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes of the memory."""
+        own = self.cells.nbytes + self.people.nbytes + self.dropped.nbytes
+        return own + sum(labels.nbytes for labels in self.labels)
+
+    def span(self, column: int) -> tuple[Ints, float]:
+        """The values under the label of each group in a column but one, and those of the column but one."""
+        own = self.columns[column]
+        return own.leaves(self.chosen[column])[self.cells[column]] - 1, own.domain.size - 1.0
+
+    @property
+    def height(self) -> int:
+        return metrics.height(self.chosen)
+
+    def assign(self, codes: Codes) -> NDArray[np.uint32]:
+        """The group of each row of codes [columns, rows]; the number of groups for one that is suppressed."""
+        nodes = (column.node[level][own] for column, level, own in zip(self.columns, self.chosen, codes))
+        return self._index.find(nodes)
+
+    @cached_property
+    def _index(self) -> CellIndex:
+        sizes = [column.size(level) for column, level in zip(self.columns, self.chosen)]
+        return CellIndex(self.cells, sizes)
+
+    def levels_of(self, column: int) -> list[int]:
+        """The levels that a column is published at."""
+        return [self.chosen[column]]
+
+    def write(self, path: Path) -> None:
+        """Writes recoding.json: the levels, and the labels of what is suppressed, one cell per line."""
+        head = {
+            "format": FORMAT,
+            "method": "lattice",
+            "groups": self.groups,
+            "suppressed": self.suppressed,
+            "columns": [column_facts(domain) for domain in self.domains],
+            **self.facts,
+        }
+        labels = [column.labels(level) for column, level in zip(self.columns, self.chosen)]
+        lines = (
+            json.dumps([words[node] for words, node in zip(labels, cell)], ensure_ascii=False)
+            for cell in self.dropped.T.tolist()
+        )
+        with path.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "suppressed_cells": [')
+            for number, line in enumerate(lines):
+                file.write(f"\n{line}" if number == 0 else f",\n{line}")
+            file.write("]}\n")
+
+
+AnyRecoding = Recoding | LevelRecoding
+
+
+def column_labels(column: Levels, level: int, nodes: NDArray[Any]) -> ColumnLabels:
+    """The labels of some nodes of a level: each different one once, in canonical order, and which of them each has."""
+    used, inverse = np.unique(nodes, return_inverse=True)
+    words = column.labels(level)
+    used = used.astype(np.int64)
+    labels = [words[node] for node in used]
+    ends = np.append(column.first[level], column.domain.size)
+    cells = np.stack([ends[used], ends[used + 1] - 1], axis=1)
+    return in_order(column.domain, labels, cells, inverse.reshape(-1))
+
+
+def canonical_order(columns: Sequence[Levels], levels: Sequence[int], cells: NDArray[Any]) -> Ints:
+    """The order of cells [columns, cells] by their labels."""
+    labels = [column_labels(*each).of_group for each in zip(columns, levels, cells)]
+    return np.lexsort(labels[::-1])

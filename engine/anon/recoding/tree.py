@@ -1,0 +1,234 @@
+"""The recoding that a search ends in: a pure function from quasi-identifier values to a group and its labels. Inside it
+works on codes; written down (`recoding.json`) it speaks of values, cut points and hierarchy nodes, so that it can be
+read, kept and applied without the cube it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.cube import Domain
+from anon.cube.domain import CUTTABLE
+from anon.errors import ConfigError, Problem
+
+Ints = NDArray[np.int64]
+FORMAT = 1
+NODES = 65_536  # that are written at a time
+LABEL = 320  # bytes of a label, its cell and its bounds as objects, about
+
+
+@dataclass(frozen=True)
+class ColumnLabels:
+    """The labels of one column over all groups: each different one once, in canonical order, and who has which. There
+    may be millions of groups, so their numbers are as narrow as they can be."""
+
+    labels: list[str | None]
+    of_group: NDArray[Any]
+    cells: Ints  # [labels, 2] the lowest and the highest code under each
+
+    @property
+    def nbytes(self) -> int:
+        """What they take of the memory, with what their domain remembers of them."""
+        return self.of_group.nbytes + self.cells.nbytes + LABEL * len(self.labels)
+
+    @property
+    def low(self) -> NDArray[np.uint16]:
+        """The lowest code in the cell of each group."""
+        lowest: NDArray[np.uint16] = self.cells[:, 0].astype(np.uint16)[self.of_group]
+        return lowest
+
+    @property
+    def high(self) -> NDArray[np.uint16]:
+        highest: NDArray[np.uint16] = self.cells[:, 1].astype(np.uint16)[self.of_group]
+        return highest
+
+    @property
+    def single(self) -> NDArray[np.bool_]:
+        """Whether the cell of each group holds one code."""
+        single: NDArray[np.bool_] = np.asarray(self.cells[:, 0] == self.cells[:, 1])[self.of_group]
+        return single
+
+    def of(self, groups: NDArray[Any]) -> ColumnLabels:
+        """The labels of some groups."""
+        return replace(self, of_group=self.of_group[groups])
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """A tree of cuts. Node i splits at cut[cut_start[i]:cut_start[i + 1]] of a column into the nodes from child[i] on;
+    a leaf has column -1 and in child the number of its group in canonical order."""
+
+    domains: list[Domain]
+    column: NDArray[np.int8]
+    cut_start: NDArray[np.uint32]
+    cut: NDArray[np.uint16]
+    child: NDArray[np.uint32]
+    own_low: NDArray[np.uint16]  # the cell of each node in the column that its parent is split by
+    own_high: NDArray[np.uint16]
+    labels: list[ColumnLabels]  # the published labels, per column
+    people: Ints  # individuals per group
+
+    reused: ClassVar[bool] = False  # whether the cuts are an earlier run's
+
+    @property
+    def groups(self) -> int:
+        return len(self.people)
+
+    def assign(self, codes: NDArray[np.uint16]) -> NDArray[np.uint32]:
+        """The group of each row of codes [columns, rows]."""
+        from anon.search.partition import kernels
+
+        group = np.zeros(codes.shape[1], np.uint32)
+        kernels.walk(codes, self.column, self.cut_start, self.cut, self.child, group)
+        return group
+
+    @property
+    def suppressed(self) -> int:
+        """Individuals who are in no group: a tree of cuts has a group for everybody."""
+        return 0
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes of the memory."""
+        own = (self.column, self.cut_start, self.cut, self.child, self.own_low, self.own_high, self.people)
+        return sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
+
+    def span(self, column: int) -> tuple[NDArray[np.float64], float]:
+        """How far the cell of each group spans on a column's own scale, and how far the column does."""
+        at, labels = self.domains[column].position, self.labels[column]
+        return (at[labels.cells[:, 1]] - at[labels.cells[:, 0]])[labels.of_group], float(at[-1] - at[0])
+
+    @property
+    def height(self) -> None:
+        """Steps of generalization, which a tree of cuts has not: its groups are at several levels."""
+        return None
+
+    def levels_of(self, column: int) -> list[int]:
+        """The levels of a column's hierarchy that its groups are published at."""
+        tree = self.domains[column].tree
+        assert tree is not None
+        order = np.argsort(tree.level, kind="stable")  # of nodes over the same values the highest, as for labels
+        level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
+        return sorted({level[low, high] for low, high in self.labels[column].cells.tolist()})
+
+    def write(self, path: Path) -> None:
+        """Writes recoding.json, one node per line."""
+        head = {
+            "format": FORMAT,
+            "method": "partition",
+            "groups": self.groups,
+            "columns": [column_facts(domain) for domain in self.domains],
+        }
+        with path.open("w", encoding="utf-8") as file:
+            file.write(_json(head)[:-1] + ', "nodes": [\n')
+            for number, line in enumerate(self._nodes()):
+                file.write(line if number == 0 else f",\n{line}")
+            file.write("\n]}\n")
+
+    def _nodes(self) -> Iterator[str]:
+        """Nodes in the order of their numbers. Each but the root has the label of its cell in its parent's column; a
+        group also has those of its hierarchy columns, which are narrowed to the node that covers it."""
+        split = np.flatnonzero(self.column >= 0)
+        above = np.full(len(self.column), -1, np.int8)  # the column that the parent of each node is split by
+        above[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
+        label: list[Callable[[int, int], str]] = [
+            cache(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains
+        ]
+        for first in range(0, len(above), NODES):
+            yield from self._some_nodes(first, above[first : first + NODES], label)
+
+    def _some_nodes(self, first: int, above: NDArray[np.int8], label: list[Callable[[int, int], str]]) -> Iterator[str]:
+        last = first + len(above)
+        names = [_json(domain.column) for domain in self.domains]
+        group = np.where(self.column[first:last] < 0, self.child[first:last], 0)
+        people, narrowed = self.people[group].tolist(), self._narrowed(group, label, names)
+        starts, columns = self.cut_start[first : last + 1].astype(np.int64), self.column[first:last].tolist()
+        cuts, cut = np.diff(starts).tolist(), [*self.cut[starts[0] : starts[-1]].tolist(), 0]
+        own = (above, self.own_low[first:last], self.own_high[first:last], self.child[first:last], starts - starts[0])
+        for i, (over, low, high, child, at) in enumerate(zip(*(array.tolist() for array in own))):
+            start = f'"label": {label[over](low, high)}, ' if first + i else ""
+            j = columns[i]
+            if j < 0:
+                yield f'{{{start}"group": {child}, "people": {people[i]}, "labels": {{{narrowed[i]}}}}}'
+                continue
+            where = f'"cut": {_json(self.domains[j].cut(cut[at]))}, ' if self.domains[j].tree is None else ""
+            yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + cuts[i] + 1))}}}'
+
+    def _narrowed(self, group: NDArray[Any], label: list[Callable[[int, int], str]], names: list[str]) -> list[str]:
+        """The labels of the hierarchy columns of some groups."""
+        told = []
+        for j, domain in enumerate(self.domains):
+            if domain.tree is not None:
+                own = self.labels[j].of(group)
+                told.append([f"{names[j]}: {label[j](*cell)}" for cell in zip(own.low.tolist(), own.high.tolist())])
+        return [", ".join(parts) for parts in zip(*told)] if told else [""] * len(group)
+
+
+def _json(value: Any) -> str:
+    return encode_basestring(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def column_facts(domain: Domain) -> dict[str, Any]:
+    """What a recoding needs of a column to be applied to other rows: whether null is among its values, whether codes
+    are bins of them, and its hierarchy; of categories without one the values."""
+    facts: dict[str, Any] = {"name": domain.column, "kind": domain.kind, "nulls": domain.null}
+    if domain.kind in CUTTABLE and domain.tree is None:
+        facts["binned"] = not domain.single
+    elif domain.tree is None:
+        facts["values"] = [word for word in domain.texts if word is not None]
+    if domain.tree is not None:
+        above = domain.tree.labels[domain.tree.node_at[1:]].T.tolist()
+        facts["hierarchy"] = [[value, *labels] for value, labels in zip(domain.texts, above)]
+    return facts
+
+
+def column_labels(domain: Domain, low: NDArray[np.uint16], high: NDArray[np.uint16]) -> ColumnLabels:
+    both = (low.astype(np.uint32) << 16) | high
+    cells = np.unique(both)
+    pairs = np.stack([cells >> 16, cells & 0xFFFF], axis=1).astype(np.int64)
+    labels = [domain.label(a, b) for a, b in pairs.tolist()]
+    return in_order(domain, labels, pairs, np.searchsorted(cells, both))
+
+
+def in_order(domain: Domain, labels: list[str | None], cells: Ints, inverse: Ints) -> ColumnLabels:
+    """Labels of different cells in canonical order, given which of them each group has."""
+    _check_labels(domain, labels, cells)
+    order = sorted(range(len(labels)), key=lambda i: (labels[i] is not None, (labels[i] or "").encode()))
+    rank = np.empty(len(order), np.min_scalar_type(len(order)))
+    rank[order] = np.arange(len(order))
+    return ColumnLabels([labels[i] for i in order], rank[inverse], cells[order])
+
+
+def refuse_values_like_labels(domains: list[Domain]) -> None:
+    """Raise ConfigError if text without a hierarchy has values that would be published as if they were generalized.
+    Hierarchies refuse such values themselves, and no number or date looks like a label."""
+    problems = []
+    for domain in domains:
+        if count := domain.values_like_labels:
+            found = f"{count:,} distinct values with the form of a label for several values"
+            expected = "values other than `*`, `not null`, `null|...` and `{...}`"
+            hint = "replace them in the source; if they stand for missing values, make them null"
+            problems.append(Problem(f"columns.quasi_identifiers.{domain.column}", found, expected, hint))
+    if problems:
+        raise ConfigError(problems)
+
+
+def _check_labels(domain: Domain, labels: list[str | None], cells: Ints) -> None:
+    """Labels must tell their cells apart, from each other and from the data's own values."""
+    if domain.kind == "text":
+        values = {word: code for code, word in enumerate(domain.texts)}
+        taken = sum(word in values and [values[word]] * 2 != cell for word, cell in zip(labels, cells.tolist()))
+        if taken:
+            found = f"{taken} generalized labels that are also values of the data"
+            path = f"columns.quasi_identifiers.{domain.column}"
+            raise ConfigError.at(path, found, "values that no label can be taken for")
+    if len(set(labels)) < len(labels):
+        raise AssertionError(f"column {domain.column}: two cells have one label")

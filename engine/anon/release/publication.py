@@ -1,0 +1,197 @@
+"""Puts a verified release and its run folder in place: both or neither, whatever interrupts it.
+
+A journal is written before the first rename and removed after the last. Every start for a release first looks for one:
+a publication that was cut off is completed, or undone if its files are not there any more. What was done before the cut
+is read from the folders themselves, each known by the digests of its files, so that this can be cut off as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from anon.core import disk
+from anon.errors import AnonError, ResourceError, SourceError, VerificationError
+
+JOURNAL = "journal.json"
+UNFINISHED = "the publication is not finished; the next start for this release completes or undoes it"
+
+
+def aside(staged: Path) -> Path:
+    """Return where the folder that was in place before is put, if the two cannot be exchanged."""
+    return staged.with_name(f"{staged.name}-old")
+
+
+@dataclass(frozen=True)
+class Move:
+    """A folder that takes the place of another one, or of none."""
+
+    staged: Path
+    place: Path
+    digests: dict[str, str]
+
+    def put(self) -> None:
+        """Rename the folder into its place; one that was there takes its name, in one step where the system can."""
+        if not disk.exists(self.place):
+            disk.rename(self.staged, self.place)
+        elif not disk.exchange(self.staged, self.place):
+            disk.rename(self.place, aside(self.staged))
+            disk.rename(self.staged, self.place)
+
+    def take_back(self) -> None:
+        """Undo `put`, however far it came."""
+        if disk.exists(aside(self.staged)):
+            if disk.exists(self.place):
+                disk.rename(self.place, self.staged)
+            disk.rename(aside(self.staged), self.place)
+        elif self.done():
+            if not disk.exists(self.staged):
+                disk.rename(self.place, self.staged)
+            elif not disk.exchange(self.staged, self.place):
+                raise OSError("the folders can no longer be exchanged")
+
+    def done(self) -> bool:
+        return _holds(self.place, self.digests)
+
+    def possible(self) -> bool:
+        return _holds(self.staged, self.digests) or self.done()
+
+    def sync(self) -> None:
+        disk.sync_folder(self.place.parent)
+        disk.sync_folder(self.staged.parent)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A folder whose files go to an object store."""
+
+    staged: Path
+    place: str
+    digests: dict[str, str]
+
+    def put(self) -> None:
+        from anon.release.stores import put_release
+
+        put_release(self.staged, self.place, self.digests)
+
+    def take_back(self) -> None:
+        """A broken upload took itself back. What was there before a whole one is gone: only completing helps."""
+        if self.done():
+            raise OSError("an upload cannot be undone")
+
+    def done(self) -> bool:
+        from anon.release.stores import digests_at
+
+        return digests_at(self.place) == self.digests
+
+    def possible(self) -> bool:
+        return _holds(self.staged, self.digests)
+
+    def sync(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What one run puts in place, in this order, and the journal that is kept meanwhile."""
+
+    journal: Path
+    moves: tuple[Move | Upload, ...]
+
+    @classmethod
+    def read(cls, journal: Path) -> Publication | None:
+        """Return the publication that a journal is about; None if there is no journal."""
+        if not disk.exists(journal):
+            return None
+        try:
+            content = disk.read_sealed(journal)
+        except ValueError:
+            what = f"{journal}, which an interrupted publication left, is damaged"
+            raise ResourceError(f"{what}; check release.path and release.run, and remove {journal.parent}") from None
+        return cls(journal, tuple(_move(**each) for each in content))
+
+    def check(self) -> None:
+        """VerificationError if the files are not those that were verified."""
+        for move in self.moves:
+            if disk.digests(move.staged) != move.digests:
+                changed = "the files that were written changed after they were verified"
+                raise VerificationError(f"{changed}; nothing was published")
+
+    def folders(self) -> set[Path]:
+        """Return the private folders that the publication needs until it is complete."""
+        return {path for move in self.moves for path in (move.staged, aside(move.staged))}
+
+    def carry_out(self, defer_signals: Callable[[], None], obsolete: Path) -> OSError | None:
+        """Put everything in place, or nothing; then remove a folder that is of no use any more. Return what failed when
+        everything was in place."""
+        try:
+            disk.write_sealed(self.journal, self._content())
+            for move in self.moves:
+                if isinstance(move, Move):  # an upload may take long, and can be interrupted
+                    defer_signals()
+                move.put()
+        except BaseException as error:  # noqa: BLE001 - it is raised again
+            defer_signals()
+            self._give_up(error)
+        try:
+            self._finish(obsolete)
+        except OSError as error:
+            return error
+        return None
+
+    def recover(self, obsolete: Path) -> str:
+        """Complete or undo a publication that was cut off; return which of both it was."""
+        possible = all(move.possible() for move in self.moves)
+        for move in self.moves if possible else ():
+            if not move.done():
+                move.put()
+        for move in () if possible else reversed(self.moves):
+            move.take_back()
+        self._finish(obsolete if possible else None)
+        return "completed" if possible else "undone"
+
+    def _content(self) -> list[dict[str, Any]]:
+        return [{"staged": str(m.staged), "place": str(m.place), "digests": m.digests} for m in self.moves]
+
+    def _give_up(self, error: BaseException) -> NoReturn:
+        """Undo what was done, and raise the error with what became of the publication."""
+        outcome = "nothing was published" if self._undone() else UNFINISHED
+        if isinstance(error, AnonError):
+            error.reword(lambda said: f"{said}; {outcome}")
+        elif isinstance(error, OSError) or outcome == UNFINISHED:
+            why = error.strerror if isinstance(error, OSError) else type(error).__name__
+            raise ResourceError(f"publishing: {why}; {outcome}") from error
+        raise error
+
+    def _undone(self) -> bool:
+        """Undo what was done; return whether nothing is left of it, for the next start neither."""
+        try:
+            if disk.exists(self.journal):
+                for move in reversed(self.moves):
+                    move.take_back()
+                self._finish()
+        except (OSError, SourceError):
+            pass
+        try:
+            return not disk.exists(self.journal)
+        except OSError:
+            return False
+
+    def _finish(self, obsolete: Path | None = None) -> None:
+        """Bring the renames to the disk and remove the journal."""
+        for move in self.moves:
+            move.sync()
+        for failure in [] if obsolete is None else disk.remove(obsolete):
+            raise failure
+        disk.unlink(self.journal)
+        disk.sync_folder(self.journal.parent)
+
+
+def _move(staged: str, place: str, digests: dict[str, str]) -> Move | Upload:
+    return Upload(Path(staged), place, digests) if "://" in place else Move(Path(staged), Path(place), digests)
+
+
+def _holds(folder: Path, digests: dict[str, Any]) -> bool:
+    """Return whether a folder is there and has these files and no others."""
+    return disk.exists(folder) and disk.digests(folder) == digests

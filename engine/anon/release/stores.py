@@ -1,0 +1,74 @@
+"""A verified release on an object store, the last step around the way of the data (config -> source -> cube -> search
+-> release -> verify -> report). A store can put one object in place in one step, but not a folder: so datapackage.json
+is the marker. It is removed first and put last, after the other files have been read back; while it is not there, nor
+is a release."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+
+from anon.core import interrupt
+from anon.errors import AnonError, SourceError, VerificationError
+from anon.source.stores import CHUNK, Store, reaching
+
+MARKER = "datapackage.json"
+PENDING = f"_{MARKER}"  # its first name where a store needs one; a killed run may leave it, and it says nothing
+
+
+def names_at(uri: str) -> set[str]:
+    """The names of the objects below a place, seen from there; without the marker's first name."""
+    store = Store(uri)
+    return {info.path.removeprefix(f"{store.path}/") for info in store.list()} - {PENDING}
+
+
+def digests_at(uri: str) -> dict[str, str]:
+    """SHA-256 of the objects below a place, which are read for that."""
+    store = Store(uri)
+    return {name: _digest(store, name) for name in sorted(names_at(uri))}
+
+
+def put_release(folder: Path, uri: str, digests: dict[str, str]) -> None:
+    """Write the files of a release to a place; what an earlier one left there goes. If that fails, no release is left,
+    neither the new one nor the earlier one."""
+    store = Store(uri)
+    files = sorted(path for path in folder.iterdir() if path.name != MARKER)
+    stale = names_at(uri) - {path.name for path in files}
+    store.delete(MARKER)
+    try:
+        for path in files:
+            store.put(path, path.name)
+            _check_same(store, path.name, digests[path.name])
+        for name in stale - {MARKER}:
+            store.delete(name)
+        store.put(folder / MARKER, MARKER, via=PENDING)
+        _check_same(store, MARKER, digests[MARKER])
+    except BaseException as error:
+        for name in (MARKER, PENDING, *(path.name for path in files)):
+            _delete_if_possible(store, name)
+        gone = f"no release is left at {uri}"
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(f"{interrupt.STOPPED}; {gone}") from None
+        if isinstance(error, AnonError):
+            error.reword(lambda said: f"{said}; {gone}")
+        raise
+
+
+def _check_same(store: Store, name: str, digest: str) -> None:
+    """Read an object back; VerificationError if it does not hold what was verified."""
+    if _digest(store, name) != digest:
+        raise VerificationError(f"{store.uri}: {name} is not what was written")
+
+
+def _digest(store: Store, name: str) -> str:
+    found, path = hashlib.sha256(), f"{store.path}/{name}"
+    with reaching(path), store.files.open_input_stream(path) as stream:
+        while chunk := stream.read(CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def _delete_if_possible(store: Store, name: str) -> None:
+    with suppress(SourceError):  # what broke the upload is told; without the marker this is no release
+        store.delete(name)

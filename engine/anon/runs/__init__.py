@@ -1,0 +1,1 @@
+"""Manage a run around the pipeline: its folders, the previous release, publication."""

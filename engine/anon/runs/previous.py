@@ -1,0 +1,143 @@
+"""The release that an earlier run left at the same place, as the next run sees it (around the way of the data, config
+-> source -> cube -> search -> release -> verify -> report): whether the same source and the same config would only make
+it again, and what somebody who has both releases could do with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from anon.artifacts.reading import read_sealed
+from anon.config import Config, redact
+from anon.core import disk
+from anon.errors import ConfigError, SourceError
+from anon.source.origins import Mark, Origin
+
+Json = dict[str, Any]
+QUERIES = ("duckdb", "postgres")  # kinds of sources that are known by their rows
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What stands at the place of a release: manifest and report of the run that made it; empty if there is none."""
+
+    config: Config  # of the run that looks at it
+    about: Json  # what that run depends on beside the source, when it began
+    manifest: Json = field(default_factory=dict)
+    report: Json = field(default_factory=dict)
+    digest: str = ""  # of the manifest
+
+    @classmethod
+    def of(cls, config: Config, show_values: bool) -> Standing:
+        own = about(config, show_values)
+        run = config.release.run
+        try:
+            manifest, report = read_sealed(run, "manifest.json"), read_sealed(run, "report.json")
+        except ConfigError:
+            return cls(config, own)
+        return cls(config, own, manifest, report, digest(run / "manifest.json"))
+
+    def may_be_current(self, origin: Origin) -> bool:
+        """Whether a run might only make the same release again: the same config, and the release is still there. What
+        a database holds is known only when it has been read."""
+        return not origin.marks and origin.frame is None and self._same_but_for_the_source()
+
+    def _same_but_for_the_source(self) -> bool:
+        return (
+            bool(self.manifest)
+            and not _has_variables(self.config)
+            and not any(callable(getattr(spec, "distance", None)) for spec in self.config.privacy)
+            and self.about.items() <= self.manifest.items()
+            and self.manifest.get("release") == _released(self.config)
+        )
+
+    def is_current(self, origin: Origin) -> bool:
+        """Whether a run would only make the same release again. A frame cannot be seen to be the same."""
+        marks = told_marks(origin.marks, self.config)
+        return bool(marks) and self.manifest.get("source") == marks and self._same_but_for_the_source()
+
+    def previous(self) -> Json:
+        """What the manifest of the next run says of this one."""
+        return {"previous": {"run": self.manifest.get("run"), "manifest_sha256": self.digest}} if self.manifest else {}
+
+    def warnings(self, released: dict[str, str], recoding: str, individuals: int) -> list[Json]:
+        """That a second release of a changed source can be held against the first; equal files add nothing."""
+        if not self.manifest or self.manifest.get("trial") or self.manifest.get("release") == released:
+            return []
+        if self.manifest.get("recoding_sha256") == recoding:
+            text = "individuals in a release with the groups of the one before: who has both can subtract them"
+        else:
+            text = "individuals in a release that replaces another of the same people: who has both can intersect them"
+        return [{"code": "intersection", "count": individuals, "text": text}]
+
+
+def told_marks(marks: list[Mark], config: Config) -> list[Json]:
+    """The parts of the source as the manifest lists them."""
+    what, unit = ("query", "rows") if config.source.kind in QUERIES else ("file", "bytes")
+    names = [(redact(name, config.secrets), size, changed) for name, size, changed in marks]
+    return [{what: name, unit: size, "changed": changed} for name, size, changed in names]
+
+
+def about(config: Config, show_values: bool) -> Json:
+    """What a release and its report depend on beside the source, for the manifest."""
+    return {
+        "anon": version("anon-engine"),
+        "config_sha256": config.digest,
+        "files": {redact(str(path), config.secrets): digest(path) for path in sorted(set(_files(config)))},
+        "values_shown": show_values,
+        "trial": config.trial,
+    }
+
+
+def _files(config: Config) -> Iterator[Path]:
+    """The files that the config names beside the source: hierarchies, priors, distances, a recoding."""
+    for part in (config.columns, config.privacy, config.method):
+        yield from _paths_in(part)
+
+
+def _paths_in(value: Any) -> Iterator[Path]:
+    if isinstance(value, Path):
+        yield value / "recoding.json" if value.is_dir() else value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _paths_in(getattr(value, name))
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _paths_in(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _paths_in(each)
+
+
+def _has_variables(config: Config) -> bool:
+    """Whether what is published depends on variables: their values are kept nowhere, so they may have changed."""
+    parts = [config.original.get(name) for name in ("columns", "nulls", "privacy", "method", "backend")]
+    places = {key: value for key, value in config.original["release"].items() if key not in ("path", "run")}
+    return "${" in json.dumps([*parts, places])
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal; nothing for one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _released(config: Config) -> dict[str, str]:
+    """The files that are now at the place of the release."""
+    from anon.release.stores import digests_at
+
+    place = config.release.path
+    try:
+        return disk.digests(place) if isinstance(place, Path) else digests_at(place)
+    except (OSError, SourceError):
+        return {}

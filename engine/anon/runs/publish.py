@@ -1,0 +1,155 @@
+"""Where a run writes and how that becomes visible, around the way of the data (config -> source -> cube -> search ->
+release -> verify -> report): everything is written into private folders beside its place, and put into it when the
+written files have passed verification (publication.py). Until then nothing of a run can be seen, and a run that fails
+leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anon.artifacts.reading import VERSIONS, sealed
+from anon.config import Config, Reuse, redact
+from anon.core import disk, interrupt
+from anon.core.database import translated
+from anon.errors import ConfigError, Problem, ResourceError
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
+from anon.release.publication import Move, Publication, Upload
+from anon.report.page import render
+from anon.runs.previous import Standing, told_marks
+from anon.runs.workspace import Workspace
+from anon.source import Source
+
+PROVENANCE = ("run", "anon", "began", "config_sha256", "source", "rows", "rows_dropped", "release")  # for the page
+RUN_LEAVES = re.compile(
+    r"(release|qi|sensitive)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv"
+)
+
+
+def check_places(config: Config, overwrite: bool) -> None:
+    """A release is replaced only when told to, and only what an earlier run left is ever replaced."""
+    problems = []
+    for name, mark in (("path", "datapackage.json"), ("run", "manifest.json")):
+        place: Path | str = getattr(config.release, name)
+        shown = redact(str(place), config.secrets)
+        if isinstance(place, str):
+            problems += _problems_on_store(place, shown, overwrite)
+            continue
+        if not place.exists() and not place.is_symlink():
+            continue
+        if place.is_symlink() or not place.is_dir() or not _left_by_a_run(place, mark):
+            expected = "a new folder, or one of an earlier run with nothing else in it"
+            problems.append(Problem(f"release.{name}", f"{shown}, which no run wrote", expected))
+        elif not overwrite and any(place.iterdir()):
+            problems.append(Problem(f"release.{name}", f"{shown}, which exists", "a new folder", "or say --overwrite"))
+    if problems:
+        raise ConfigError(problems)
+
+
+def _problems_on_store(place: str, shown: str, overwrite: bool) -> list[Problem]:
+    """As for folders, but what an upload that broke off left has no mark and may be replaced as well."""
+    from anon.release.stores import names_at
+
+    names = names_at(place)
+    if any(not RUN_LEAVES.fullmatch(name) for name in names):
+        expected = "a place without objects, or with those of an earlier run and nothing else"
+        return [Problem("release.path", f"{shown}, which holds what no run wrote", expected)]
+    if names and not overwrite:
+        return [Problem("release.path", f"{shown}, which exists", "a place without objects", "or say --overwrite")]
+    return []
+
+
+def _left_by_a_run(place: Path, mark: str) -> bool:
+    """Whether a folder is empty, or holds what a run leaves and nothing else."""
+    names = {path.name for path in place.iterdir()}
+    return not names or (mark in names and all(RUN_LEAVES.fullmatch(name) for name in names))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run left before it is told: SHA-256 of the files of its release and of its recoding, and the release that
+    stood there before."""
+
+    release: dict[str, str]
+    recoding: str
+    before: Standing
+
+    @classmethod
+    def by(cls, work: Workspace, recoding: AnyRecoding | Assignment, before: Standing) -> Left:
+        """Write the recoding into the run folder, and take the digests of what verification will read."""
+        path = work.run / "recoding.json"
+        with translated("writing the run folder", disk=True):
+            recoding.write(path)
+            return cls(disk.digests(work.release), disk.digest(path), before)
+
+    def warnings(self, individuals: int) -> list[dict[str, Any]]:
+        return self.before.warnings(self.release, self.recoding, individuals)
+
+
+def write_run(work: Workspace, config: Config, source: Source, left: Left, report: dict[str, Any]) -> None:
+    """Fills the run folder, which stays in the house: beside the recoding the manifest, the report and its page."""
+    manifest = {
+        "version": VERSIONS["manifest.json"],
+        "run": work.run_id,
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
+        "config": config.original,
+        "base": str(config.base),
+        **left.before.about,
+        "source": told_marks(source.marks, config),
+        "rows": source.rows,
+        "rows_dropped": source.left_out.rows.all,
+        "suppressed": report["summary"]["suppressed"],
+        "warnings": report["summary"]["warnings"],
+        "release": left.release,
+        "recoding_sha256": left.recoding,
+        **left.before.previous(),
+        **_reused(config),
+    }
+    report = report | {"provenance": {name: manifest[name] for name in PROVENANCE}}
+    with translated("writing the run folder", disk=True):
+        for name, content in (("manifest.json", manifest), ("report.json", report)):
+            text = json.dumps(sealed(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            (work.run / name).write_text(text, encoding="utf-8")
+        (work.run / "report.html").write_text(render(report), encoding="utf-8")
+
+
+def _reused(config: Config) -> dict[str, Any]:
+    if not isinstance(config.method, Reuse):
+        return {}
+    from anon.search.reuse import Earlier
+
+    return Earlier.of(config.method.run).told
+
+
+def publish(work: Workspace, config: Config, overwrite: bool, left: Left) -> None:
+    """Put the release and its run folder in place: both or neither, and only what was verified. What was in their
+    places before is afterwards in the workspace, and goes with it."""
+    check_places(config, overwrite)  # again: the run took its time, and others may have written there
+    state, release = work.state, config.release
+    try:
+        run = Move(work.run, release.run, disk.digests(work.run) | {"recoding.json": left.recoding})
+        files = _publication_of(work.release, release.path, left.release)
+        # a folder comes last, because readers look there; an upload first, because it may fail or take long
+        publication = Publication(state.journal, (run, files) if isinstance(files, Move) else (files, run))
+        publication.check()
+        disk.chmod_tree(work.release, state.umask)
+        for folder in (work.run, work.release):
+            disk.sync_tree(folder)
+            disk.sync_folder(folder.parent)
+    except OSError as error:
+        raise ResourceError(f"publishing: {error.strerror}; nothing was published") from error
+    interrupt.check()
+    failure = publication.carry_out(state.signals.begin, state.checkpoint.folder)
+    state.published = True
+    if failure is not None:
+        why = f"not everything could be tidied up ({failure.strerror}); the next start for it does that"
+        state.alert(f"the release is published, but {why}")
+
+
+def _publication_of(folder: Path, place: Path | str, digests: dict[str, str]) -> Move | Upload:
+    return Move(folder, place, digests) if isinstance(place, Path) else Upload(folder, place, digests)

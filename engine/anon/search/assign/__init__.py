@@ -1,0 +1,1 @@
+"""Put individuals into groups one by one (merge, colour)."""

@@ -1,0 +1,120 @@
+"""The seeds of the merge search: groups of people from one class, whom no prior tells apart. N of them are safe for r
+if at most N / r have the same value, of those that a prior asks for. In a class with counts c_v, g groups of l people
+with at most C copies of a value can be made iff sum of min(c_v, C g) >= l g (deal the values round-robin); the largest
+such g is used, and of values that more than C g people have the rest is left over. Each class takes the first l and C
+that leave few of its people over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain, count
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.search.assign.dealing import Rule
+from anon.search.assign.ordering import Ints
+
+FEW = 100  # a class may leave one of this many people over
+SIZES = 8  # of groups that are tried
+
+Mask = NDArray[np.bool_]
+
+
+def sizes(least: int, r: Fraction) -> Iterator[tuple[int, int]]:
+    """Yield the sizes of groups that are tried, from the least on, each with numbers of copies of a value that it
+    allows, few of them first: groups with different values satisfy more criteria. A larger size is worth trying only if
+    it allows for a value with a larger share, which is 1/r at most.
+
+    >>> list(sizes(2, Fraction("1.5"))), list(sizes(5, Fraction(2)))
+    ([(2, 1), (3, 1), (3, 2)], [(5, 1), (5, 2), (6, 1), (6, 2), (6, 3)])
+    """
+    largest, tried = Fraction(0), 0
+    for size in chain([max(least, ceil(r))], (ceil(copies * r) for copies in count(int(least // r) + 1))):
+        most = int(size // r)
+        if Fraction(most, size) > largest:
+            largest, tried = Fraction(most, size), tried + 1
+            yield from ((size, copies) for copies in (*_powers_of_two(most), most))
+        if largest * r == 1 or tried == SIZES:
+            return
+
+
+def _powers_of_two(limit: int) -> Iterator[int]:
+    return (2**power for power in range((limit - 1).bit_length()))
+
+
+def most_groups(counts: Ints, size: int, copies: int, limited: Mask) -> Ints:
+    """Return for each row of counts of values the largest g such that g groups of `size` people or more can be made
+    with no value of those that are limited more often than `copies` times: g <= sum of min(count, copies g) / size,
+    without the minimum for other values. The sum is concave in g, so that this holds from 0 up to the largest.
+
+    >>> counts, every = np.array([[5, 1, 1], [2, 2, 2], [4, 3, 2]]), np.ones(3, bool)
+    >>> most_groups(counts, 2, 1, every).tolist(), most_groups(counts, 3, 2, every).tolist()
+    ([2, 3, 4], [2, 2, 3])
+    """
+    low, high = np.zeros(len(counts), np.int64), counts.sum(axis=1) // size
+    own, others = counts[:, limited], counts[:, ~limited].sum(axis=1)
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        fine = np.minimum(own, copies * middle[:, None]).sum(axis=1) + others >= size * middle
+        low, high = np.where(fine, middle, low), np.where(fine, high, middle - 1)
+    return low
+
+
+def most_people(counts: Ints, groups: Ints, copies: int, limited: Mask) -> Ints:
+    """Return how many people with each value can be in so many groups of each row."""
+    allowed = np.minimum(counts, np.where(limited, copies * groups[:, None], counts))
+    return np.where(groups[:, None] > 0, allowed, 0)
+
+
+class Kind(NamedTuple):
+    """How groups of a class are made: their size, and how often they may have a value of those that are limited."""
+
+    size: int
+    copies: int
+    limited: Mask
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The groups of each class: of which kind they are, how many, which may be none, and the people in them [classes,
+    values]."""
+
+    kinds: list[Kind]
+    kind: Ints
+    groups: Ints
+    people: Ints
+
+    @classmethod
+    def of(cls, counts: Ints, named: Mask, least: int, r: Fraction) -> Seeds:
+        """From the people of each class who may be in its groups, and which values a prior asks for. Others are limited
+        too where that leaves few people over."""
+        whole, most = counts.sum(axis=1), np.zeros_like(counts)
+        kind, groups = np.zeros((2, len(counts)), np.int64)
+        left, open_, kinds = whole + 1, np.arange(len(counts)), []
+        for limited in [np.ones_like(named)] + ([] if named.all() else [named]):
+            kinds += [Kind(size, copies, limited) for size, copies in sizes(least, r)]
+        for at, (size, copies, limited) in enumerate(kinds):
+            found = most_groups(counts[open_], size, copies, limited)
+            people = most_people(counts[open_], found, copies, limited)
+            over = whole[open_] - people.sum(axis=1)
+            better = over < left[open_]
+            own = open_[better]
+            kind[own], groups[own], most[own], left[own] = at, found[better], people[better], over[better]
+            open_ = open_[left[open_] * FEW > whole[open_]]
+        return cls(kinds, kind, groups, most)
+
+    @property
+    def largest(self) -> int:
+        """The largest size of a group that is aimed at."""
+        largest: int = max(self.kinds[at].size for at in np.unique(self.kind).tolist())
+        return largest
+
+    def rules(self) -> Iterator[tuple[Rule, Mask]]:
+        """Yield the rules that classes are dealt by, and which classes those are."""
+        for at in np.unique(self.kind).tolist():
+            yield Rule.copies(*self.kinds[at]), (self.kind == at) & (self.groups > 0)

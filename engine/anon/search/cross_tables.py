@@ -1,0 +1,252 @@
+"""What the adversaries of r-robustness know, as the merge search sees it: which people have equal priors, so that their
+groups need only be large enough, and how far apart the priors of others are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.core.cell_index import CellIndex
+from anon.core.memory import Memory, require
+from anon.criteria import RRobustness
+from anon.criteria.prior_tables import CELL, Counting, SignatureTable
+from anon.criteria.priors import Prior
+from anon.criteria.protocol import NEAR
+from anon.cube import Cube
+from anon.cube.records import Codes
+from anon.errors import ConfigError
+from anon.search.assign.ordering import Ints
+
+BATCH = 131_072  # records
+MERGED = 115  # bytes that a probability takes in a search that merges
+LARGEST = 2**62  # numbers of classes stay below
+
+
+class CrossTables:
+    """People of a cube by the values of some quasi-identifiers and by the sensitive value."""
+
+    def __init__(self, cube: Cube, memory: int | None = None) -> None:
+        """`memory`: of the whole process, which a table may exceed."""
+        self.cube, self.memory = cube, memory
+        self._known: dict[tuple[str, ...], tuple[Codes, Counting, Ints]] = {}
+
+    def __call__(self, attributes: tuple[str, ...], column: str) -> tuple[SignatureTable, Counting]:
+        """The signatures over some columns as texts, in the order of their codes, and what counts the people of each
+        who have each value of the only sensitive column."""
+        assert column == getattr(self.cube.others[0], "column", None), "a bucketized release has one sensitive column"
+        if attributes not in self._known:
+            self._known[attributes] = self._count(attributes)
+        cells, counting, _ = self._known[attributes]
+        texts = [self.cube.domains[at].texts for at in self._places(attributes)]
+        return SignatureTable(texts, cells), counting
+
+    def cells(self, attributes: tuple[str, ...]) -> Codes:
+        """The signatures as codes [columns, signatures]."""
+        return self._known[attributes][0]
+
+    def people(self, attributes: tuple[str, ...]) -> Ints:
+        """Return how many people have each signature."""
+        return self._known[attributes][2]
+
+    def _places(self, attributes: tuple[str, ...]) -> list[int]:
+        names = [domain.column for domain in self.cube.domains]
+        for name in attributes:
+            if name not in names:
+                raise ConfigError.at("privacy", f"a prior over {name!r}", "a prior over quasi-identifiers")
+            if not self.cube.domains[names.index(name)].single:
+                raise ConfigError.at("privacy", f"a prior over {name!r}, which has too many values", "fewer values")
+        return [names.index(name) for name in attributes]
+
+    def _check_room(self, cells: int) -> None:
+        """Raise ResourceError if a prior over as many probabilities has no room in the search, or later beside the
+        database that the release is judged with."""
+        if self.memory is not None:
+            require(self.memory, MERGED * cells, "a prior over so many combinations of attributes and values")
+            Memory(self.memory, self.cube.held + CELL * cells).check("probabilities of a prior")
+
+    def _count(self, attributes: tuple[str, ...]) -> tuple[Codes, Counting, Ints]:
+        cube, places = self.cube, self._places(attributes)
+        value = len(cube.domains)
+        cells, counts = np.empty((len(places) + 1, 0), np.uint16), np.empty(0, np.int64)
+        for first in range(0, cube.records.count, BATCH):
+            codes = cube.records.read(first, min(first + BATCH, cube.records.count))
+            people = cube.people_of(codes)
+            both = np.concatenate([cells, codes[[*places, value]]], axis=1)
+            order = np.lexsort(both[::-1])
+            both, weight = both[:, order], np.append(counts, people)[order]
+            new = np.flatnonzero(np.append(True, (both[:, 1:] != both[:, :-1]).any(axis=0)))
+            cells, counts = both[:, new], np.add.reduceat(weight, new)
+        begins = np.flatnonzero(np.append(True, (cells[:-1, 1:] != cells[:-1, :-1]).any(axis=0)))
+        self._check_room(len(begins) * cube.others[0].size)
+
+        def table() -> Ints:
+            found = np.zeros((len(begins), cube.others[0].size), np.int64)
+            found[np.repeat(np.arange(len(begins)), np.diff(begins, append=len(counts))), cells[-1]] = counts
+            return found
+
+        return cells[:-1, begins], table, np.add.reduceat(counts, begins)
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """One prior, the r that is asked for against it, and its rows, of which equal ones are one."""
+
+    prior: Prior
+    r: Fraction
+    places: list[int]  # of its attributes among the quasi-identifiers
+    index: CellIndex  # of its signatures
+    row_of: Ints  # which of the different rows each signature has
+    rows: Ints  # a signature with each of them
+
+    @classmethod
+    def of(cls, prior: Prior, r: Fraction, cells: Codes, cube: Cube) -> Adversary:
+        names = [domain.column for domain in cube.domains]
+        places = [names.index(name) for name in prior.attributes]
+        row_of, rows = _different(prior.p.place)
+        sizes = [cube.domains[place].size for place in places]
+        return cls(prior, r, places, CellIndex(cells, sizes), row_of, rows)
+
+    @property
+    def named(self) -> NDArray[np.bool_]:
+        """Return which values the prior asks for: all, or of a binary one those that it names."""
+        return np.isin(np.arange(len(self.prior.values)), self.prior.named)
+
+    def table(self, rows: Ints) -> NDArray[np.float64]:
+        """The probabilities of all values in some rows; of a binary prior, those against each value follow. What is not
+        known is the same for everybody."""
+        some = self.rows[rows]
+        yes = self.prior.p.floats(1.0, some)
+        return np.hstack([yes, self.prior.p.complements(1.0, some)]) if self.prior.binary else yes
+
+
+def _different(rows: NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """Which of the different rows each one is, by where they come first, and the first of each."""
+    _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(first), np.int64)
+    place[order] = np.arange(len(first))
+    return place[number.reshape(-1)], first[order]
+
+
+class Adversaries:
+    """All priors together. A class are people whom no prior tells apart."""
+
+    def __init__(self, criteria: Sequence[RRobustness], crossed: CrossTables) -> None:
+        self.all = [
+            Adversary.of(prior, criterion.r, crossed.cells(tuple(prior.attributes)), crossed.cube)
+            for criterion in criteria
+            for prior in criterion.priors
+        ]
+        if prod(len(one.rows) for one in self.all) > LARGEST:
+            raise ConfigError.at("privacy", "more combinations of priors than can be numbered", "fewer priors")
+
+    @property
+    def named(self) -> NDArray[np.bool_]:
+        """Return which values some prior asks for. The others may occur in a group any number of times."""
+        named: NDArray[np.bool_] = np.logical_or.reduce([one.named for one in self.all])
+        return named
+
+    @property
+    def r(self) -> Fraction:
+        """The largest r that is asked for."""
+        return max(one.r for one in self.all)
+
+    def r_of(self, value: int) -> Fraction:
+        """Return the largest r that is asked for against a prior that asks for a value."""
+        return max((one.r for one in self.all if one.named[value]), default=Fraction(1))
+
+    def classes(self, codes: Codes) -> Ints:
+        """A number for the class of each tuple of quasi-identifiers [columns, records]."""
+        key = np.zeros(codes.shape[1], np.int64)
+        for one in self.all:
+            signature = one.index.find([codes[place] for place in one.places])
+            key = key * len(one.rows) + one.row_of[signature]
+        return key
+
+    def known(self, keys: Ints) -> Known:
+        """What is known of the classes with these numbers."""
+        tables = []
+        for one in reversed(self.all):
+            keys, rows = np.divmod(keys, len(one.rows))
+            tables.append(one.table(rows))
+        tables.reverse()
+        first = np.cumsum([0, *(table.shape[1] for table in tables[:-1])])
+        binary = np.array([one.prior.binary for one in self.all], np.int64)
+        named = np.array([one.named for one in self.all], np.uint8)
+        r = np.array([float(one.r) for one in self.all])
+        return Known(np.ascontiguousarray(np.hstack(tables)), first, binary, named, r)
+
+
+@dataclass(frozen=True)
+class Known:
+    """The priors of some classes in one table, as the kernels of merging take it."""
+
+    table: NDArray[np.float64]
+    first: Ints
+    binary: Ints
+    named: NDArray[np.uint8]  # [priors, values] that it asks for
+    r: NDArray[np.float64]
+
+    @property
+    def values(self) -> int:
+        found: int = self.named.shape[1]
+        return found
+
+    @property
+    def limited(self) -> NDArray[np.bool_]:
+        """Return which values some prior asks for."""
+        limited: NDArray[np.bool_] = np.logical_or.reduce(self.named, dtype=bool)
+        return limited
+
+    @cached_property
+    def logs(self) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(self.table), -700.0)  # also of zeros, which differ from everything else
+
+    def impossible(self) -> NDArray[np.bool_]:
+        """[classes, values] that some prior rules out, or of which it is certain."""
+        found = np.zeros((len(self.table), self.values), bool)
+        for first, binary in zip(self.first.tolist(), self.binary.tolist()):
+            for at in range(1 + binary):
+                found |= self.table[:, first + at * self.values : first + (at + 1) * self.values] == 0
+        return found
+
+    def distance(self, one: int, others: Ints) -> NDArray[np.float64]:
+        """How far the priors of some classes are from those of one: the largest difference of logarithms."""
+        furthest: NDArray[np.float64] = np.abs(self.logs[others] - self.logs[one]).max(axis=1)
+        return furthest
+
+    def size_for(self, classes: Ints, values: Ints) -> int:
+        """Return how many people of these classes must be in a group, each with another of these values, so that the
+        bound holds for every such group."""
+        needed = max(1 + (r - 1) * wide for r, wide in zip(self.r.tolist(), self._widest(classes, values)))
+        return int(np.ceil(min(needed, 2.0**40)))
+
+    def copies_for(self, classes: Ints, values: Ints, size: int) -> int:
+        """Return how often each of these values may occur among this many people of these classes, who are enough for
+        one occurrence, so that the bound holds."""
+        most = (int((1 + (size - 1) / wide) / r) for r, wide in zip(self.r.tolist(), self._widest(classes, values)))
+        return max(min(most), 1)
+
+    def _widest(self, classes: Ints, values: Ints) -> list[float]:
+        """Return for each prior the largest lam_x lam_o among these classes and values, and a little more."""
+        found = []
+        for first, binary in zip(self.first.tolist(), self.binary.tolist()):
+            wide = self._spreads(classes, first + values)
+            if binary:
+                wide = wide * self._spreads(classes, first + self.values + values)
+            found.append(float(np.prod(np.sort(wide)[-1 if binary else -2 :])) * (1 + NEAR))
+        return found
+
+    def _spreads(self, classes: Ints, columns: Ints) -> NDArray[np.float64]:
+        some = self.table[np.ix_(classes, columns)]
+        least = some.min(axis=0)
+        spreads = np.full(len(columns), np.inf)
+        np.divide(some.max(axis=0), least, out=spreads, where=least > 0)
+        return spreads

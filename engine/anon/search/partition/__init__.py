@@ -1,0 +1,1 @@
+"""Search by recursive cuts from the top (SkylineAnonymize, Mondrian)."""

@@ -1,0 +1,308 @@
+"""A block of the partition search: nodes whose records lie together in memory, searched down to their groups. Level by
+level: *evaluate* the candidate splits of the open nodes, *decide* them (decide.py), *route* the records into the
+children. Groups drop out as they are found, with the counts that the release is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.core.checkpoint import Arrays
+from anon.core.progress import Tell
+from anon.criteria import Groups, State
+from anon.cube import Cube
+from anon.cube.records import Codes, Records, whole_numbers
+from anon.search.partition import kernels
+from anon.search.partition.candidates import (
+    PEOPLE,
+    Boundaries,
+    Demands,
+    Evaluator,
+    Ints,
+    Nodes,
+    Splits,
+    children_cells,
+    ranges,
+    unreached,
+)
+from anon.search.partition.crew import Crew
+from anon.search.partition.decide import Decisions, Rules, state_arrays, states_of
+from anon.search.partition.passes import Spares
+from anon.search.partition.tree import Fragment
+
+WORTH_A_THREAD = 65_536  # records
+PIECE = 262_144  # records of groups that are counted at a time
+
+T = TypeVar("T")
+
+
+@dataclass
+class Found:
+    """What a block came to: its part of the tree, the sensitive codes in its groups, and the state it left."""
+
+    fragment: Fragment
+    group: NDArray[Any]  # of the fragment, per entry
+    codes: Codes  # [entries, sensitive columns]
+    people: NDArray[Any]
+    unique: int  # individuals who are alone with their codes
+    state: list[State]
+
+    def arrays(self) -> Arrays:
+        """Everything as named arrays."""
+        own: Arrays = {"group": self.group, "codes": self.codes, "entries": self.people}
+        own["unique"] = np.array(self.unique)
+        return own | self.fragment.arrays() | state_arrays(self.state)
+
+    def after(self, state: list[State]) -> list[State]:
+        """What it leaves, together with the state that was before it."""
+        return [before.merge(after) for before, after in zip(state, self.state)]
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Found:
+        own = arrays["group"], arrays["codes"], arrays["entries"], int(arrays["unique"])
+        return cls(Fragment.of(arrays), *own, states_of(arrays))
+
+
+class Room:
+    """Memory that blocks of up to so many records use one after the other, for their records and for what is made of
+    them on the way. It is taken when it is written to."""
+
+    def __init__(self, width: int, records: int) -> None:
+        self.codes = np.empty(width * records, np.uint16)
+        self.order, self.cut = np.empty(records, np.int32), np.empty(records, np.uint16)
+        self.aside = Spares(lambda: np.empty(records + kernels.BESIDE, np.uint16))  # one for each thread
+
+
+class Block(Evaluator):
+    """Evaluates nodes that are ranges of records in memory, several of them at a time where it may."""
+
+    def __init__(
+        self,
+        cube: Cube,
+        value_columns: list[int],
+        demands: Demands,
+        records: Codes,
+        crew: Crew | None = None,
+        room: Room | None = None,
+    ) -> None:
+        super().__init__(cube, value_columns, demands)
+        self.records, self.crew, self.room = records, crew or Crew(), room or Room(0, records.shape[1])
+
+    def _share(self, nodes: Nodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
+        """Does some work on runs of these nodes with about as many records each, one run per thread there is for it."""
+        hands = self.crew.hands
+        if hands == 1 or len(which) < 2:
+            return [work(slice(0, len(which)))]
+        ends = np.cumsum(nodes.stop[which] - nodes.start[which])
+        share = ends[-1] * np.arange(1, hands) // hands if ends[-1] >= WORTH_A_THREAD else []
+        edges = [0, *np.searchsorted(ends, share, side="right").tolist(), len(which)]
+        return self.crew.do(work, [slice(a, b) for a, b in pairwise(edges) if b > a])
+
+    def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+        start, stop = nodes.start[which], nodes.stop[which]
+        cut, left = np.empty(len(which), np.int64), np.empty(len(which), np.int64)
+        low, high = nodes.low[which, column], nodes.high[which, column]
+
+        def work(s: slice) -> None:
+            given = start[s], stop[s], column[s], low[s], high[s]
+            kernels.nearest(self.records, self.people_at, *given, cut[s], left[s])
+
+        self._share(nodes, which, work)
+        fine = (left >= self.demands.least) & (nodes.people[which] - left >= self.demands.least)
+        return Boundaries(which[fine], cut[fine])
+
+    def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+        start, stop = nodes.start[which], nodes.stop[which]
+        room = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
+        order, cut, used = self.room.order, self.room.cut, np.empty(len(which), np.int64)
+        demands = self.demands
+        values = self.cube.others[demands.value].size if len(demands.fewest) else 0
+
+        def work(s: slice) -> None:
+            ranges = start[s], stop[s], column[s]
+            kernels.by_code(self.records, ranges, order)
+            kernels.sweep(
+                self.records, self.people_at, ranges, order, self.columns + demands.value,
+                values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room[s], cut, used[s],
+            )  # fmt: skip
+
+        self._share(nodes, which, work)
+        return Boundaries(np.repeat(which, used), cut[ranges(room[:-1], used)].astype(np.int64))
+
+    def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
+        start, stop = nodes.start[which], nodes.stop[which]
+        counts = np.zeros((len(cut) + len(which), 1 if value == PEOPLE else self.sizes[value]), np.int64)
+
+        def work(s: slice) -> None:
+            given = start[s], stop[s], column[s], cut_start[s.start : s.stop + 1], cut
+            own = counts[cut_start[s.start] + s.start :]
+            if value == PEOPLE:
+                kernels.part_sizes(self.records, self.people_at, *given, own[:, 0])
+            else:
+                kernels.part_counts(self.records, self.values_at, *given, self.columns + value, own)
+
+        self._share(nodes, which, work)
+        return counts
+
+    def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+        def work(s: slice) -> Groups:
+            return self._lists(nodes, which[s], column[s], cut_start[s.start : s.stop + 1], cut, value)
+
+        return Groups.concatenate(self._share(nodes, which, work))
+
+    def _lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+        start, stop = nodes.start[which], nodes.stop[which]
+        parts, size = int(cut_start[-1] - cut_start[0]) + len(which), self.cube.others[value].size
+        n, length = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
+        room = int((stop - start).sum())
+        code, count = np.empty(room, np.int64), np.empty(room, np.int64)
+        kernels.part_lists(
+            self.records, self.people_at, self.values_at, (start, stop, column), (cut_start, cut),
+            self.columns + value, size, n, length, code, count,
+        )  # fmt: skip
+        ends = np.append(0, np.cumsum(length))
+        return Groups(n, ends, code[: ends[-1]].copy(), count[: ends[-1]].copy())
+
+    def route(self, nodes: Nodes, chosen: Splits) -> Nodes:
+        """Brings the records of each child of the split nodes together, in the place of its parent; the children."""
+        start, stop = nodes.start[chosen.node], nodes.stop[chosen.node]
+        cut_start, cut = chosen.cuts()
+        sizes = chosen.people
+        if self.people_at >= 0:
+            sizes = np.zeros(len(chosen.low), np.int64)
+            kernels.part_sizes(self.records, -1, start, stop, chosen.column, cut_start, cut, sizes)
+        low, high = unreached(len(sizes), self.columns)
+
+        def work(s: slice) -> None:
+            parts = slice(int(chosen.part_start[s.start]), int(chosen.part_start[s.stop]))
+            cuts = cut_start[s.start : s.stop + 1]
+            with self.room.aside.one() as aside:
+                ranges = start[s], stop[s], chosen.column[s]
+                kernels.route(self.records, ranges, (cuts, cut), low[parts], high[parts], aside)
+
+        if len(chosen):
+            self._share(nodes, chosen.node, work)
+        ends = np.cumsum(sizes)
+        ends += np.repeat(start - (ends - sizes)[chosen.part_start[:-1]], np.diff(chosen.part_start))
+        cells = children_cells(nodes, chosen)
+        reach = low.astype(np.int64), high.astype(np.int64)
+        return Nodes(ends - sizes, ends, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
+
+    def groups_of(self, nodes: Nodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
+        """The different sensitive codes of some nodes, in order: which of the nodes, the codes, how often they are."""
+        if sensitive == 1:
+            uncut, none = np.zeros(len(leaves) + 1, np.int64), np.empty(0, np.int64)
+            own = self._lists(nodes, leaves, uncut[1:], uncut, none, 0)
+            return np.repeat(leaves, np.diff(own.start)), own.value[:, None].astype(np.uint16), own.count
+        return self._tuples(leaves, nodes.start[leaves], nodes.stop[leaves], sensitive)
+
+    def _tuples(self, leaves: Ints, start: Ints, stop: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
+        at = ranges(start, stop - start)
+        leaf = np.repeat(leaves, stop - start)
+        codes = self.records[self.columns : self.columns + sensitive, at].T
+        people = np.ones(len(at), np.int64)
+        if self.people_at >= 0:
+            people = whole_numbers(self.records[self.people_at : self.people_at + 2, at]).astype(np.int64)
+        order = np.lexsort([*codes.T[::-1], leaf])
+        leaf, codes = leaf[order], codes[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (leaf[1:] != leaf[:-1]) | (codes[1:] != codes[:-1]).any(axis=1)
+        first = np.flatnonzero(new)
+        return leaf[first], codes[first], np.add.reduceat(people[order], first) if len(first) else people
+
+    def unique(self, nodes: Nodes, leaves: Ints) -> int:
+        """Individuals of some nodes who are alone there with their codes."""
+        if not len(leaves):
+            return 0
+        start, stop = nodes.start[leaves], nodes.stop[leaves]
+
+        def work(s: slice) -> int:
+            longest = int((stop[s] - start[s]).max())
+            scratch = np.empty(longest, np.uint64), np.empty(longest, np.uint8), np.zeros(4 * longest, np.int32)
+            return int(kernels.unique_people(self.records, self.people_at, start[s], stop[s], self.columns, *scratch))
+
+        return sum(self._share(nodes, leaves, work))
+
+
+def search(
+    cube: Cube,
+    rules: Rules,
+    records: Codes,
+    roots: Nodes,
+    state: list[State],
+    crew: Crew | None = None,
+    room: Room | None = None,
+    cells: int | None = None,
+    tell: Tell = lambda **facts: None,
+) -> Found:
+    """Splits the roots, whose records lie in order and are moved, for as long as every criterion keeps holding.
+    `cells`: counters that may be filled at a time."""
+    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, room)
+    decisions = Decisions(cube, rules, evaluator, state, cells)
+    fragment, nodes = Fragment(), roots
+    entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []
+    unique = level = 0
+    while len(nodes):
+        tell(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
+        chosen = decisions.decide(nodes)
+        leaf = fragment.add_level(nodes, chosen, cube.domains)
+        leaves = np.flatnonzero(leaf)
+        for first, last in runs_of(nodes.stop[leaves] - nodes.start[leaves], PIECE):
+            node, codes, people = evaluator.groups_of(nodes, leaves[first:last], cube.sensitive)
+            group = fragment.groups - len(leaves) + np.searchsorted(leaves, node)
+            entries.append((group.astype(np.uint32), codes, narrow(people)))
+        unique += evaluator.unique(nodes, leaves)
+        nodes, level = evaluator.route(nodes, chosen), level + 1
+    group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
+    return Found(fragment, group, codes, people, unique, decisions.state)
+
+
+def narrow(people: Ints) -> NDArray[Any]:
+    """Counts in half the bytes, where they fit: there may be as many as records."""
+    return people.astype(np.uint32) if people.max(initial=0) < 2**32 else people
+
+
+def large_group(
+    cube: Cube, records: Records, start: int, stop: int, group: int, add: Callable[[Ints, Codes, Ints], None], room: int
+) -> int:
+    """Hands over the sensitive codes of one group whose records may not fit in memory, a piece at a time; the
+    individuals in it who are alone with their codes. For these the records are gone through once per part of them."""
+    step = max(room // (2 * records.width), 1)
+    parts = -(-(stop - start) // step)
+    unique = 0
+    for part in range(parts):
+        own = []
+        for first in range(start, stop, step):
+            some = records.read(first, min(first + step, stop))
+            if part == 0:
+                piece, every = Block(cube, [], Demands(), some), whole_range(some.shape[1])
+                _, codes, people = piece.groups_of(every, np.array([0]), cube.sensitive)
+                add(np.full(len(people), group), codes, people)
+            own.append(some[:, some[: len(cube.domains)].sum(axis=0, dtype=np.int64) % parts == part])
+        together = np.ascontiguousarray(np.concatenate(own, axis=1))
+        unique += Block(cube, [], Demands(), together).unique(whole_range(together.shape[1]), np.array([0]))
+    return unique
+
+
+def whole_range(records: int) -> Nodes:
+    """A node of so many records, of which nothing else matters."""
+    empty = np.empty((1, 0), np.int64)
+    one = np.ones(1, bool)
+    return Nodes(np.array([0]), np.array([records]), empty, empty, empty, empty, np.array([0]), one, one)
+
+
+def runs_of(sizes: Ints, limit: int) -> Iterator[tuple[int, int]]:
+    """Runs of consecutive nodes, as long as they have no more people, or records, than the limit."""
+    first, held = 0, 0
+    for at, each in enumerate(sizes.tolist()):
+        if held and held + each > limit:
+            yield first, at
+            first, held = at, 0
+        held += each
+    if held:
+        yield first, len(sizes)

@@ -1,0 +1,87 @@
+"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_moving.c and kernels_tree.c, and the
+scratch space that some of them need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.core.kernels import kernel
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint16]
+Ranges = tuple[Ints, Ints, Ints]  # of nodes: where each starts and stops, and the column it is asked about
+Cuts = tuple[Ints, Ints]  # where those of each node start, and all cuts
+
+RUN = 16_384  # records that `route` moves at a time, eights of them
+BESIDE = 8  # codes more than there are records, which `route` sets aside
+
+nearest = kernel("search_nearest")
+part_counts = kernel("search_part_counts")
+part_sizes = kernel("search_part_sizes")
+unique_people = kernel("search_unique_people")
+step = kernel("search_step")
+top_values = kernel("search_top_values")
+top_bounds = kernel("search_top_bounds")
+scatter = kernel("search_scatter")
+
+_part_lists = kernel("search_part_lists")
+_by_code = kernel("search_by_code")
+_sweep = kernel("search_sweep")
+_route = kernel("search_route")
+_top_codes = kernel("search_top_codes")
+_top_codes_narrow = kernel("search_top_codes_narrow")
+_walk = kernel("search_walk")
+_walk_narrow = kernel("search_walk_narrow")
+
+
+def _longest(ranges: Ranges) -> int:
+    """Return how many records the longest node has."""
+    start, stop, _ = ranges
+    return int((stop - start).max(initial=0))
+
+
+def part_lists(
+    codes: Codes, people: int, times: int, ranges: Ranges, cuts: Cuts, value: int, values: int, *found: Ints
+) -> None:
+    """Fill in the values of each part. `values`: how many codes the value column may have."""
+    counter, seen = np.zeros(values, np.int64), np.empty(values, np.int64)
+    order = np.empty(_longest(ranges), np.int32)
+    ends = np.empty(int(np.diff(cuts[0]).max(initial=0)) + 2, np.int64)
+    _part_lists(codes, people, times, *ranges, *cuts, value, *found, counter, seen, order, ends)
+
+
+def by_code(codes: Codes, ranges: Ranges, order: NDArray[np.int32]) -> None:
+    """Order the records of each node by the codes of its column."""
+    _by_code(codes, *ranges, order, np.empty(_longest(ranges), np.int32))
+
+
+def sweep(
+    codes: Codes, people: int, ranges: Ranges, order: NDArray[np.int32], value: int, values: int, least: int,
+    fewest: Ints, largest: Ints, room: Ints, cut: NDArray[np.uint16], used: Ints,
+) -> None:  # fmt: skip
+    """Find the cuts of each node that leave what a safe group needs on both sides."""
+    top = np.empty(int(largest.max(initial=0)) + 1, np.int64)
+    _sweep(codes, people, *ranges, order, value, values, least, fewest, largest, room, cut, used, top)
+
+
+def route(codes: Codes, ranges: Ranges, cuts: Cuts, low: Codes, high: Codes, aside: NDArray[np.uint16]) -> None:
+    """Bring the records of each part together. `aside`: room for the records of the longest node and BESIDE more."""
+    longest, parts = _longest(ranges), int(np.diff(cuts[0]).max(initial=1)) + 1
+    over, ends = np.empty(longest // 8 + 1, np.uint8), np.empty(parts + 1, np.int64)
+    part_of = np.empty(longest if parts > 2 else 0, np.uint16)
+    _route(codes, *ranges, *cuts, RUN, low, high, over, aside, part_of, ends)
+
+
+def top_codes(
+    codes: Codes, people: int, node: NDArray[np.uint32], column: Ints, room: Ints, counts: NDArray[Any]
+) -> None:
+    """Count in counters of eight bytes, or of four."""
+    (_top_codes_narrow if counts.dtype == np.uint32 else _top_codes)(codes, people, node, column, room, counts)
+
+
+def walk(codes: Codes, column: NDArray[Any], *tree: NDArray[Any]) -> None:
+    """Walk down a tree as it is searched, or as it is kept in fewer bytes."""
+    (_walk_narrow if column.dtype == np.int8 else _walk)(codes, column, *tree)

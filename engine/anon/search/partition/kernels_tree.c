@@ -1,0 +1,121 @@
+/* The top of the tree of the partition search, where each record's node is given: records that walk down, and what is
+   counted of each node. */
+#include "search/partition/kernels_records.h"
+
+/* Walks every record down a tree of cuts, from the node it has come to. Node i with c cuts has c + 1 children from
+   child[i] on; a leaf has column -1, and its child is what the records that end there are given. */
+#define WALK(name, column_type, start_type, cut_type, child_type)                                                      \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        IN(uint16_t, codes, ANY, ANY);                                                                                 \
+        IN(column_type, column, ANY);                                                                                  \
+        IN(start_type, cut_start, SIZE(column) + 1);                                                                   \
+        IN(cut_type, cut, AT_LEAST(cut_start[SIZE(column)]));                                                          \
+        IN(child_type, child, SIZE(column));                                                                           \
+        OUT(uint32_t, node, COLUMNS(codes));                                                                           \
+        const int64_t records = COLUMNS(codes);                                                                        \
+        for (int64_t r = 0; r < records; r++) {                                                                        \
+            int64_t at = node[r];                                                                                      \
+            while (column[at] >= 0) {                                                                                  \
+                const int64_t code = column_of(codes, records, column[at])[r];                                         \
+                int64_t low = cut_start[at], high = cut_start[at + 1];                                                 \
+                const int64_t first = low;                                                                             \
+                if (high - low == 1)                                                                                   \
+                    low += cut[low] <= code;                                                                           \
+                else                                                                                                   \
+                    while (low < high) {                                                                               \
+                        const int64_t middle = (low + high) / 2;                                                       \
+                        if (cut[middle] <= code)                                                                       \
+                            low = middle + 1;                                                                          \
+                        else                                                                                           \
+                            high = middle;                                                                             \
+                    }                                                                                                  \
+                at = (int64_t)child[at] + low - first;                                                                 \
+            }                                                                                                          \
+            node[r] = (uint32_t)child[at];                                                                             \
+        }                                                                                                              \
+        return 0;                                                                                                      \
+    }
+
+WALK(search_walk, int64_t, int64_t, int64_t, int64_t)
+WALK(search_walk_narrow, int8_t, uint32_t, uint16_t, uint32_t) /* the same for a tree in fewer bytes */
+
+/* As `walk` where no record goes further than over one cut: to child[i], or to the next if the code reaches the edge,
+   which is out of reach where a record stays. */
+KERNEL(search_step)
+{
+    IN(uint16_t, codes, ANY, ANY);
+    IN(uint8_t, column, ANY);
+    IN(uint32_t, edge, SIZE(column));
+    IN(uint32_t, child, SIZE(column));
+    OUT(uint32_t, node, COLUMNS(codes));
+    const int64_t records = COLUMNS(codes);
+    for (int64_t r = 0; r < records; r++) {
+        const uint32_t at = node[r];
+        node[r] = child[at] + (column_of(codes, records, column[at])[r] >= edge[at]);
+    }
+    return 0;
+}
+
+/* People by code of one column per node, at room[node] + code, where each record's node is given; column -1: none. */
+#define TOP_CODES(name, counter)                                                                                       \
+    KERNEL(name)                                                                                                       \
+    {                                                                                                                  \
+        IN(uint16_t, codes, ANY, ANY);                                                                                 \
+        INTEGER(people);                                                                                               \
+        REQUIRE(people + 2 <= SIZE(codes));                                                                            \
+        IN(uint32_t, node, COLUMNS(codes));                                                                            \
+        IN(int64_t, column, ANY);                                                                                      \
+        IN(int64_t, room, SIZE(column));                                                                               \
+        OUT(counter, counts, ANY);                                                                                     \
+        const int64_t records = COLUMNS(codes);                                                                        \
+        for (int64_t r = 0; r < records; r++) {                                                                        \
+            const int64_t j = column[node[r]];                                                                         \
+            if (j >= 0)                                                                                                \
+                counts[room[node[r]] + column_of(codes, records, j)[r]] += (counter)weight(codes, records, people, r); \
+        }                                                                                                              \
+        return 0;                                                                                                      \
+    }
+
+TOP_CODES(search_top_codes, int64_t)
+TOP_CODES(search_top_codes_narrow, uint32_t) /* the same where nobody can be so many, in half the memory */
+
+/* People by code of one column per node. */
+KERNEL(search_top_values)
+{
+    IN(uint16_t, codes, ANY, ANY);
+    INTEGER(people);
+    REQUIRE(people + 2 <= SIZE(codes));
+    IN(uint32_t, node, COLUMNS(codes));
+    INTEGER(column);
+    REQUIRE(column >= 0 && column < SIZE(codes));
+    OUT(int64_t, counts, ANY, ANY);
+    const int64_t records = COLUMNS(codes), values = COLUMNS(counts);
+    const ARRAY(const uint16_t) code = column_of(codes, records, column);
+    for (int64_t r = 0; r < records; r++)
+        counts[node[r] * values + code[r]] += weight(codes, records, people, r);
+    return 0;
+}
+
+/* Widens what each node reaches from and to in some columns. */
+KERNEL(search_top_bounds)
+{
+    IN(uint16_t, codes, ANY, ANY);
+    IN(uint32_t, node, COLUMNS(codes));
+    IN(int64_t, columns, ANY);
+    OUT(uint16_t, low, ANY, ANY);
+    OUT(uint16_t, high, SIZE(low), COLUMNS(low));
+    REQUIRE(are_columns(columns, SIZE(columns), lesser(SIZE(codes), COLUMNS(low))));
+    const int64_t records = COLUMNS(codes), reach = COLUMNS(low);
+    for (int64_t k = 0; k < SIZE(columns); k++) {
+        const ARRAY(const uint16_t) code = column_of(codes, records, columns[k]);
+        for (int64_t r = 0; r < records; r++) {
+            const int64_t at = node[r] * reach + columns[k];
+            if (code[r] < low[at])
+                low[at] = code[r];
+            if (code[r] > high[at])
+                high[at] = code[r];
+        }
+    }
+    return 0;
+}

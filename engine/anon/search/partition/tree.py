@@ -1,0 +1,187 @@
+"""The tree of cuts as the search grows it, in fragments: the top of the tree, and under it one fragment per block. When
+all are there, `assemble` makes one tree of them, numbered breadth first, with its groups in canonical order. A table
+may fall into millions of groups, so numbers are as narrow as they can be, and hardly anything is held twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.core.checkpoint import Arrays
+from anon.cube import Domain
+from anon.recoding.tree import ColumnLabels, Recoding, column_labels
+from anon.search.partition.candidates import Ints, Nodes, Splits, ranges
+
+LISTS = ("column", "cuts", "cut", "own_low", "own_high", "low", "high", "people")
+PIECE = 1_048_576  # nodes
+Codes = NDArray[np.uint16]
+Numbers = NDArray[np.uint32]  # of nodes or groups
+GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node continues in another fragment
+
+
+@dataclass
+class Fragment:
+    """Part of a tree of cuts, level by level: of each node the column of its split and the number of its cuts, of each
+    split the cuts, of each child its cell in the column that its parent is split by, of each group its cells."""
+
+    column: list[NDArray[np.int8]] = field(default_factory=list)
+    cuts: list[Codes] = field(default_factory=list)
+    cut: list[Codes] = field(default_factory=list)
+    own_low: list[Codes] = field(default_factory=list)  # of the children of a level, in order
+    own_high: list[Codes] = field(default_factory=list)
+    low: list[Codes] = field(default_factory=list)  # [groups, columns]
+    high: list[Codes] = field(default_factory=list)
+    people: list[Ints] = field(default_factory=list)
+    groups: int = 0
+    broken: int = 0  # groups that a criterion which is not monotone does not hold for
+
+    def arrays(self) -> Arrays:
+        """Everything as named arrays, with the levels one after the other: a few long ones are written quickly."""
+        found = {"numbers": np.array([len(self.column), self.groups, self.broken])}
+        for name in LISTS if self.column else ():
+            pieces = getattr(self, name)
+            found |= {name: np.concatenate(pieces), f"{name}.ends": np.cumsum([len(piece) for piece in pieces])}
+        return found
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Fragment:
+        levels, groups, broken = arrays["numbers"].tolist()
+        fragment = cls(groups=groups, broken=broken)
+        for name in LISTS if levels else ():
+            setattr(fragment, name, np.split(arrays[name], arrays[f"{name}.ends"][:-1]))
+        return fragment
+
+    def add_level(
+        self, nodes: Nodes, splits: Splits, domains: list[Domain], elsewhere: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """The nodes of a level and the splits of some, in order; of the others, which are groups and not elsewhere."""
+        column = np.full(len(nodes), GROUP, np.int8)
+        if elsewhere is not None:
+            column[elsewhere] = ELSEWHERE
+        column[splits.node] = splits.column
+        cut_start, cut = splits.cuts()
+        cuts = np.zeros(len(nodes), np.uint16)
+        cuts[splits.node] = np.diff(cut_start)
+        own_cut, own_low, own_high = (codes.astype(np.uint16) for codes in (cut, splits.low, splits.high))
+        group: NDArray[np.bool_] = column == GROUP
+        low, high = _published(nodes.take(np.flatnonzero(group)), domains)
+        for name, array in (
+            ("column", column), ("cuts", cuts), ("cut", own_cut), ("own_low", own_low), ("own_high", own_high),
+            ("low", low), ("high", high), ("people", nodes.people[group]),
+        ):  # fmt: skip
+            getattr(self, name).append(array)
+        self.groups += int(group.sum())
+        self.broken += int((group & ~nodes.safe).sum())
+        return group
+
+
+def _published(nodes: Nodes, domains: list[Domain]) -> tuple[Codes, Codes]:
+    """The cells of nodes as they are published: of a hierarchy column the hierarchy node that covers the members."""
+    low, high = nodes.cell_low.astype(np.uint16), nodes.cell_high.astype(np.uint16)
+    for j, domain in enumerate(domains):
+        if domain.tree is not None:
+            cover = domain.tree.common(nodes.low[:, j], nodes.high[:, j])
+            low[:, j], high[:, j] = domain.tree.low[cover], domain.tree.high[cover]
+    return low, high
+
+
+@dataclass
+class _Raw:
+    """All nodes of all fragments, one fragment after the other; numbers are places in these arrays."""
+
+    column: NDArray[np.int8]
+    cuts: Codes
+    cut: Codes
+    child: Numbers  # the first child; of a group its number; of a node that continues elsewhere that node
+    own_low: Codes
+    own_high: Codes
+
+
+def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]) -> tuple[Recoding, Numbers]:
+    """One tree, and for the groups, counted through all fragments, their number in canonical order. The nodes of the
+    top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree. The
+    fragments are empty after that."""
+    fragments = ([top] if top is not None else []) + blocks
+    raw = _raw(fragments, top is not None)
+    labels, rank = canonical(domains, _taken(fragments, "low"), _taken(fragments, "high"))
+    people = np.empty(len(rank), np.int64)
+    people[rank] = _taken(fragments, "people")
+    order, child = _breadth_first(raw)
+    column = raw.column[order]
+    group = column == GROUP
+    child[group] = rank[raw.child[order[group]]]
+    starts = np.append(0, np.cumsum(raw.cuts[order], dtype=np.uint32)).astype(np.uint32)
+    cut, own_low, own_high = _cuts(raw, order), raw.own_low[order], raw.own_high[order]
+    return Recoding(domains, column, starts, cut, child, own_low, own_high, labels, people), rank
+
+
+def _taken(fragments: list[Fragment], name: str) -> NDArray[Any]:
+    """What the fragments have of something, which they lose."""
+    parts = [array for fragment in fragments for array in getattr(fragment, name)]
+    for fragment in fragments:
+        setattr(fragment, name, [])
+    return np.concatenate(parts)
+
+
+def _raw(fragments: list[Fragment], has_top: bool) -> _Raw:
+    sizes, roots = ([sum(map(len, f.column)) for f in fragments], [len(f.column[0]) for f in fragments])
+    for fragment, first in zip(fragments, roots):  # the cells of its roots are told elsewhere
+        for cells in (fragment.own_low, fragment.own_high):
+            cells.insert(0, np.zeros(first, np.uint16))
+    names = ("column", "cuts", "cut", "own_low", "own_high")
+    column, cuts, cut, own_low, own_high = (_taken(fragments, name) for name in names)
+    child, arrived, offset, groups = np.zeros(len(column), np.uint32), [np.empty(0, np.int64)], 0, 0
+    for number, (fragment, size, first) in enumerate(zip(fragments, sizes, roots)):
+        own = slice(offset, offset + size)
+        split = column[own] >= 0
+        children = cuts[own][split].astype(np.int64) + 1
+        child[own][split] = offset + first + np.cumsum(children) - children
+        child[own][column[own] == GROUP] = groups + np.arange(fragment.groups)
+        if number or not has_top:
+            arrived.append(offset + np.arange(first))
+        offset, groups = offset + size, groups + fragment.groups
+    if has_top:
+        away, there = np.flatnonzero(column == ELSEWHERE), np.concatenate(arrived)
+        child[away] = there
+        own_low[there], own_high[there] = own_low[away], own_high[away]
+    return _Raw(column, cuts, cut, child, own_low, own_high)
+
+
+def _breadth_first(raw: _Raw) -> tuple[Numbers, Numbers]:
+    """The raw nodes in breadth-first order, without those that only stand for others; and each split's first child."""
+    order, first_child = [], []
+    level, numbered = _arrived(raw, np.zeros(1, np.uint32)), 1
+    while len(level):
+        split = raw.column[level] >= 0
+        count = np.where(split, raw.cuts[level].astype(np.int64) + 1, 0)
+        order.append(level)
+        first_child.append((numbered + np.cumsum(count) - count).astype(np.uint32))
+        numbered += int(count.sum())
+        level = _arrived(raw, ranges(raw.child[level[split]].astype(np.int64), count[split]))
+    return np.concatenate(order), np.concatenate(first_child)
+
+
+def _arrived(raw: _Raw, nodes: NDArray[Any]) -> Numbers:
+    return np.where(raw.column[nodes] == ELSEWHERE, raw.child[nodes], nodes).astype(np.uint32)
+
+
+def _cuts(raw: _Raw, order: Numbers) -> Codes:
+    """The cuts of nodes in an order, some nodes at a time."""
+    begins = np.cumsum(raw.cuts, dtype=np.uint32) - raw.cuts
+    found = [np.empty(0, np.uint16)]
+    for first in range(0, len(order), PIECE):
+        some = order[first : first + PIECE]
+        found.append(raw.cut[ranges(begins[some].astype(np.int64), raw.cuts[some].astype(np.int64))])
+    return np.concatenate(found)
+
+
+def canonical(domains: list[Domain], low: Codes, high: Codes) -> tuple[list[ColumnLabels], Numbers]:
+    """The labels of groups in canonical order, given their cells [groups, columns]; and each one's number in it."""
+    labels = [column_labels(domain, low[:, j], high[:, j]) for j, domain in enumerate(domains)]
+    order = np.lexsort([each.of_group for each in reversed(labels)])
+    rank = np.empty(len(order), np.uint32)
+    rank[order] = np.arange(len(order), dtype=np.uint32)
+    return [each.of(order) for each in labels], rank

@@ -1,0 +1,1 @@
+"""Judge a grouped table as an outsider would, and compare a written release with its source."""

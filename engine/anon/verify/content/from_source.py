@@ -1,0 +1,77 @@
+"""What a release must hold, from the source and the written recoding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from anon.config import Config
+from anon.config.support import exact_labels
+from anon.core.database import causes, fed, limit
+from anon.core.memory import Memory
+from anon.cube import Domain
+from anon.recoding.assignment import Assignment
+from anon.recoding.outcome import Outcome
+from anon.source import Column, Source, describe
+from anon.verify.content.applied import Applied
+from anon.verify.content.dealt import dealt
+from anon.verify.content.fingerprint import Content, content_of, row_hash, total
+from anon.verify.content.reading import read_recoding
+
+
+def expected(
+    source: Source, config: Config, path: Path, found: Outcome, sensitive: list[Domain], memory: Memory
+) -> Content:
+    """What the release of a source must hold under the recoding that was written to a path. Of what was found only an
+    assignment is read, which is on the disk beside its recoding.json."""
+    hashes, recoding = row_hashes(source, config), found.recoding
+    if isinstance(recoding, Assignment):
+        return dealt(source, recoding, sensitive[0], hashes)
+    applied = read_recoding(path, source, config, recoding)
+    limit(source.con, Memory(memory.total, memory.held + applied.nbytes))
+    try:
+        return _content(source, applied, hashes, labelled=not exact_labels(config))
+    finally:
+        limit(source.con, memory)
+        source.check_unchanged()  # a difference that comes from the source is not the release's
+
+
+def row_hashes(source: Source, config: Config) -> dict[str, str]:
+    """SQL: h, of what is published of a row beside its labels; of a bucketized release without the sensitive value, the
+    hash of which is v."""
+    types = describe(source.con, Source.VIEW)
+
+    def hash_of(columns: list[Column]) -> str:
+        return row_hash({column.alias: types[column.alias] for column in columns})
+
+    if config.release.form == "generalized":
+        return {"h": hash_of([*source.sensitive, *source.keep])}
+    exact = source.quasi_identifiers if exact_labels(config) else []
+    return {"h": hash_of([*exact, *source.keep]), "v": hash_of(source.sensitive)}
+
+
+def _content(source: Source, applied: Applied, hashes: dict[str, str], labelled: bool) -> Content:
+    failures: list[BaseException] = []
+
+    def rows(view: str, own: dict[str, str]) -> pa.RecordBatchReader:
+        read = source.rows_of(applied.keys.select(view, own), tables=applied.keys.tables)
+        schema = pa.schema([*applied.by.items(), *((name, pa.uint64()) for name in own)])
+        return fed(schema, applied.batches(read, labelled), failures)
+
+    by = ", ".join(applied.by)
+    own, held = (hashes, {}) if source.multiplicity == "single" else ({"h": hashes["h"]}, {"v": hashes["v"]})
+    given = applied.tables() | {"people": rows(source.people_view, own)}
+    found = f"SELECT {by}, count(*) AS n, {_totals(own)} FROM people GROUP BY {by}"
+    if held:
+        given["held"] = rows(source.values_view, held)
+        values = f"SELECT {by}, {_totals(held)} FROM held GROUP BY {by}"
+        found = f"SELECT * FROM ({found}) LEFT JOIN ({values}) USING ({by})"
+    query = content_of(applied.groups(found, labelled), applied.labels if labelled else [], list(hashes))
+    with causes(failures):
+        (batch,) = source.stream(query, given)
+    return Content(*(column[0].as_py() for column in batch.columns))
+
+
+def _totals(hashes: dict[str, str]) -> str:
+    return ", ".join(f"{total(name)} AS {name}" for name in hashes)

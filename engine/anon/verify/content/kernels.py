@@ -1,0 +1,7 @@
+"""The kernel that applies a tree of cuts to keys, in kernels.c."""
+
+from __future__ import annotations
+
+from anon.core.kernels import kernel
+
+walk = kernel("content_walk")

@@ -1,0 +1,55 @@
+"""The levels of a lattice as recoding.json has them: each column's labels at its level, and the cells that are
+suppressed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon.verify.content.labels import Row
+from anon.verify.content.recoding_file import RecodingFile
+
+
+class LevelLabels:
+    """The labels of one column at one level, numbered as they come. `rows`: of a hierarchy those that recoding.json
+    lists; without one a column has its values and, above them, `*`."""
+
+    def __init__(self, column: dict[str, Any], level: int) -> None:
+        rows: list[Row] | None = column.get("hierarchy")
+        self.level, self.top = level, 1 if rows is None else len(rows[0]) - 1
+        self.rows = {row[0]: row for row in rows or ()}
+        self.codes: dict[str | None, int] = {}
+
+    @property
+    def constant(self) -> bool:
+        return self.level == self.top
+
+    def code(self, row: Row) -> int:
+        """The number of the label of a value, given with its labels upwards."""
+        label = "*" if self.constant else row[0] if self.level == 0 else row[self.level]
+        return self.codes.setdefault(label, len(self.codes))
+
+    @property
+    def words(self) -> pa.Table:
+        """The labels l by their numbers c."""
+        numbers = pa.array(range(len(self.codes)), pa.int64())
+        return pa.table({"c": numbers, "l": pa.array(list(self.codes), pa.string())})
+
+
+def suppressed_cells(file: RecodingFile, labels: list[LevelLabels]) -> pa.Table:
+    """The cells that a recoding.json lists as suppressed, as the numbers of their labels in q0, q1, ...; without those
+    with a label that no row has."""
+    schema = pa.schema(
+        [(f"q{j}", pa.from_numpy_dtype(np.min_scalar_type(len(own.codes)))) for j, own in enumerate(labels)]
+    )
+    batches = []
+    for lines in file.chunks():
+        cells: list[Row] = [json.loads(line) for line in lines.splitlines()]
+        coded = [[own.codes.get(label, -1) for own, label in zip(labels, cell)] for cell in cells]
+        there = [cell for cell in coded if min(cell) >= 0]
+        arrays = [pa.array(codes, kind) for codes, kind in zip(zip(*there), schema.types)]
+        batches += [pa.record_batch(arrays, schema=schema)] if there else []
+    return pa.Table.from_batches(batches, schema)

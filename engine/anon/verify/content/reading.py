@@ -1,0 +1,106 @@
+"""Reads a recoding.json as something that can be applied to the source's rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon import hierarchy
+from anon.config import Builder, Config
+from anon.core.text import text
+from anon.recoding.levels import AnyRecoding
+from anon.search.reuse.tree import ReusedTree
+from anon.source import Column, Source
+from anon.verify.content.applied import Applied, AppliedLevels, AppliedTree, wrong
+from anon.verify.content.keys import Keys, looked_up
+from anon.verify.content.labels import HIGHEST, Grammar, Listed, Nodes, Row, grammar_of
+from anon.verify.content.levels import LevelLabels, suppressed_cells
+from anon.verify.content.recoding_file import RecodingFile
+from anon.verify.content.tree import GroupLabels, Tree
+from anon.verify.content.tree_reading import read_tree
+
+Rows = dict[str | None, Row]
+
+
+def read_recoding(path: Path, source: Source, config: Config, recoding: AnyRecoding) -> Applied:
+    """Reads the recoding that a run has written. Of the one in memory only the labels of a reused tree are taken: the
+    recoding.json of an earlier run does not say what its groups are called now."""
+    try:
+        file = RecodingFile(path)
+        return (
+            _levels(file, source, config) if file.head["method"] == "lattice" else _tree(file, source, config, recoding)
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise wrong("comes with a recoding.json that cannot be applied") from error
+
+
+def _tree(file: RecodingFile, source: Source, config: Config, recoding: AnyRecoding) -> Applied:
+    grammars = [grammar_of(column) for column in file.head["columns"]]
+    tree = read_tree(file, grammars)
+    if isinstance(recoding, ReusedTree):
+        tree = _relabelled(tree, recoding, grammars)
+    tables: dict[str, pa.Table] = {}
+    for column, grammar in zip(source.quasi_identifiers, grammars):
+        if isinstance(grammar, Nodes):
+            tables |= looked_up(source, column, partial(_places, grammar, config, column))
+        elif isinstance(grammar, Listed):
+            tables |= looked_up(source, column, partial(_listed_places, grammar))
+    return AppliedTree(Keys(source.quasi_identifiers, tables), tree)
+
+
+def _listed_places(grammar: Listed, values: list[Any]) -> list[int]:
+    return [grammar.place.get(_text(value), HIGHEST) for value in values]
+
+
+def _places(grammar: Nodes, config: Config, column: Column, values: list[Any]) -> list[int]:
+    return [grammar.place(row) for row in _rows(grammar.rows, config, column, values)]
+
+
+def _relabelled(tree: Tree, recoding: ReusedTree, grammars: list[Grammar]) -> Tree:
+    """The tree with the labels that its groups have now; those without people have none."""
+    labels = []
+    for own, grammar in zip(recoding.labels, grammars):
+        words = pa.array([*own.labels, None], pa.string())
+        codes = np.full(tree.groups, len(own.labels), np.int64)
+        codes[recoding.was] = own.of_group
+        labels.append(GroupLabels.from_codes(words, codes, grammar))
+    return replace(tree, labels=labels)
+
+
+def _levels(file: RecodingFile, source: Source, config: Config) -> Applied:
+    tables: dict[str, pa.Table] = {}
+    levels, constant = [], set()
+    for column, facts in zip(source.quasi_identifiers, file.head["columns"]):
+        labels = LevelLabels(facts, int(file.head["chosen"]["levels"][column.name]))
+        levels.append(labels)
+        if labels.constant:
+            constant.add(column.alias)
+            labels.code([None])
+        else:
+            tables |= looked_up(source, column, partial(_codes, labels, config, column))
+    keys = Keys(source.quasi_identifiers, tables, frozenset(constant))
+    return AppliedLevels(keys, levels, suppressed_cells(file, levels))
+
+
+def _codes(labels: LevelLabels, config: Config, column: Column, values: list[Any]) -> list[int]:
+    return [labels.code(row) for row in _rows(labels.rows, config, column, values)]
+
+
+def _rows(rows: Rows, config: Config, column: Column, values: list[Any]) -> list[Row]:
+    """The labels upwards of each value: those of recoding.json, and for values that are new to a reused recoding those
+    that the config gives them."""
+    texts = [_text(value) for value in values]
+    new = [value for value, word in zip(values, texts) if rows and word is not None and word not in rows]
+    builder: Builder = config.columns.quasi_identifiers[column.name]
+    paths = iter(hierarchy.paths(builder, new, column.name)) if new else iter(())
+    known = rows | {_text(value): [_text(value), *path] for value, path in zip(new, paths)}
+    return [known.get(word, [word]) for word in texts]
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else text(value)

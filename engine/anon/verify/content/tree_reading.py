@@ -1,0 +1,190 @@
+"""Reads a tree of cuts from recoding.json. There may be millions of nodes, so what is held of them are numbers, and
+texts in Arrow's memory. A tree that is not of the form that anon writes is a ValueError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+from numpy.typing import NDArray
+
+from anon.verify.content.labels import LOWEST, Grammar, Nodes, Ordered, keys_of_texts
+from anon.verify.content.recoding_file import RecodingFile
+from anon.verify.content.tree import GroupLabels, Ints, Tree
+
+STAR = pa.array(["*"])  # the label of a column that is not cut; the first of all words
+Codes = NDArray[np.int32]  # places in a list of words
+
+
+def read_tree(file: RecodingFile, grammars: list[Grammar]) -> Tree:
+    """Reads the tree of a recoding.json, whose columns have these grammars."""
+    raw = _Raw.read(file, grammars)
+    low = np.concatenate([np.empty(0, np.int64), *(raw.cut_by_nodes(j, g) for j, g in raw.with_nodes(grammars))])
+    codes = (raw.narrowed[j] if j in raw.narrowed else raw.labels_of(j) for j in range(len(grammars)))
+    labels = [GroupLabels.from_codes(raw.words, own, grammar) for own, grammar in zip(codes, grammars)]
+    pa.default_memory_pool().release_unused()  # else it keeps what the texts took
+    return Tree(raw.nodes, low, labels)
+
+
+@dataclass
+class _Raw:
+    """The nodes in the order of the file, breadth first, as `Tree` has them; labels are places in `words`."""
+
+    nodes: Ints
+    label: Codes  # in the column that the parent is split by; of the root nothing
+    narrowed: dict[int, Codes]  # of hierarchy columns the labels of the groups
+    words: pa.Array
+    cuts: int = 0  # keys of nodes with more than two children that are placed so far
+
+    @classmethod
+    def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _Raw:
+        names, groups = [column["name"] for column in file.head["columns"]], int(file.head["groups"])
+        listed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, Nodes)]
+        nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
+        texts: dict[int, list[pa.Array]] = {-1: [STAR], **{j: [] for j in listed}}
+        for table in _tables(file, [names[j] for j in listed]):
+            column = pc.index_in(table["column"], pa.array(names)).fill_null(-1).to_numpy().astype(np.int64)
+            own = nodes[at : at + len(column)]
+            own[:, 0], own[:, 1] = _cuts(table["cut"].combine_chunks(), column, grammars), _packed(table, column)
+            texts[-1].append(table["label"].combine_chunks())
+            for j in listed:
+                labels = pc.struct_field(table["labels"].combine_chunks(), names[j])
+                texts[j].append(labels.filter(pa.array(column < 0)))
+            at += len(column)
+        words, codes = _numbered(texts)
+        raw = cls(nodes[:at], codes.pop(-1)[1:], codes, words)
+        raw.narrowed = {j: raw.by_group(own) for j, own in codes.items()}
+        raw.check(groups)
+        raw.cut_null_off([j for j in range(len(grammars)) if j not in listed])
+        return raw
+
+    @property
+    def column(self) -> Ints:
+        """The column that each node is split by, -1 for a group."""
+        return ((self.nodes[:, 1] >> 32) & 0xFF) - 1
+
+    @property
+    def others(self) -> Ints:
+        """How many children each node has beside the first."""
+        return self.nodes[:, 1] >> 40
+
+    @property
+    def child(self) -> Ints:
+        """The first child of each node, or the number of the group."""
+        return self.nodes[:, 1] & 0xFFFFFFFF
+
+    def by_group(self, codes: Codes) -> Codes:
+        """What the groups have, which are listed in the order of the nodes, in that of their numbers."""
+        found = np.empty_like(codes)
+        found[self.child[self.column < 0]] = codes
+        return found
+
+    def check(self, groups: int) -> None:
+        """Children follow each other from one split to the next, and groups have numbers from 0 on."""
+        group = self.column < 0
+        length = np.where(group, 0, self.others + 1)
+        following = np.cumsum(length) - length + 1
+        numbers = np.zeros(groups, bool)
+        numbers[self.child[group]] = True
+        if int(length.sum()) + 1 != len(group) or not numbers.all() or int(group.sum()) != groups:
+            raise ValueError("a tree whose nodes or groups are not numbered in order")
+        if not np.array_equal(self.child[~group], following[~group]):
+            raise ValueError("children that do not follow those of the node before")
+
+    def cut_null_off(self, free: list[int]) -> None:
+        """A cut that leaves null alone leaves all values together, also those below what it was made at."""
+        split = np.flatnonzero(np.isin(self.column, free))
+        if (self.others[split] != 1).any():
+            raise ValueError("a column that is cut freely into more than two parts")
+        alone = np.asarray(self.words.is_null())[self.label[self.child[split]]]
+        self.nodes[split[alone], 0] = LOWEST
+
+    def with_nodes(self, grammars: list[Grammar]) -> list[tuple[int, Nodes]]:
+        return [(j, grammar) for j, grammar in enumerate(grammars) if isinstance(grammar, Nodes)]
+
+    def cut_by_nodes(self, j: int, grammar: Nodes) -> Ints:
+        """Puts down the lowest keys of the children of the nodes that are split by a hierarchy, but for the first
+        child of each; those of nodes with more than two children are returned."""
+        split = np.flatnonzero(self.column == j)
+        others, child = self.others[split], self.child[split]
+        place = np.cumsum(others) - others
+        label = self.label[np.repeat(child + 1 - place, others) + np.arange(int(others.sum()))]
+        used, inverse = np.unique(label, return_inverse=True)
+        low = grammar.ranges(self.words.take(pa.array(used)))[inverse.reshape(-1), 0]
+        if (np.diff(low) <= 0)[np.diff(np.repeat(split, others)) == 0].any():
+            raise ValueError("children that are not in the order of the hierarchy")
+        two = others == 1
+        self.nodes[split[two], 0] = low[place[two]]
+        several = np.repeat(~two, others)
+        self.nodes[split[~two], 0] = self.cuts + (np.cumsum(several) - 1)[place[~two]]
+        self.cuts += int(several.sum())
+        placed: Ints = low[several]
+        return placed
+
+    def labels_of(self, j: int) -> Codes:
+        """The labels of each group in a column that is cut freely: that of the last cut above the group."""
+        column, group = self.column, self.column < 0
+        length = np.where(group, 0, self.others + 1)
+        parent = np.repeat(np.arange(len(column), dtype=np.uint32), length)  # of each node but the root
+        found = np.zeros(len(column), np.int32)
+        first, last = 1, 1 + int(length[0])
+        while first < last:  # level by level
+            above = parent[first - 1 : last - 1]
+            found[first:last] = np.where(column[above] == j, self.label[first:last], found[above])
+            first, last = last, last + int(length[first:last].sum())
+        return self.by_group(found[group])
+
+
+def _packed(table: pa.Table, column: Ints) -> Ints:
+    children = table["children"].combine_chunks()
+    length = children.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+    listed = children.flatten().to_numpy()
+    begins = np.cumsum(length) - length
+    first = np.append(listed, 0)[begins]
+    if not np.array_equal(np.repeat(first - begins, length) + np.arange(len(listed)), listed):
+        raise ValueError("children that do not follow each other")
+    if ((length > 1) != (column >= 0)).any():
+        raise ValueError("a node that is neither split nor a group")
+    group = table["group"].fill_null(-1).to_numpy()
+    if (np.where(column >= 0, first, group) < 0).any():
+        raise ValueError("a number below 0")
+    packed: Ints = np.where(column >= 0, first | (column + 1) << 32 | (length - 1) << 40, group)
+    return packed
+
+
+def _cuts(texts: pa.Array, column: Ints, grammars: list[Grammar]) -> Ints:
+    """The keys of the cuts of nodes that are split freely."""
+    keys = np.zeros(len(texts), np.int64)
+    for j, grammar in enumerate(grammars):
+        own = column == j
+        if isinstance(grammar, Nodes) or not own.any():
+            continue
+        mine = texts.filter(pa.array(own))
+        if isinstance(grammar, Ordered):
+            keys[own] = keys_of_texts(grammar.kind, mine)
+        else:
+            keys[own] = [grammar.place[word] for word in mine.to_pylist()]
+    return keys
+
+
+def _numbered(texts: dict[int, list[pa.Array]]) -> tuple[pa.Array, dict[int, Codes]]:
+    """All different texts, and the places of each list of texts among them."""
+    every = pa.chunked_array([array for arrays in texts.values() for array in arrays], pa.string())
+    encoded = every.dictionary_encode("encode").combine_chunks()
+    ends = np.cumsum([sum(map(len, arrays)) for arrays in texts.values()])[:-1]
+    return encoded.dictionary, dict(zip(texts, np.split(encoded.indices.to_numpy(), ends)))
+
+
+def _tables(file: RecodingFile, hierarchies: list[str]) -> Iterator[pa.Table]:
+    """The nodes of a recoding.json, some at a time."""
+    kinds = {"label": pa.string(), "column": pa.string(), "cut": pa.string(), "children": pa.list_(pa.int64())}
+    kinds |= {"group": pa.int64(), "people": pa.int64()}
+    labels = pa.struct([(name, pa.string()) for name in hierarchies])
+    options = pa.json.ParseOptions(pa.schema([*kinds.items(), ("labels", labels)]), unexpected_field_behavior="error")
+    for lines in file.chunks():
+        alone = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+        yield pa.json.read_json(pa.BufferReader(lines), alone, options)

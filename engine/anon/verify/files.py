@@ -1,0 +1,175 @@
+"""The files of a release as an outsider finds them, for verify (config -> source -> cube -> search -> release -> verify
+-> report): whether their form, their order, the numbers of their groups and their content are what was meant to be
+written. Whether that is safe is the criteria's to say."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from anon.config import Columns
+from anon.core.database import literal, quote
+from anon.release import Written
+from anon.source import describe
+from anon.verify.content import Content
+from anon.verify.content.fingerprint import row_hash
+from anon.verify.grouped import Grouped, Known
+from anon.verify.numbering import groups_out_of_order
+
+# What spreadsheets take for a formula; a sign before nothing but a number or a range of them is none.
+FORMULA = r"(?s)^([=@\t\r\n＝＠＋－]|[+-].*[^0-9.,:/() +-])"
+STRANGERS = "has files beside it that do not belong to it"
+GAPS = "does not number its groups from 0 on without a gap"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a release, with the columns that it must have and the name of the view that shows it."""
+
+    path: Path
+    types: dict[str, str]
+    view: str
+    hashed: list[str]  # the columns that are published as they are
+
+    @property
+    def row_hash(self) -> str:
+        """SQL: the hash of what a row publishes as it is."""
+        return row_hash({quote(name): self.types[name] for name in self.hashed})
+
+    @property
+    def reader(self) -> str:
+        """SQL that reads the file."""
+        file = literal(str(self.path))
+        if self.path.suffix != ".csv":
+            return f"read_parquet({file}, hive_partitioning = false)"
+        columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in self.types.items())
+        return (
+            f"read_csv({file}, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', "
+            "quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, strict_mode = true)"
+        )
+
+    def open(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Makes the view, in the order of the rows."""
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {self.view} AS SELECT * FROM {self.reader}").fetchall()
+
+    def has_other_columns(self, con: duckdb.DuckDBPyConnection) -> bool:
+        if self.path.suffix == ".csv":
+            with self.path.open(encoding="utf-8", newline="") as file:
+                if next(csv.reader(file), []) != list(self.types):
+                    return True
+        return list(describe(con, self.view).items()) != list(self.types.items())
+
+    def metadata(self, con: duckdb.DuckDBPyConnection) -> int:
+        """How many entries a Parquet file carries beside its data."""
+        if self.path.suffix == ".csv":
+            return 0
+        return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(self.path))})").fetchall()[0][0])
+
+
+def files_of(written: Written) -> list[File]:
+    """The one file of a generalized release, or the two of a bucketized one."""
+    plain = [name for name in written.types if name not in written.labelled]
+    values = written.values
+    if values is None:
+        return [File(written.path, written.types, "written_release", plain)]
+    *plain, _ = plain  # but for the number of the group
+    first = File(written.path, written.types, "written_release", plain)
+    return [first, File(values.path, values.types, "written_values", [list(values.types)[1]])]
+
+
+def open_written(
+    con: duckdb.DuckDBPyConnection, files: list[File], columns: Columns, known: Known | None = None
+) -> Grouped:
+    """The release as a grouped table; of a part of it with the values that are `known` of the whole."""
+    first, *others = files
+    if not others:
+        return Grouped.of(con, first.view, columns, known, first.row_hash)
+    return Grouped.of_pair(con, first.view, others[0].view, columns, known, [first.row_hash, others[0].row_hash])
+
+
+def difference_in_form(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
+    """What around the rows is not as it was meant to be, or nothing. Opens the files in the order of their rows."""
+    names = sorted(["datapackage.json", *(file.path.name for file in files)])
+    if sorted(path.name for path in files[0].path.parent.iterdir()) != names:
+        return STRANGERS
+    return difference_in_files(con, files)
+
+
+def difference_in_files(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
+    """The same of the files alone."""
+    con.execute("SET preserve_insertion_order = true").fetchall()
+    for file in files:
+        file.open(con)
+    if any(file.has_other_columns(con) for file in files):
+        return "does not have the columns that were asked for"
+    if any(file.metadata(con) for file in files):
+        return "carries metadata"
+    return ""
+
+
+def difference_in_content(found: Content, expected: Content) -> str:
+    """What in the rows is not the source's under the recoding, or nothing; without any value of the data."""
+    if found.groups != expected.groups:
+        return f"has {found.groups:,} groups, not {expected.groups:,}"
+    if found.labels != expected.labels:
+        return "has groups with other labels or of other sizes than the source's rows have under the recoding"
+    if found != expected:
+        return "has groups with other values than the source's rows have under the recoding"
+    return ""
+
+
+def difference_in_numbers(grouped: Grouped, first: int = 0) -> str:
+    """What is wrong with the counts of values and the numbers of groups of a bucketized release, or nothing. `first`:
+    the number that they begin with."""
+    con = grouped.con
+    # rows are in order, as `rows_out_of_order` makes sure: equal ones are neighbours
+    again = "g = lag(g) OVER () AND s0 IS NOT DISTINCT FROM lag(s0) OVER ()"
+    twice = con.sql(f"SELECT count_if(again) FROM (SELECT {again} AS again FROM {grouped.COUNTS})").fetchall()[0][0]
+    if twice:
+        return f"has {twice:,} sensitive values more than once in a group"
+    gaps = f"max(g) - {first} + 1 - count(*) + abs(min(g) - {first})"
+    if con.sql(f"SELECT {gaps} FROM {grouped.GROUPS}").fetchall()[0][0]:
+        return GAPS
+    wrong = groups_out_of_order(grouped)
+    return f"has {wrong:,} groups whose numbers are not in canonical order" if wrong else ""
+
+
+def formula_cells(con: duckdb.DuckDBPyConnection, files: list[File]) -> dict[str, int]:
+    """Count per column of CSV files, where there are any, the cells that a spreadsheet may run as a formula. The name
+    of the column is a cell, too."""
+    found: dict[str, int] = {}
+    for file in files:
+        if file.path.suffix == ".csv":
+            texts = [name for name, kind in file.types.items() if kind == "VARCHAR"]
+            counts = [f"count_if(regexp_matches({quote(name)}, {literal(FORMULA)}))" for name in texts]
+            row = con.sql(f"SELECT {', '.join(['0', *counts])} FROM {file.view}").fetchall()[0]
+            for name in file.types:
+                found[name] = int(re.match(FORMULA, name) is not None) + dict(zip(texts, row[1:])).get(name, 0)
+    return {name: count for name, count in found.items() if count}
+
+
+def rows_out_of_order(con: duckdb.DuckDBPyConnection, files: list[File]) -> int:
+    """Rows that come before their predecessor in canonical order."""
+    return sum(_out_of_order(con, file.reader, list(file.types)) for file in files)
+
+
+def _out_of_order(con: duckdb.DuckDBPyConnection, reader: str, names: list[str]) -> int:
+    """Those of one file. Runs of equal rows are looked at once."""
+    columns = [f"c{index}" for index in range(len(names))]
+    listed = ", ".join(columns)
+    rows = f"SELECT {', '.join(f'{quote(n)} AS {c}' for n, c in zip(names, columns))} FROM {reader}"
+    hashed = f"SELECT *, lag(h) OVER () AS before FROM (SELECT *, hash({listed}) AS h FROM ({rows}))"
+    runs = f"SELECT {listed} FROM ({hashed}) WHERE h IS DISTINCT FROM before"
+    pairs = f"SELECT {', '.join(f'{c}, lag({c}) OVER () AS p{c}' for c in columns)}, row_number() OVER () AS line"
+    earlier = "false"
+    for c in reversed(columns):
+        earlier = (
+            f"CASE WHEN {c} IS NOT DISTINCT FROM p{c} THEN {earlier} "
+            f"ELSE {c} IS NULL OR (p{c} IS NOT NULL AND p{c} > {c}) END"
+        )
+    counted = f"SELECT count(*) FILTER ({earlier}) FROM ({pairs} FROM ({runs})) WHERE line > 1"
+    return int(con.sql(counted).fetchall()[0][0])

@@ -1,0 +1,380 @@
+"""A table that is already grouped, as an outsider sees it: views of the files or frames under neutral names, and its
+groups counted by SQL; `histograms` tells what is in them. `verify` and `check` read a table through it, and it shares
+nothing with the search that made the table. Groups are the distinct tuples of the quasi-identifier columns as they
+stand, or the `group` of a bucketized table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from anon.config import Columns
+from anon.core.database import quote, translated
+from anon.criteria import Ints
+from anon.criteria.prior_tables import Counting, SignatureTable, check_room
+from anon.errors import ConfigError, SourceError
+from anon.source import GroupedTable, Unusable, as_read, canonical, describe, individual_sql
+
+FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
+Known = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, how often n each occurs, and its code
+
+
+class Reading(NamedTuple):
+    """A kind of histograms: the sensitive column, or several whose tuple is the value; those that count as
+    quasi-identifiers beside it; the attributes of priors. `classes`: only the sizes of the classes of equal published
+    labels, whatever groups they are in."""
+
+    columns: tuple[str, ...]
+    context: tuple[str, ...] = ()
+    attributes: tuple[tuple[str, ...], ...] = ()
+    classes: bool = False
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..., and `who` where
+    individuals have several values, or `c`, how often the row occurs, where equal rows were counted before. Of a
+    bucketized table the view has a row for every individual with the number of
+    the group, g; a second one, COUNTS, tells how often (c) a value s0 occurs in a group. A table, GROUPS, has a row for
+    every group, in canonical order: its rows and its individuals, n, and of a sensitive column of few values how often
+    it has each."""
+
+    con: duckdb.DuckDBPyConnection
+    quasi_identifiers: list[str]
+    sensitive: list[str]
+    keep: list[str]
+    multiplicity: str = "single"
+    bucketized: bool = False
+    objects: dict[str, list[Any]] = field(default_factory=dict)  # sensitive values in code order
+    frequency: dict[str, list[int]] = field(default_factory=dict)  # how often each of them occurs
+    facts: dict[Reading, str] = field(default_factory=dict)  # the tables that hold the histograms of each kind, if any
+    known: Known = field(default_factory=dict)  # of a part of a table
+    weighted: bool = False  # the view has equal rows once
+    hashed: bool = False  # the view and COUNTS have the `hash` of each row, GROUPS the sum of those of the view
+
+    VIEW = "grouped_rows"
+    COUNTS = "grouped_counts"
+    GROUPS = "counted_groups"
+
+    @classmethod
+    def opened(cls, con: duckdb.DuckDBPyConnection, table: GroupedTable, columns: Columns) -> Grouped:
+        if table.bucketized:
+            return cls.of_pair(con, table.rows, table.values, columns)
+        return cls.of(con, table.rows, columns)
+
+    @classmethod
+    def of(
+        cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns, known: Known | None = None, hashed: str = ""
+    ) -> Grouped:
+        """The columns of a registered table in the roles that the config gives them; kept ones may be missing. If it is
+        part of a table with other parts, `known` are the values of the whole. `hashed`: SQL for a hash of each row."""
+        types = describe(con, table)
+        grouped = cls(
+            con,
+            list(columns.quasi_identifiers),
+            list(columns.sensitive),
+            [name for name in columns.keep if name in types],
+            columns.multiplicity,
+            known=known or {},
+            hashed=bool(hashed),
+        )
+        named = grouped._published(table, types) | ({"hash": hashed} if hashed else {})
+        named |= {f"s{i}": _sensitive(con, table, name, types) for i, name in enumerate(columns.sensitive)}
+        if columns.multiplicity != "single":
+            named["who"] = str(individual_sql(columns, types))
+        _view(con, cls.VIEW, named, table)
+        return grouped._counted()
+
+    @classmethod
+    def of_pair(
+        cls,
+        con: duckdb.DuckDBPyConnection,
+        qi: str,
+        sensitive: str,
+        columns: Columns,
+        known: Known | None = None,
+        hashed: Sequence[str] = (),
+    ) -> Grouped:
+        """The two registered tables of a bucketized one, which must tell of the same groups. `hashed`: SQL for a hash
+        of the rows of each."""
+        types, held = describe(con, qi), describe(con, sensitive)
+        keep = [name for name in columns.keep if name in types]
+        names = list(columns.quasi_identifiers), list(columns.sensitive), keep
+        grouped = cls(con, *names, columns.multiplicity, bucketized=True, known=known or {}, hashed=bool(hashed))
+        own, of_values = ({"hash": hashed[0]}, {"hash": hashed[1]}) if hashed else ({}, {})
+        _view(con, cls.VIEW, grouped._published(qi, types) | {"g": _whole(con, qi, "qi", "group", types)} | own, qi)
+        counts = of_values | {
+            "g": _whole(con, sensitive, "sensitive", "group", held),
+            "s0": _sensitive(con, sensitive, grouped.sensitive[0], held),
+            "c": _whole(con, sensitive, "sensitive", "count", held),
+        }
+        _view(con, cls.COUNTS, counts, sensitive)
+        _check_agreement(grouped)
+        return grouped._counted()
+
+    @classmethod
+    def of_part(
+        cls, con: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Columns, keep: list[str], known: Known
+    ) -> Grouped:
+        """Rows with neutral names and canonical values, which are all rows of some groups of a table."""
+        con.register(cls.VIEW, rows)
+        names = list(columns.quasi_identifiers), list(columns.sensitive), keep
+        weighted = columns.multiplicity == "single"
+        return cls(con, *names, columns.multiplicity, known=known, weighted=weighted)._counted()
+
+    def _published(self, table: str, types: dict[str, str]) -> dict[str, str]:
+        """The labels and the kept columns by their neutral names."""
+        named = dict(zip(self.labels, self.quasi_identifiers))
+        named |= {f"k{index}": name for index, name in enumerate(self.keep)}
+        return {alias: as_read(self.con, table, name, types[name]) for alias, name in named.items()}
+
+    def _counted(self) -> Grouped:
+        """The same with its sensitive values numbered and its groups counted."""
+        with translated("reading the table"):
+            coded = {name: code_values(self, (name,)) for name in self.sensitive}
+            objects, frequency = ({name: both[i] for name, both in coded.items()} for i in (0, 1))
+            grouped = replace(self, objects=objects, frequency=frequency)
+            counts = [grouped._counts_of_few(name) for name in self.sensitive if grouped.has_few(name)]
+            sums = ["sum(hash) AS hash"] if self.hashed and not self.bucketized else []
+            selected = listed([*self.key, f"{self.many()} AS rows", f"{self.people} AS n", *sums, *counts])
+            self.con.execute("SET preserve_insertion_order = true").fetchall()  # what is kept in order is read in order
+            self.con.execute(
+                f"CREATE OR REPLACE TEMP TABLE {self.GROUPS} AS "
+                f"SELECT {selected} FROM {self.VIEW} GROUP BY {listed(self.key)} ORDER BY {in_order(self.key)}"
+            ).fetchall()
+        return grouped
+
+    def has_few(self, column: str) -> bool:
+        """Whether GROUPS tells how often the groups have the values of a sensitive column."""
+        return self.multiplicity == "single" and not self.bucketized and len(self.objects[column]) <= FEW_VALUES
+
+    def counted_as(self, column: str) -> list[str]:
+        """The columns of GROUPS for the values of a sensitive column."""
+        return [f"s{self.sensitive.index(column)}_{code}" for code in range(len(self.objects[column]))]
+
+    def _counts_of_few(self, column: str) -> str:
+        """SQL: those columns. Values are compared as constants, which a reader of dictionaries does once for each."""
+        value, table = value_of(self, (column,))
+        self.con.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})").fetchall()
+        same = f"{value} IS NOT DISTINCT FROM getvariable('{table}')"
+        counts = [self.many(f"{same}[{place}]") for place in range(1, len(self.objects[column]) + 1)]
+        return listed([f"({count})::UINTEGER AS {alias}" for count, alias in zip(counts, self.counted_as(column))])
+
+    def rows(self) -> int:
+        return int(self.con.sql(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}").fetchall()[0][0])
+
+    def alias(self, name: str) -> str:
+        """The neutral name of a quasi-identifier or kept column."""
+        for letter, names in (("q", self.quasi_identifiers), ("k", self.keep)):
+            if name in names:
+                return f"{letter}{names.index(name)}"
+        raise ConfigError.at("privacy", f"a prior over {name!r}", "quasi-identifiers or kept columns of the table")
+
+    @property
+    def labels(self) -> list[str]:
+        return [f"q{index}" for index in range(len(self.quasi_identifiers))]
+
+    @property
+    def key(self) -> list[str]:
+        """The columns that tell groups apart."""
+        return ["g"] if self.bucketized else self.labels
+
+    @property
+    def values_view(self) -> str:
+        """The view that has the sensitive values."""
+        return self.COUNTS if self.bucketized else self.VIEW
+
+    @property
+    def people(self) -> str:
+        """SQL: how many individuals there are among some rows."""
+        return "count(DISTINCT who)" if self.multiplicity != "single" and not self.bucketized else self.many()
+
+    @property
+    def times(self) -> str:
+        """SQL: how often a sensitive value occurs in some rows. In a set, that is how many individuals have it."""
+        if self.bucketized:
+            return "CAST(sum(c) AS BIGINT)"
+        return "count(DISTINCT who)" if self.multiplicity == "set" else self.many()
+
+    def many(self, which: str = "") -> str:
+        """SQL: how many rows of the table some rows of the view are, or those of them for which something is true."""
+        only = f" FILTER ({which})" if which else ""
+        return f"coalesce(CAST(sum(c){only} AS BIGINT), 0)" if self.weighted else f"count(*){only}"
+
+    def sizes(self, by: Sequence[str]) -> str:
+        """SQL: the individuals, n, with each combination of some columns."""
+        return f"SELECT {listed(by)}, {self.people} AS n FROM {self.VIEW} GROUP BY {listed(by)}"
+
+    def counts(self, by: Sequence[str], value: str = "s0") -> str:
+        """SQL: how often, n, each sensitive value s occurs with each combination of some columns."""
+        columns = listed(by)
+        return f"SELECT {columns}, {value} AS s, {self.times} AS n FROM {self.values_view} GROUP BY {columns}, s"
+
+
+def _view(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, str], table: str) -> None:
+    selected = ", ".join(f"{sql} AS {alias}" for alias, sql in columns.items())
+    with translated("reading the table"):
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {selected} FROM {table}").fetchall()
+
+
+def _sensitive(con: duckdb.DuckDBPyConnection, table: str, name: str, types: dict[str, str]) -> str:
+    try:
+        return canonical(con, table, name, types[name], "s")[1]
+    except Unusable as error:
+        raise ConfigError([error.problem(f"columns.sensitive.{name}")]) from error
+
+
+def _whole(con: duckdb.DuckDBPyConnection, table: str, called: str, column: str, types: dict[str, str]) -> str:
+    """SQL for a column of a bucketized table's own, which holds whole numbers, above 0 where it counts."""
+    if column not in types:
+        raise SourceError(f"{called}: no column `{column}`, which a bucketized table has")
+    try:
+        kind, sql = canonical(con, table, column, types[column], "q")
+    except Unusable:
+        kind = ""
+    with translated("reading the table"):
+        rows = con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+    if not rows:  # where nobody has a value; a CSV file without rows has no types either
+        return f"CAST({quote(column)} AS BIGINT)"
+    if kind != "integer":
+        raise SourceError(f"{called}: `{column}` is not a column of whole numbers")
+    wrong = f"{sql} IS NULL" + (f" OR {sql} < 1" if column == "count" else "")
+    with translated("reading the table"):
+        count = con.sql(f"SELECT count(*) FROM {table} WHERE {wrong}").fetchall()[0][0]
+    if count:
+        positive = "positive " if column == "count" else ""
+        raise SourceError(f"{called}: {count:,} rows whose `{column}` is not a {positive}whole number")
+    return sql
+
+
+def _check_agreement(grouped: Grouped) -> None:
+    """SourceError if the two tables of a bucketized one cannot be of the same individuals."""
+    held = f"SELECT g, sum(c) AS every, 0 AS most FROM {grouped.COUNTS} GROUP BY g"
+    if grouped.multiplicity == "set":
+        held = f"SELECT g, sum(n) AS every, max(n) AS most FROM ({grouped.counts(['g'])}) GROUP BY g"
+    with translated("reading the table"):
+        valueless, nobody, other, excess = grouped.con.sql(
+            "SELECT count_if(every IS NULL), count_if(n IS NULL), count_if(every <> n), count_if(most > n) "
+            f"FROM ({grouped.sizes(['g'])}) FULL JOIN ({held}) USING (g)"
+        ).fetchall()[0]
+    wrong = [
+        (valueless if grouped.multiplicity == "single" else 0, "groups of qi that are not in sensitive"),
+        (nobody, "groups of sensitive that are not in qi"),
+        (other if grouped.multiplicity == "single" else 0, "groups with another number of values than of individuals"),
+        (excess if grouped.multiplicity == "set" else 0, "groups with a value that occurs more often than individuals"),
+    ]
+    told = [f"{count:,} {words}" for count, words in wrong if count]
+    if told:
+        raise SourceError(f"qi and sensitive do not belong together: {'; '.join(told)}")
+
+
+def listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns)
+
+
+def in_order(columns: Sequence[str]) -> str:
+    return ", ".join(f"{column} NULLS FIRST" for column in columns)
+
+
+def same_in(columns: Sequence[str], one: str, other: str) -> str:
+    """SQL: two tables agree on some columns; nulls are equal."""
+    return " AND ".join(f"{one}.{column} IS NOT DISTINCT FROM {other}.{column}" for column in columns)
+
+
+def value_of(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
+    """SQL: the value of a sensitive column, or the tuple of several; and the table that numbers them."""
+    places = [grouped.sensitive.index(name) for name in columns]
+    parts = ", ".join(f"s{place} := s{place}" for place in places)
+    return f"s{places[0]}" if len(places) == 1 else f"struct_pack({parts})", "values_" + "_".join(map(str, places))
+
+
+def numbered(counted: str) -> str:
+    """SQL: values v with how often n each occurs, numbered in their order."""
+    return f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code FROM ({counted})"
+
+
+def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
+    """Numbers the values of a sensitive column, or the tuples of several; the values and how often each occurs."""
+    value, table = value_of(grouped, columns)
+    counted = numbered(f"SELECT {value} AS v, {grouped.times} AS n FROM {grouped.values_view} GROUP BY v")
+    if columns in grouped.known:
+        grouped.con.register("known_values", grouped.known[columns])
+        counted = "SELECT v, n, code FROM known_values"
+    grouped.con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {counted}").fetchall()
+    rows = grouped.con.sql(f"SELECT v, n FROM {table} ORDER BY code").to_arrow_table()
+    return rows["v"].to_pylist(), rows["n"].to_pylist()
+
+
+def code_tuples(grouped: Grouped, columns: tuple[str, ...]) -> Ints:
+    """Numbers the tuples of some sensitive columns; each as the codes of its values."""
+    tuples, _ = code_values(grouped, columns)
+    return codes_of(tuples, [grouped.objects[name] for name in columns])
+
+
+def codes_of(tuples: list[dict[str, Any]], objects: list[list[Any]]) -> Ints:
+    """Tuples of values as codes, given the values of each place in code order."""
+    codes = [{value: code for code, value in enumerate(values)} for values in objects]
+    return np.array([[code[v] for code, v in zip(codes, parts.values())] for parts in tuples], np.int64)
+
+
+def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | None]]:
+    """The labels of some groups, by their places in canonical order. Those of a bucketized table are told by their own
+    numbers, and their members may have different labels."""
+    if grouped.bucketized:
+        return {}
+    labels, places = listed(grouped.labels), ", ".join(str(group) for group in sorted(groups))
+    rows = grouped.con.sql(
+        f"SELECT place, CAST(COLUMNS(* EXCLUDE (place)) AS VARCHAR) FROM "
+        f"(SELECT {labels}, row_number() OVER (ORDER BY {in_order(grouped.labels)}) - 1 AS place "
+        f"FROM {grouped.GROUPS}) WHERE place IN ({places}) ORDER BY place"
+    ).fetchall()
+    return {place: dict(zip(grouped.quasi_identifiers, told)) for place, *told in rows}
+
+
+def cross_table(
+    grouped: Grouped, attributes: tuple[str, ...], column: str, memory: int | None = None
+) -> tuple[SignatureTable, Counting | None]:
+    """Numbers the signatures over some columns in a table; also what counts people by signature and sensitive value,
+    which a bucketized table does not tell. `memory`: of the whole process, which a prior over them may exceed."""
+    name, aliases = signature_table(attributes), listed([grouped.alias(a) for a in attributes])
+    columns = [f"a{i}" for i in range(len(attributes))]
+    grouped.con.execute(
+        f"CREATE OR REPLACE TEMP TABLE {name} AS "
+        f"SELECT *, row_number() OVER (ORDER BY {in_order(columns)}) - 1 AS code "
+        f"FROM (SELECT DISTINCT {aliases} FROM {grouped.VIEW}) AS t({listed(columns)})"
+    ).fetchall()
+    value, table = value_of(grouped, (column,))
+    shape = [grouped.con.sql(f"SELECT count(*) FROM {each}").fetchall()[0][0] for each in (name, table)]
+    check_room(memory, *shape)
+    rows = grouped.con.sql(f"SELECT {listed(columns)} FROM {name} ORDER BY code").to_arrow_table()
+    counting = partial(_people_by_signature, grouped, attributes, value, table, shape)
+    return SignatureTable.of_columns(rows.columns), None if grouped.bucketized else counting
+
+
+def _people_by_signature(
+    grouped: Grouped, attributes: tuple[str, ...], value: str, table: str, shape: list[int]
+) -> Ints:
+    counted = grouped.con.sql(
+        f"SELECT a.code AS a, v.code AS v, {grouped.many()} AS n FROM {grouped.VIEW} "
+        f"JOIN {signature_table(attributes)} AS a ON {matches(grouped, attributes)} "
+        f"JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"
+    ).fetchnumpy()
+    counts = np.zeros(shape, np.int64)
+    counts[counted["a"], counted["v"]] = counted["n"]
+    return counts
+
+
+def signature_table(attributes: tuple[str, ...]) -> str:
+    """The table that numbers the signatures over some columns."""
+    return "signatures_" + hashlib.sha256("\0".join(attributes).encode()).hexdigest()[:16]
+
+
+def matches(grouped: Grouped, attributes: tuple[str, ...]) -> str:
+    return " AND ".join(f"{grouped.alias(name)} IS NOT DISTINCT FROM a.a{i}" for i, name in enumerate(attributes))

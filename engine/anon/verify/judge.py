@@ -1,0 +1,285 @@
+"""Judges a grouped table as an outsider would: `grouped` counts what is in it by SQL, the criteria judge that. `check`
+does this to any table; `verify` does it to the files just written, before anyone else can see them, and shares with
+what it checks only the formulas."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from anon.config import Config, Reuse
+from anon.core.database import translated
+from anon.core.memory import Memory
+from anon.core.text import text
+from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
+from anon.errors import ConfigError, SourceError, UnsafeError, VerificationError
+from anon.release import Written
+from anon.verify.content import Content, published
+from anon.verify.files import (
+    difference_in_content,
+    difference_in_form,
+    difference_in_numbers,
+    files_of,
+    formula_cells,
+    open_written,
+    rows_out_of_order,
+)
+from anon.verify.grouped import Grouped, Reading, code_tuples, cross_table, labels_of, listed, same_in
+from anon.verify.histograms import histograms
+
+FEW = 5  # individuals; smaller groups are reported
+TOGETHER = ""  # in place of the name of a kept column: all of them
+NEARLY = 0.95  # share of a group with one value, from which on it is as good as certain
+
+
+@dataclass
+class Findings:
+    """What was found in a grouped table; sizes of groups are in individuals."""
+
+    table: Grouped | None = None  # what was examined, for those who want to know more of it
+    rows: int = 0  # of a bucketized table those with the quasi-identifiers, one for each individual
+    individuals: int = 0
+    groups: int = 0
+    smallest: int = 0
+    under_5: int = 0
+    homogeneous_rows: int = 0  # one for each individual
+    nearly_homogeneous_rows: int = 0  # in other groups, where nearly all have a value that most of the table has not
+    sizes: dict[int, int] = field(default_factory=dict)  # how many groups have each number of individuals
+    verdicts: list[Verdict] = field(default_factory=list)
+    criteria: list[Criterion] = field(default_factory=list)
+    with_kept: dict[str, dict[str, float]] = field(default_factory=dict)
+    with_all_kept: dict[str, float] = field(default_factory=dict)  # where there are several kept columns
+    values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
+    frequency: dict[str, list[int]] = field(default_factory=dict)  # individuals with each of them
+    labels: dict[int, dict[str, str | None]] = field(default_factory=dict)  # of the worst groups, if asked for
+    formulas: dict[str, int] = field(default_factory=dict)  # cells of CSV files that a spreadsheet may run, per column
+
+    @property
+    def worst(self) -> set[int]:
+        """The groups that criteria, or points of a skyline, found worst."""
+        findings = {finding.group for verdict in self.verdicts for finding in verdict.findings}
+        return findings.union(verdict.worst_group for verdict in self.verdicts)
+
+    @property
+    def safe(self) -> bool:
+        return all(verdict.safe for verdict in self.verdicts)
+
+
+def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
+    """Judges a grouped table by the config's criteria and counts what every report tells."""
+    found = Findings(grouped)
+    with translated("examining the table"):
+        found.frequency = grouped.frequency
+        for column, objects in grouped.objects.items():
+            found.values[column] = [None if value is None else text(value) for value in objects]
+        found.rows = grouped.rows()
+        if not found.rows:
+            raise SourceError("the table has no rows")
+        values = Values(
+            found.values,
+            found.frequency,
+            partial(cross_table, grouped, memory=config.limits.memory),
+            partial(code_tuples, grouped),
+            grouped.objects,
+            grouped.multiplicity,
+        )
+        found.criteria = bind(config.privacy, values, absent=absent)
+        found.verdicts = _judge(grouped, found)
+        if len(grouped.sensitive) > 1:
+            found.homogeneous_rows = people_of(grouped, alike(grouped, grouped.key))["homogeneous"]
+        tell_with_kept(found, people_with_kept(grouped, found))
+    return found
+
+
+def tell_labels(grouped: Grouped, found: Findings) -> None:
+    """Finds the labels of the worst groups, for users who asked to see values."""
+    with translated("examining the table"):
+        found.labels = labels_of(grouped, found.worst)
+
+
+def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
+    states = judged(grouped, found)
+    return [criterion.verdict(states[at]) for at, criterion in enumerate(found.criteria)]
+
+
+def judged(grouped: Grouped, found: Findings) -> dict[int, State]:
+    """Streams the histograms that the criteria need through them, each kind of histogram once; the states they come to,
+    in terms of whole groups."""
+    counted = Reading(tuple(grouped.sensitive[:1]))
+    readings: dict[Reading, list[int]] = {}
+    for at, criterion in enumerate(found.criteria):
+        readings.setdefault(_reading(grouped, criterion, counted), []).append(at)
+    counted = next((one for one in readings if one._replace(attributes=()) == counted), counted)
+    readings.setdefault(counted, [])
+    every: dict[int, State] = {}
+    for reading, about in readings.items():
+        states: dict[int, State] = {}
+        whole: list[Ints] = []  # which group each part of one belongs to
+        for groups in histograms(grouped, reading):
+            if reading == counted:
+                _count(found, groups, grouped)
+            if groups.row is not None:
+                whole.append(groups.row)
+            for at in about:
+                state = found.criteria[at].state(groups)
+                states[at] = states[at].merge(state) if at in states else state
+        every |= {at: of_groups(state, whole) if whole else state for at, state in states.items()}
+    return every
+
+
+def _reading(grouped: Grouped, criterion: Criterion, counted: Reading) -> Reading:
+    """The histograms that a criterion judges. k-anonymity is about equal labels, which the groups of a bucketized table
+    need not have."""
+    if grouped.bucketized and criterion.name == "k_anonymity":
+        return Reading((), classes=True)
+    columns = criterion.columns or ((criterion.column,) if criterion.column else counted.columns)
+    return Reading(columns, criterion.context, criterion.attributes)
+
+
+def of_groups(state: State, whole: list[Ints]) -> State:
+    """A state about parts of groups, or by places in an order, in terms of the groups, of which `whole` lists some at a
+    time."""
+    begins = np.cumsum([0, *map(len, whole)])
+    witness = state.witness.copy()
+    for place in witness:
+        if 0 <= place[-1] < begins[-1]:
+            batch = int(np.searchsorted(begins, place[-1], "right")) - 1
+            place[-1] = whole[batch][place[-1] - begins[batch]]
+    return State(state.values, witness)
+
+
+def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:
+    smallest = int(groups.n.min())
+    found.smallest = min(found.smallest or smallest, smallest)
+    found.individuals += int(groups.n.sum())
+    found.groups += len(groups)
+    found.under_5 += int(groups.n[groups.n < FEW].sum())
+    for size, count in zip(*np.unique(groups.n, return_counts=True)):
+        found.sizes[int(size)] = found.sizes.get(int(size), 0) + int(count)
+    if len(grouped.sensitive) == 1:
+        found.homogeneous_rows += int(groups.n[_homogeneous(groups, grouped.multiplicity)].sum())
+    if len(grouped.sensitive) == 1 and grouped.multiplicity == "single":
+        found.nearly_homogeneous_rows += _nearly_homogeneous(groups, grouped.frequency[grouped.sensitive[0]])
+
+
+def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
+    """The groups whose individuals all have the same value, as `alike` tells it by SQL."""
+    if multiplicity == "multiset":
+        found: NDArray[np.bool_] = np.diff(groups.start) == 1
+        return found
+    return groups.largest >= groups.n
+
+
+def _nearly_homogeneous(groups: Groups, frequency: list[int]) -> int:
+    """The individuals of groups of which nearly all have one value, but for those that most of the table has."""
+    n = np.repeat(groups.n, np.diff(groups.start))
+    most = (groups.count >= NEARLY * n) & (groups.count < n)
+    rare = 2 * np.array(frequency, np.int64)[groups.value] <= sum(frequency)
+    return int(n[most & rare].sum())
+
+
+def alike(grouped: Grouped, by: list[str]) -> str:
+    """SQL: for each combination of some columns its individuals, n, and whether all of them have the same value of some
+    sensitive column. Multisets do not tell who has the occurrences of a value: there, whether it is the only one."""
+    if grouped.multiplicity == "single" and not grouped.bucketized:
+        columns = [f"s{index}" for index in range(len(grouped.sensitive))]
+        agree = [f"(min({c}) IS NOT DISTINCT FROM max({c}) AND count({c}) IN (0, count(*)))" for c in columns]
+        same = f"({' OR '.join(agree) or 'false'})"
+        return f"SELECT {grouped.many()} AS n, {same} AS same FROM {grouped.VIEW} GROUP BY {listed(by)}"
+    same = "count(*) = 1" if grouped.multiplicity == "multiset" else "max(c.n) >= any_value(z.n)"
+    return (
+        f"SELECT any_value(z.n) AS n, {same} AS same FROM ({grouped.sizes(by)}) AS z "
+        f"JOIN ({grouped.counts(by)}) AS c ON {same_in(by, 'z', 'c')} GROUP BY {listed([f'z.{c}' for c in by])}"
+    )
+
+
+def people_of(grouped: Grouped, alike: str) -> dict[str, int]:
+    """Sums over what `alike` selects."""
+    names = ("smallest", "unique", "homogeneous", "all")
+    sums = grouped.con.sql(
+        f"SELECT min(n), count_if(n = 1), coalesce(sum(n) FILTER (same), 0), sum(n) FROM ({alike})"
+    ).fetchall()[0]
+    return dict(zip(names, map(int, sums)))
+
+
+def people_with_kept(grouped: Grouped, found: Findings) -> dict[str, dict[str, int]]:
+    """Whom an adversary who knows a kept column too would meet, and one who knows all of several (TOGETHER)."""
+    which = {name: [index] for index, name in enumerate(grouped.keep)}
+    if len(which) > 1:
+        which[TOGETHER] = list(range(len(grouped.keep)))
+    return {name: _people_with(grouped, kept, found) for name, kept in which.items()}
+
+
+def _people_with(grouped: Grouped, kept: list[int], found: Findings) -> dict[str, int]:
+    """Those in the classes of equal labels and values of some kept columns. Those of
+    a bucketized table still have the values of their whole group."""
+    by = [*grouped.labels, *(f"k{index}" for index in kept)]
+    if grouped.bucketized:
+        people = people_of(grouped, f"SELECT n, false AS same FROM ({grouped.sizes(by)})")
+        return people | {"homogeneous": found.homogeneous_rows}
+    return people_of(grouped, alike(grouped, by))
+
+
+def tell_with_kept(found: Findings, people: dict[str, dict[str, int]]) -> None:
+    """Puts down what `people_with_kept` counted."""
+    told = {name: _shares(counted) for name, counted in people.items()}
+    found.with_all_kept = told.pop(TOGETHER, {})
+    found.with_kept = told
+
+
+def _shares(people: dict[str, int]) -> dict[str, float]:
+    return {
+        "smallest_group": people["smallest"],
+        "unique_share": people["unique"] / people["all"],
+        "homogeneous_share": people["homogeneous"] / people["all"],
+    }
+
+
+def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config, expected: Content) -> Findings:
+    """Examines the files of a release that was just written; VerificationError if they are not what they must be.
+    `expected`: what the source's rows come to under the written recoding."""
+    files = files_of(written)
+    try:
+        with translated("reading it back"), ThreadPoolExecutor(1) as beside:
+            refuse(difference_in_form(con, files))
+            # takes one thread as long as the rest takes the others
+            disorder = beside.submit(rows_out_of_order, con.cursor(), files)
+            if Memory(config.limits.memory).tight:
+                disorder.result()
+            grouped = open_written(con, files, config.columns)
+            refuse(difference_in_content(published(grouped, bool(written.labelled)), expected))
+            if grouped.bucketized:
+                refuse(difference_in_numbers(grouped))
+            found = examine(grouped, config, absent=True)
+            found.formulas = formula_cells(con, files)
+            if disorder.result():
+                refuse(f"has {disorder.result():,} rows out of order")
+    except (SourceError, ConfigError, ValueError) as error:
+        told = f" ({error})" if isinstance(error, SourceError) else ""
+        raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
+    refuse_unsafe(found, written, config)
+    return found
+
+
+def refuse_unsafe(found: Findings, written: Written, config: Config) -> None:
+    """VerificationError if what was found is another number of groups, or is not safe; UnsafeError if rows that are new
+    to a recoding make it so."""
+    if found.groups != written.groups:
+        refuse(f"has {found.groups:,} groups, not {written.groups:,}")
+    if not found.safe and isinstance(config.method, Reuse):
+        failed = ", ".join(f"{v.name} {v.figure:.6g} (asked {v.bound:.6g})" for v in found.verdicts if not v.safe)
+        raise UnsafeError(f"the recoding is no longer safe for these rows: {failed}; nothing was published")
+    if not found.safe:
+        failed = ", ".join(verdict.name for verdict in found.verdicts if not verdict.safe)
+        refuse(f"is not safe ({failed})")
+
+
+def refuse(wrong: str) -> None:
+    """VerificationError if something is wrong."""
+    if wrong:
+        raise VerificationError(f"the written release {wrong}; nothing was published")
