@@ -23,7 +23,7 @@ from anon.core.memory import Memory
 from anon.criteria import Values, bind
 from anon.cube import Cube, Domain
 from anon.cube.records import InMemory
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.partition import top
 from anon.search.partition.candidates import Nodes
 from anon.search.partition.decide import Decisions, Rules
@@ -57,7 +57,7 @@ def decided(count: int, together: bool) -> dict[str, Any]:
     """Decides a level of so many nodes, and makes their children."""
     cube, rules = _made(count, TOGETHER if together else ALONE)
     passes = Made(cube)
-    upper = top.Top(cube, rules, passes, PEOPLE // 4, Means(Memory(2_000_000_000)))
+    upper = top.Top(cube, rules, passes, PEOPLE // 4, SearchBudget(Memory(2_000_000_000)))
     upper.nodes = count
     state = [criterion.state(cube.whole_table(column)) for criterion, column in rules.whole]
     nodes = _nodes(count)

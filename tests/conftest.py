@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import anon
 from anon.cli.app import app
-from anon.pipeline import Result
+from anon.runs.result import Result
 from tests.helpers_faults import Count
 
 TINY: dict[str, Any] = {

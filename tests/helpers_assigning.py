@@ -23,7 +23,7 @@ from anon.recoding.assignment import Assignment
 from anon.search.assign.colour import Colour
 from anon.search.assign.dispatch import assigned
 from anon.search.assign.merge import Merge
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.cross_tables import Adversaries, Adversary, CrossTables
 
 Row = tuple[int, ...]  # quasi-identifier codes, then the code of the sensitive value
@@ -71,7 +71,11 @@ class Grouping:
 
 
 def _run(
-    method: str, search: Merge | Colour, criteria: list[Criterion], adversaries: Sequence[Adversary], means: Means
+    method: str,
+    search: Merge | Colour,
+    criteria: list[Criterion],
+    adversaries: Sequence[Adversary],
+    means: SearchBudget,
 ) -> Grouping:
     with TemporaryDirectory() as folder:
         means = means if means.spill else replace(means, spill=Path(folder))
@@ -99,10 +103,10 @@ def merged(
     r: Fraction,
     priors: Sequence[Prior],
     collapsed: bool = False,
-    means: Means | None = None,
+    means: SearchBudget | None = None,
     others: Sequence[Criterion] = (),
 ) -> Grouping:
-    cube, means = table.cube(collapsed), means or Means()
+    cube, means = table.cube(collapsed), means or SearchBudget()
     crossed = CrossTables(cube)
     for each in priors:
         crossed(tuple(each.attributes), "s")
@@ -120,8 +124,8 @@ def coloured(
     delta: Fraction,
     k: int,
     collapsed: bool = False,
-    means: Means | None = None,
+    means: SearchBudget | None = None,
 ) -> Grouping:
-    criterion, means = Dissimilarity("s", epsilon, delta, k, distance), means or Means()
+    criterion, means = Dissimilarity("s", epsilon, delta, k, distance), means or SearchBudget()
     search = Colour(table.cube(collapsed), criterion, criterion.least_group, means)
     return _run("colour", search, [criterion], (), means)

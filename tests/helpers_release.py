@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon import pipeline
+from anon.runs.options import Options
+from anon.runs.result import Result
 from tests.oracles.labels import Nodes, Plain
 
 Row = dict[str, Any]
@@ -106,10 +108,10 @@ def config(folder: Path, **changes: Any) -> dict[str, Any]:
     return made
 
 
-def run(folder: Path, rows: Rows | pa.Table, **changes: Any) -> pipeline.Result:
+def run(folder: Path, rows: Rows | pa.Table, **changes: Any) -> Result:
     """Writes the source and runs over it; what stood there before is replaced."""
     pq.write_table(rows if isinstance(rows, pa.Table) else as_table(rows), folder / "source.parquet")
-    return pipeline.run(config(folder, **changes), None, pipeline.Options(overwrite=True, force=True))
+    return pipeline.run(config(folder, **changes), None, Options(overwrite=True, force=True))
 
 
 def released(folder: Path) -> Rows:

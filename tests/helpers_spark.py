@@ -21,7 +21,7 @@ import anon
 from anon.backends.spark import session
 from anon.config import Spark
 from anon.errors import SourceError
-from anon.pipeline import Result
+from anon.runs.result import Result
 from tests.conftest import House
 
 ROOT = Path(__file__).parent.parent

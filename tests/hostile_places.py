@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from anon import pipeline
+from anon import release as releases
+from anon.backends import local
 from anon.core import checkpoint
+from anon.search import dispatch
 from anon.source import stores
 from tests.conftest import House
 from tests.hostile import TABLE, Case, Machine, file
@@ -95,13 +97,13 @@ def _state_folder(house: House) -> Path:
 
 def changing(house: House, patch: pytest.MonkeyPatch) -> None:
     """A source that somebody writes while it is read."""
-    write = pipeline.release.write
+    write = releases.write
 
     def after(*rest: Any, **more: Any) -> Any:
         os.utime(house.folder / "table.parquet", (1, 1))
         return write(*rest, **more)
 
-    patch.setattr(pipeline.release, "write", after)
+    patch.setattr(releases, "write", after)
 
 
 def secret(house: House, patch: pytest.MonkeyPatch) -> None:
@@ -123,7 +125,7 @@ def interrupted(at: str) -> Machine:
         def stops(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr(pipeline, at, stops)
+        patch.setattr(dispatch, at, stops)
 
     return machine
 
@@ -133,7 +135,7 @@ def broken(failure: Callable[[], Exception]) -> Machine:
         def fails(*_: Any, **__: Any) -> None:
             raise failure()
 
-        patch.setattr(pipeline, "open_source", fails)
+        patch.setattr(local, "open_source", fails)
 
     return machine
 

@@ -13,9 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import anon
-from anon import pipeline
+from anon import release
+from anon.backends import local
 from anon.cli.app import app
 from anon.errors import AnonError, ConfigError, SourceError
+from anon.search import prepare
 from tests.conftest import House
 from tests.helpers_source import ROWS
 
@@ -34,21 +36,21 @@ def test_a_run_that_is_stopped_says_what_is_kept_and_how_to_go_on(
 ) -> None:
     house.write(ROWS)
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.release, "write", stops)
+        patch.setattr(release, "write", stops)
         told = house.cli("run")
     assert told.code == 130
     assert "steps of its search are kept in" in told.stderr and "with --resume goes on from there" in told.stderr
     (kept,) = house.leftovers()
     assert f"{kept}/checkpoint" in told.stderr
     again = house.cli("run", "--resume")
-    assert again.code == 0 and "resume: it goes on after" in again.stderr
+    assert again.code == 0 and "resume: resuming after" in again.stderr
 
 
 def test_a_run_that_is_stopped_before_its_search_says_that_nothing_is_left(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.write(ROWS)
-    monkeypatch.setattr(pipeline, "build_cube", stops)
+    monkeypatch.setattr(local, "build_cube", stops)
     told = house.cli("run", "--json")
     assert told.json["error"] == "interrupted; nothing was published, and nothing is left of it"
     assert not house.leftovers()
@@ -56,7 +58,7 @@ def test_a_run_that_is_stopped_before_its_search_says_that_nothing_is_left(
 
 def test_resume_says_when_there_is_nothing_to_go_on_from(house: House) -> None:
     house.write(ROWS)
-    assert "resume: there is no step of this run to go on from" in house.cli("run", "--resume").stderr
+    assert "resume: no step to resume from" in house.cli("run", "--resume").stderr
     events = events_of(house.cli("run", "--resume", "--log-json", "--overwrite", "--force").stderr)
     assert [event["steps"] for event in events if event["event"] == "resume"] == [0]
 
@@ -89,7 +91,7 @@ def test_an_interrupt_and_a_fault_are_events_too(house: House, monkeypatch: pyte
         def fails(*_: Any, failure: BaseException = failure) -> None:
             raise failure
 
-        monkeypatch.setattr(pipeline, "build_cube", fails)
+        monkeypatch.setattr(local, "build_cube", fails)
         told = house.cli("run", "--log-json")
         assert (told.code, events_of(told.stderr)[-1]["exit_code"]) == (code, code)
         assert "02139" not in told.stderr
@@ -121,8 +123,8 @@ def test_strict_says_which_warnings_count(house: House, command: str) -> None:
 # As early as possible
 
 
-def unread(house: House, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
-    monkeypatch.setattr(pipeline, stage, lambda *_, **__: pytest.fail("it was read first"))
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "open_source", lambda *_, **__: pytest.fail("it was read first"))
 
 
 MISSING_FILES: dict[str, dict[str, Any]] = {
@@ -146,7 +148,7 @@ def test_a_file_that_is_missing_is_told_before_the_source_is_read(
     house: House, monkeypatch: pytest.MonkeyPatch, field: str, command: str
 ) -> None:
     house.write(ROWS)
-    unread(house, monkeypatch, "open_source")
+    unread(monkeypatch)
     told = house.cli(command, "--json", **MISSING_FILES[field])
     assert [problem["path"] for problem in told.json["problems"]] == [field]
 
@@ -164,7 +166,7 @@ def test_a_misspelt_value_is_told_before_the_table_is_read_for_the_cube(
     house: House, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     house.write(ROWS)
-    monkeypatch.setattr(pipeline.cubes, "build", lambda *_: pytest.fail("a cube was built"))
+    monkeypatch.setattr(prepare.cubes, "build", lambda *_: pytest.fail("a cube was built"))
     told = house.cli(command, "--json", privacy=[{"skyline": {"points": [POINT], "values": {"flu": "exempt"}}}])
     assert [problem["path"] for problem in told.json["problems"]] == ["privacy[0].skyline.values.flu"]
 

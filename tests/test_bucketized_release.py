@@ -17,8 +17,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon import cube, pipeline, release
+from anon import cube, release
 from anon.errors import ConfigError, ResourceError, SourceError
+from anon.runs.result import Result
 from tests import helpers_bucketized as bucketized
 from tests import helpers_release as helpers
 from tests.conftest import House
@@ -28,7 +29,7 @@ METHODS: list[dict[str, Any]] = [{"kind": "partition"}, {"kind": "lattice", "sup
 BY_LEVELS = {"age": {"intervals": [5, 10, 20]}, "city": {"suppress": True}, "sex": {"suppress": True}}
 
 
-def run(folder: Path, rows: Any, **changes: Any) -> pipeline.Result:
+def run(folder: Path, rows: Any, **changes: Any) -> Result:
     given: dict[str, Any] = {"release__form": "bucketized", "columns__sensitive": ["disease"]}
     return helpers.run(folder, rows, **(given | changes))
 

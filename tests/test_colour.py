@@ -20,7 +20,7 @@ from anon.criteria.distances import Distance
 from anon.errors import Blocked
 from anon.search.assign import dealing, ordering
 from anon.search.assign.colour import GREEDY, ROUND_ROBIN
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from tests.helpers_assigning import Grouping, Table, coloured
 from tests.oracles import proximity
 
@@ -119,7 +119,7 @@ def test_the_groups_are_the_same_for_any_order_of_rows_however_they_are_kept(tmp
             spill = tmp_path / f"{number}-{case}"
             spill.mkdir()
             rng.shuffle(rows)
-            means = Means(Memory(memory), threads=1 + case, spill=spill)
+            means = SearchBudget(Memory(memory), threads=1 + case, spill=spill)
             assert coloured(Table(rows, 30), *asked, bool(case), means).canonical() == wanted
 
 

@@ -99,7 +99,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "codes": CODES, "column": zeros(3, of=np.uint8), "edge": zeros(3, of=np.uint32),
         "child": zeros(3, of=np.uint32), "node": zeros(5, of=np.uint32),
     },
-    "search_walk": {
+    "recoding_walk": {
         "codes": CODES, "column": ints(0, -1, -1), "cut_start": ints(0, 1, 1, 1), "cut": ints(1),
         "child": ints(1, 0, 1), "node": zeros(5, of=np.uint32),
     },
@@ -129,9 +129,9 @@ CALLS: dict[str, dict[str, Any]] = {
 SIZES: list[tuple[str, str, Any]] = [
     ("search_step", "edge", zeros(2, of=np.uint32)),
     ("search_step", "node", zeros(4, of=np.uint32)),
-    ("search_walk", "cut_start", ints(0, 1, 1)),
-    ("search_walk", "cut", ints()),
-    ("search_walk", "child", ints(1, 0)),
+    ("recoding_walk", "cut_start", ints(0, 1, 1)),
+    ("recoding_walk", "cut", ints()),
+    ("recoding_walk", "child", ints(1, 0)),
     ("search_part_counts", "start", ints(0)),
     ("search_part_counts", "stop", ints(3, 6)),  # beyond the last record
     ("search_part_counts", "column", ints(0, 2)),  # beyond the last column

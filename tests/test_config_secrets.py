@@ -151,6 +151,6 @@ def test_a_variable_in_the_place_of_a_release_is_not_printed(
     outputs("run", "--json", code=2)
     monkeypatch.setattr(Checkpoint, "steps", lambda self: 3)
     for failure, code in ((KeyboardInterrupt(), 130), (Lost("the cluster is gone"), 5)):
-        monkeypatch.setattr("anon.pipeline.searched", Mock(side_effect=failure))
+        monkeypatch.setattr("anon.search.dispatch.searched", Mock(side_effect=failure))
         for way in ([], ["--json"], ["--log-json"]):
             outputs("run", "--overwrite", *way, code=code)

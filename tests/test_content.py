@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from anon import pipeline
 from anon.config import load
 from anon.errors import VerificationError
 from anon.recoding.levels import LevelRecoding
@@ -396,6 +395,6 @@ def test_labels_that_are_not_true_of_the_rows_are_refused(
             labels.of_group[[0, -1]] = labels.of_group[[-1, 0]]
         return found
 
-    monkeypatch.setattr(pipeline, "searched", searched)
+    monkeypatch.setattr(dispatch, "searched", searched)
     with pytest.raises(VerificationError, match=r"not true of \d+ rows"):
         helpers.run(tmp_path, table_of(source_rows()), **changes)

@@ -111,9 +111,7 @@ def test_a_query_may_be_written_as_in_a_shell(house: House, visits: Postgres, qu
     assert released(house, with_source(house, in_postgres(visits, query))) == expected
 
 
-def test_identifiers_are_copied_as_tokens_only(
-    house: House, visits: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_identifiers_are_copied_as_tokens_only(house: House, visits: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     (house.folder / "table.csv").write_bytes(as_csv(ROWS))
     seen: list[list[str]] = []
     views = rows.create_views
@@ -347,9 +345,7 @@ def test_a_duckdb_file_that_another_program_writes_is_exit_5(house: House) -> No
         other.communicate()
 
 
-def test_without_the_driver_the_command_that_installs_it_is_told(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_driver_the_command_that_installs_it_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
     with pytest.raises(SourceError, match=re.escape("pip install 'anon-engine[postgres]'")):
         anon.run(with_source(house, {"postgres": {"dsn": "postgresql://localhost/db", "query": QUERY}}))
@@ -398,9 +394,7 @@ def test_a_server_that_does_not_answer_does_not_keep_whoever_wants_to_stop(house
     assert job.returncode == 130
 
 
-def test_a_password_may_have_any_character(
-    house: House, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_may_have_any_character(house: House, postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = "p@ss/w#r d%41?:"
     postgres.fill("odd", ROWS)
     postgres.execute(f"CREATE ROLE odd LOGIN SUPERUSER PASSWORD '{odd}'")

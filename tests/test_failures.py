@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from anon import pipeline
+from anon.backends import local
 from anon.config import load
 from anon.core.database import connect
 from anon.errors import AnonError, ResourceError, SourceError
+from anon.search import prepare
 from tests.conftest import House
 from tests.helpers_source import ROWS, as_csv
 
@@ -125,13 +126,13 @@ def test_too_little_memory_is_a_matter_of_resources(house: House) -> None:
 def test_the_spill_is_private_while_it_lasts(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     (house.folder / "table.csv").write_bytes(as_csv(ROWS))
     modes: list[int] = []
-    build = pipeline.cubes.build
+    build = prepare.cubes.build
 
     def watched(*args: Any, **options: Any) -> Any:
         modes.extend(path.stat().st_mode & 0o777 for path in (house.folder / "spill").iterdir())
         return build(*args, **options)
 
-    monkeypatch.setattr(pipeline.cubes, "build", watched)
+    monkeypatch.setattr(prepare.cubes, "build", watched)
     house.run(source={"path": "table.csv"})
     assert modes == [0o700]
     assert not house.leftovers()
@@ -182,7 +183,7 @@ def test_an_interrupt_in_the_words_of_duckdb_is_exit_130(
     house: House, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     house.write(ROWS)
-    monkeypatch.setattr(pipeline, "open_source", failing_source(failure))
+    monkeypatch.setattr(local, "open_source", failing_source(failure))
     outcome = house.cli("run")
     assert outcome.code == 130 and "Traceback" not in outcome.stderr
 
@@ -191,7 +192,7 @@ def test_another_failure_is_told_without_its_text_and_without_a_traceback(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.write(ROWS)
-    monkeypatch.setattr(pipeline, "open_source", failing_source(RuntimeError("broken by Mrs Jones")))
+    monkeypatch.setattr(local, "open_source", failing_source(RuntimeError("broken by Mrs Jones")))
     outcome = house.cli("run")
     assert outcome.code == 1 and "unexpected RuntimeError" in outcome.stderr
     assert "Traceback" not in outcome.stderr and "Jones" not in outcome.stderr

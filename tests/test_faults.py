@@ -146,9 +146,7 @@ def test_a_fault_in_the_last_rename_is_reported_as_it_is(house: House, fault: st
 @pytest.mark.parametrize("can_exchange", [True, False])
 @pytest.mark.parametrize("fault", ["kill", "EIO", "ENOSPC", "EINTR", "EIO after the effect", "SIGTERM"])
 @pytest.mark.parametrize("name", JOBS)
-def test_a_fault_at_any_rename_of_a_run(
-    house: House, name: str, fault: str, can_exchange: bool, faults: Count
-) -> None:
+def test_a_fault_at_any_rename_of_a_run(house: House, name: str, fault: str, can_exchange: bool, faults: Count) -> None:
     job = Job.of(house, name)
     for at in renames(job, can_exchange):
         job.reset()

@@ -42,7 +42,7 @@ def python(code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-@pytest.mark.parametrize("library", ["signal", "typer", "anon.pipeline", "numpy"])
+@pytest.mark.parametrize("library", ["signal", "typer", "anon.commands.check", "numpy"])
 def test_ctrl_c_while_the_command_starts_is_exit_130_in_one_line(library: str) -> None:
     with python(INTERRUPTED_IMPORT.format(library=library), "check", "none.yaml", "--on", "x", "--json") as job:
         told, said = job.communicate(timeout=60)

@@ -24,7 +24,7 @@ from anon.core.memory import Memory
 from anon.criteria import bind
 from anon.errors import SourceError, UnsafeError
 from anon.search import dispatch
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.lattice import Lattice, counting, frequency, spill
 from anon.search.lattice.counting import Block, Numbering
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
@@ -50,7 +50,7 @@ def places(patch: pytest.MonkeyPatch, place: str) -> None:
         patch.setattr(frequency, "sorting_takes", lambda *of: ENDLESS)
 
 
-def searched(table: Table, cases: list[str], share: str, counted: bool, means: Means) -> Any:
+def searched(table: Table, cases: list[str], share: str, counted: bool, means: SearchBudget) -> Any:
     config = load(table.config(Path("/"), [criterion(case) for case in cases]), run=False)
     cube = cube_of(table, counted)
     values = dispatch.sensitive_values(config, cube)
@@ -82,10 +82,10 @@ def test_every_place_gives_the_same(place: str, seed: int, share: str, counted: 
     plain = SpillDatabase.counted
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         places(patch, "usual")
-        usual = searched(table, cases, share, counted, Means())
+        usual = searched(table, cases, share, counted, SearchBudget())
         patch.setattr(SpillDatabase, "counted", counting_tables)
         places(patch, place)
-        assert searched(table, cases, share, counted, Means(spill=Path(folder))) == usual
+        assert searched(table, cases, share, counted, SearchBudget(spill=Path(folder))) == usual
     assert bool(made) == place.startswith("spilled")
 
 
@@ -101,11 +101,11 @@ def test_threads_change_nothing(seed: int, share: str, spilled: bool) -> None:
 
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         places(patch, "usual")
-        alone = searched(table, ["entropy"], share, True, Means())
+        alone = searched(table, ["entropy"], share, True, SearchBudget())
         places(patch, "spilled" if spilled else "usual")
         patch.setattr(frequency, "MANY", 0)
         patch.setattr(FrequencySets, "roll_up", noting)
-        assert searched(table, ["entropy"], share, True, Means(threads=3, spill=Path(folder))) == alone
+        assert searched(table, ["entropy"], share, True, SearchBudget(threads=3, spill=Path(folder))) == alone
     assert {name for name in used if "ThreadPool" in name} or alone is None
 
 

@@ -24,7 +24,7 @@ from anon.criteria import bind
 from anon.errors import UnsafeError
 from anon.recoding.outcome import Outcome
 from anon.search import dispatch
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.lattice import Lattice, frequency
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
 from anon.search.lattice.spill import SpillDatabase
@@ -98,7 +98,7 @@ def safe_nodes(crowd: Crowd, cases: list[str], suppress: Fraction) -> dict[oracl
     return found
 
 
-def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, means: Means) -> Outcome | None:
+def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, means: SearchBudget) -> Outcome | None:
     given = crowd.table.config(Path("/"), [criterion(case) for case in cases])
     given["columns"] |= {"individual": "id", "multiplicity": crowd.kind, "sensitive": ["d"]}
     given["release"]["form"] = "bucketized"
@@ -164,7 +164,7 @@ def test_all_minimal_nodes_are_found_in_every_place(
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         places(patch, place)
         patch.setattr(frequency, "MANY", 0)
-        found = searched(crowd, cases, suppress, metric, Means(threads=threads, spill=Path(folder)))
+        found = searched(crowd, cases, suppress, metric, SearchBudget(threads=threads, spill=Path(folder)))
         assert (found is None) == (not nodes)
         if found is not None:
             agree(found.recoding.facts, nodes, metric)

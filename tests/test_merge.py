@@ -26,7 +26,7 @@ from anon.criteria.t_closeness import TCloseness
 from anon.errors import Blocked, UnsafeError
 from anon.search.assign import dealing, ordering
 from anon.search.assign.seeds import most_groups, sizes
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from tests.helpers_assigning import Grouping, Row, Table, merged, prior
 from tests.oracles import robustness
 
@@ -162,7 +162,7 @@ def test_the_groups_are_the_same_for_any_order_of_rows_however_they_are_kept(tmp
         spill = tmp_path / str(case)
         spill.mkdir()
         rng.shuffle(rows)
-        means = Means(Memory(memory), threads=1 + case, spill=spill)
+        means = SearchBudget(Memory(memory), threads=1 + case, spill=spill)
         assert merged(Table(rows, 12), Fraction(3), [known], bool(case), means).canonical() == wanted
 
 

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import anon
-from anon import pipeline
 from anon.config.trial import share_of
 from anon.errors import ConfigError, UnsafeError
+from anon.search import prepare
 from tests.conftest import House
 from tests.helpers_source import as_csv
 
@@ -46,7 +46,7 @@ def manifest(house: House, run: str = "out-run") -> dict[str, Any]:
 @contextmanager
 def no_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.cubes, "build", lambda *_: pytest.fail("a cube was built"))
+        patch.setattr(prepare.cubes, "build", lambda *_: pytest.fail("a cube was built"))
         yield
 
 

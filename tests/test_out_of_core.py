@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon import pipeline
+from anon.backends import local
 from anon.commands.plan import plan
 from anon.core.memory import Memory
 from anon.cube.records import OnDisk
 from anon.errors import ResourceError
-from anon.pipeline import Options
 from anon.recoding.tree import LABEL
+from anon.runs.options import Options
 from anon.search import budget
 from anon.search.partition import decide
 from anon.search.partition import search as partition
@@ -152,7 +153,7 @@ def test_what_is_held_of_a_group_is_small_and_taken_from_the_share_of_the_databa
     """Two nodes of the tree, a label of each of three columns, its people and its number; and the labels, of which
     there can be three for every group."""
     held: list[int] = []
-    monkeypatch.setattr(pipeline, "limit", lambda con, memory: held.append(memory.held))
+    monkeypatch.setattr(local, "limit", lambda con, memory: held.append(memory.held))
     found = pipeline.run(settings(tmp_path, [{"k_anonymity": {"k": 2}}]), None, Options(force=True))
     assert found.facts["groups"] > ROWS // 4
     assert 20 * found.facts["groups"] < held[0] < (64 + 3 * LABEL) * found.facts["groups"]

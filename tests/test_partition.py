@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anon.core.memory import Memory
 from anon.criteria import Criterion, KAnonymity, Point, Skyline
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.partition import candidates, decide, passes, top
 from anon.search.partition import search as engine
 from tests.cubes import Table
@@ -103,9 +103,9 @@ def expected(
     return oracle.partition(table.rows, table.columns, safe, prefer, block)  # type: ignore[arg-type]
 
 
-def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> Means:
+def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> SearchBudget:
     """With blocks of so many individuals."""
-    return Means(Memory(memory), threads, spill, None, block * (2 * len(table.columns) + 6))
+    return SearchBudget(Memory(memory), threads, spill, None, block * (2 * len(table.columns) + 6))
 
 
 @settings(max_examples=400, deadline=None)

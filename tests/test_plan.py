@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from anon import cube as cubes
-from anon import pipeline
+from anon.backends import local
 from anon.commands.plan import plan
 from anon.core import memory
 from anon.cube import records
@@ -209,14 +209,14 @@ def test_the_queries_are_those_that_the_run_sends(house: House, monkeypatch: pyt
     house.write(table())
     planned = house.cli("plan", "--sql", "--json").json["sql"]
     sent: list[str] = []
-    connect = pipeline.connect
+    connect = local.connect
 
     def noted(*limits: Any, **more: Any) -> Any:
         from anon.commands.plan import Traced
 
         return Traced(connect(*limits, **more), sent)
 
-    monkeypatch.setattr(pipeline, "connect", noted)
+    monkeypatch.setattr(local, "connect", noted)
     assert house.cli("run").code == 0
     assert planned and planned == sent[: len(planned)]
     assert any("GROUP BY" in sql for sql in planned)

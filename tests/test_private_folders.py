@@ -15,13 +15,16 @@ import pyarrow as pa
 import pytest
 
 from anon import pipeline
+from anon.backends import local
 from anon.commands.explain import explained
 from anon.config import load
 from anon.core import disk
 from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError, VerificationError
+from anon.runs.options import DEFAULTS
 from anon.runs.scratch import PREFIX, scratch
 from anon.runs.workspace import State, held, state_folder, workspace
+from anon.search import prepare
 from anon.verify import judge
 from tests.conftest import House
 from tests.helpers_faults import KILLED, forked
@@ -136,7 +139,7 @@ def test_a_lock_that_is_a_link_creates_nothing(written: House) -> None:
 def test_the_spill_has_another_name_each_time_and_is_private(written: House, monkeypatch: pytest.MonkeyPatch) -> None:
     (written.folder / "table.csv").write_text("age,zip,disease\n" + "20,02139,Flu\n30,02139,HIV\n" * 9)
     seen: list[Path] = []
-    build = pipeline.cubes.build
+    build = prepare.cubes.build
 
     def watched(*arguments: Any, **options: Any) -> Any:
         (spill,) = (written.folder / "spill").iterdir()
@@ -145,7 +148,7 @@ def test_the_spill_has_another_name_each_time_and_is_private(written: House, mon
         seen.append(spill)
         return build(*arguments, **options)
 
-    monkeypatch.setattr(pipeline.cubes, "build", watched)
+    monkeypatch.setattr(prepare.cubes, "build", watched)
     for _ in range(2):
         written.run(source={"path": "table.csv"})
     assert len(set(seen)) == 2 and all(path.name.startswith(PREFIX) for path in seen)
@@ -154,7 +157,7 @@ def test_the_spill_has_another_name_each_time_and_is_private(written: House, mon
 def test_what_duckdb_spills_is_private(tmp_path: Path) -> None:
     config = {"limits": {"temp": str(tmp_path)}, **minimal(tmp_path)}
     with scratch(load(config), Progress()) as folder:
-        con = pipeline.connect(10**9, 1, folder)
+        con = local.connect(10**9, 1, folder)
         con.execute("SET memory_limit = '30MB'").fetchall()
         con.execute("CREATE TEMP TABLE t AS SELECT hash(range) AS h FROM range(8000000)").fetchall()
         spilled = [path for path in folder.rglob("*") if path.is_file()]
@@ -259,7 +262,7 @@ def test_every_command_removes_what_a_killed_one_left(written: House, command: s
     killed_in_scratch(written.folder / "spill")
     on = [] if command == "plan" else ["--on", str(written.folder / "out")]
     if command == "explain":
-        explained(written.folder / "out-run", pipeline.DEFAULTS, Progress())
+        explained(written.folder / "out-run", DEFAULTS, Progress())
     else:
         assert written.cli(command, *on).code == 0
     assert not written.leftovers()
@@ -279,9 +282,7 @@ def failing_rmdir(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     monkeypatch.setattr(os, "rmdir", fails)
 
 
-def test_cleanup_that_fails_says_so_and_the_next_start_does_it(
-    written: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cleanup_that_fails_says_so_and_the_next_start_does_it(written: House, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         failing_rmdir(patch, PREFIX)
         outcome = written.cli("run")
@@ -325,3 +326,20 @@ def test_the_state_of_a_release_is_gone_when_it_ends(written: House) -> None:
     with held(load(written.config()), Progress()) as state:
         assert isinstance(state, State) and stat.S_IMODE(state.folder.stat().st_mode) == 0o700
     assert not written.leftovers()
+
+
+def test_a_folder_that_another_start_removes_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, seen = disk.not_private, []
+
+    def removed_first(folder: Path) -> str:
+        seen.append(folder)
+        if len(seen) == 1:
+            folder.rmdir()
+        return look(folder)
+
+    monkeypatch.setattr(disk, "not_private", removed_first)
+    handle = disk.made_and_locked(tmp_path / "spill", "limits.temp")
+    assert handle is not None and len(seen) == 2
+    disk.close(handle)

@@ -20,8 +20,8 @@ from anon.core import interrupt
 from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
 from anon.release.publication import UNFINISHED
-from anon.runs.previous import Standing
-from anon.runs.publish import Left, publish
+from anon.runs.previous import PreviousRelease
+from anon.runs.publish import RunArtifacts, publish
 from anon.runs.workspace import held, workspace
 from tests.helpers_faults import FAULTS, KILLED, Calls, Count, forked, injected
 
@@ -72,7 +72,7 @@ class Place:
             (work.release / "release.csv").write_text(content)
             (work.release / "datapackage.json").write_text("{}")
             recoding: Any = SimpleNamespace(write=lambda path: path.write_text("{}"))
-            left = Left.by(work, recoding, Standing(config, {}))
+            left = RunArtifacts.by(work, recoding, PreviousRelease(config, {}))
             (work.run / "manifest.json").write_text(json.dumps({"content": content, "release": left.release}))
             publish(work, config, True, left)
 

@@ -19,12 +19,16 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from anon import pipeline, release
+from anon.backends import local
 from anon.cli.app import app
+from anon.commands.check import check
 from anon.core import disk
 from anon.errors import ConfigError, UnsafeError
 from anon.release import publication
 from anon.report import facts, words
-from anon.search import dispatch
+from anon.runs.options import Options
+from anon.runs.result import Result
+from anon.search import dispatch, prepare
 from anon.verify import judge
 from tests import helpers_release as helpers
 
@@ -38,7 +42,7 @@ PRIVACY = [
         }
     },
 ]
-OVERWRITE = pipeline.Options(overwrite=True, force=True)
+OVERWRITE = Options(overwrite=True, force=True)
 
 
 @pytest.fixture
@@ -109,7 +113,7 @@ def test_an_existing_release_is_refused_before_any_work(
 ) -> None:
     copy_earlier(published, tmp_path)
     before = contents(tmp_path)
-    monkeypatch.setattr(pipeline, "open_source", lambda *_: pytest.fail("the source was opened"))
+    monkeypatch.setattr(local, "open_source", lambda *_: pytest.fail("the source was opened"))
     with pytest.raises(ConfigError, match="--overwrite") as caught:
         pipeline.run(given)
     assert [problem.path for problem in caught.value.problems] == ["release.path", "release.run"]
@@ -227,8 +231,8 @@ def test_out_may_not_hold_what_the_run_needs(tmp_path: Path, given: dict[str, An
     (tmp_path / "config.yaml").write_text(json.dumps(given))
     for out in (tmp_path, tmp_path / "source.parquet"):
         with pytest.raises(ConfigError, match="--out"):
-            pipeline.run(tmp_path / "config.yaml", None, pipeline.Options(out=out, overwrite=True))
-    result = pipeline.run(tmp_path / "config.yaml", None, pipeline.Options(out=tmp_path / "other"))
+            pipeline.run(tmp_path / "config.yaml", None, Options(out=out, overwrite=True))
+    result = pipeline.run(tmp_path / "config.yaml", None, Options(out=tmp_path / "other"))
     assert (result.release, result.run) == (tmp_path / "other", tmp_path / "other-run")
 
 
@@ -236,8 +240,8 @@ def test_out_may_not_hold_what_the_run_needs(tmp_path: Path, given: dict[str, An
 
 
 STAGES: list[tuple[Any, str]] = [
-    (pipeline, "open_source"),
-    (pipeline.cubes, "build"),
+    (local, "open_source"),
+    (prepare.cubes, "build"),
     (dispatch, "search"),
     (release, "write"),
     (release.package, "write_package"),
@@ -299,7 +303,7 @@ def test_strict_publishes_nothing_when_there_are_warnings(tmp_path: Path, given:
     given["privacy"] = [{"k_anonymity": {"k": 3}}]
     (tmp_path / "config.yaml").write_text(json.dumps(given))
     with pytest.raises(UnsafeError, match="unprotected_sensitive"):
-        pipeline.run(given, None, pipeline.Options(strict=True))
+        pipeline.run(given, None, Options(strict=True))
     result = CliRunner().invoke(app, ["run", str(tmp_path / "config.yaml"), "--strict"])
     assert result.exit_code == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "source.parquet"]
@@ -374,11 +378,11 @@ def test_the_report_names_values_only_where_it_may(tmp_path: Path, given: dict[s
     pipeline.run(given)
     report = (tmp_path / "out-run" / "report.json").read_text()
     assert '"named"' in report and "HIDDEN" not in report and "by frequency" in report
-    pipeline.run(given, None, pipeline.Options(overwrite=True, force=True, show_values=True))
+    pipeline.run(given, None, Options(overwrite=True, force=True, show_values=True))
     assert "HIDDEN-1" in (tmp_path / "out-run" / "report.json").read_text()
 
 
-def printed(result: pipeline.Result, width: int, places: dict[str, str]) -> list[str]:
+def printed(result: Result, width: int, places: dict[str, str]) -> list[str]:
     out = io.StringIO()
     words.show(Console(file=out, width=width), result.facts, result.report, places)
     return [line.rstrip() for line in out.getvalue().splitlines()]
@@ -400,8 +404,8 @@ def test_the_summary_fits_the_terminal(
 
 def test_the_headline_of_a_check_says_what_was_checked(given: dict[str, Any]) -> None:
     safe = pa.table({"age": ["*"] * 6, "d": ["named", "x", "y"] * 2})
-    assert printed(pipeline.check(given, safe), 80, {})[0] == "The table is safe: every criterion holds."
+    assert printed(check(given, safe), 80, {})[0] == "The table is safe: every criterion holds."
     unsafe = pa.table({"age": ["*"] * 2, "d": ["named"] * 2})
-    lines = printed(pipeline.check(given, unsafe), 80, {})
+    lines = printed(check(given, unsafe), 80, {})
     assert lines[0] == "The table is not safe."
     assert any(line.startswith("Worst against the bound") for line in lines)

@@ -176,7 +176,7 @@ def test_steps_are_halved_only_where_looser_criteria_never_refuse_more(
     config = load(table.config(Path("/"), [{name: own}], suppress=suppress), run=False)
     cube = cube_of(table, True)
     values = dispatch.sensitive_values(config, cube)
-    search = dispatch.lattice_search(config, cube, values, dispatch.means_of(config, cube))
+    search = dispatch.lattice_search(config, cube, values, dispatch.budget_for(config, cube))
     assert search.judge.steady is steady
 
 

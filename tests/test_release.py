@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from anon import cube, pipeline, release
 from anon.errors import SourceError
 from anon.recoding.tree import ColumnLabels
+from anon.runs.options import Options
 from anon.source import Source
 from anon.source import rows as source_rows
 from tests import helpers_release as helpers
@@ -148,7 +149,7 @@ def test_bytes_do_not_depend_on_order_layout_batches_or_threads(tmp_path: Path, 
         patch.setattr(source_rows, "BATCH", data.draw(st.integers(1, 70)))
         threads = data.draw(st.integers(1, 3))
         given_config = config(tmp_path, source={"path": f"{folder}/{parts}-*.parquet"}, limits__threads=threads)
-        pipeline.run(given_config, None, pipeline.Options(overwrite=True, force=True))
+        pipeline.run(given_config, None, Options(overwrite=True, force=True))
     assert files(tmp_path) == before
 
 
@@ -375,7 +376,7 @@ def test_labels_of_a_row_group_are_a_dictionary_of_its_own() -> None:
     assert array.to_pylist() == [">=5", ">=5", None, "3-4"]
 
 
-FORMULAS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+HYPERLINK(\"x\")", "\t=1", "\r=1", "\n=1", "＝1", "-x"]
+FORMULAS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", '-2+HYPERLINK("x")', "\t=1", "\r=1", "\n=1", "＝1", "-x"]
 HARMLESS = ["-5", "-1.5", "+49 (30) 123-45", "-5..3", "a=b", " =1", "", "-", "1-2", "5@home"]
 
 

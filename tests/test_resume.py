@@ -20,7 +20,8 @@ from anon.core import disk
 from anon.core.checkpoint import LIMIT, Checkpoint
 from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
-from anon.pipeline import Options
+from anon.runs import identity
+from anon.runs.options import Options
 from anon.runs.workspace import held
 from anon.search import budget
 from tests.helpers_killed import BLOCK, anon_run
@@ -114,7 +115,7 @@ def test_a_source_that_cannot_be_read_for_now_leaves_the_checkpoint_alone(config
     source.unlink()
     source.symlink_to(rows)
     resumed = anon_run(config, "--resume")
-    assert resumed.code == 0 and "goes on after" in resumed.stderr
+    assert resumed.code == 0 and "resuming after" in resumed.stderr
     assert not left(config.parent)
 
 
@@ -173,7 +174,7 @@ def change_block(folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 def change_steps(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pipeline, "STEPS", 0)
+    patch.setattr(identity, "STEPS", 0)
 
 
 CHANGED = {
@@ -216,7 +217,7 @@ def test_a_search_whose_checkpoint_is_damaged_begins_anew(config: Path, kept: in
     step = next(iter(config.parent.rglob("level-1.npz")))
     step.write_bytes(step.read_bytes()[:kept])
     resumed = anon_run(config, "--resume")
-    assert resumed.code == 0 and "the checkpoint is damaged: its search begins anew" in resumed.stderr
+    assert resumed.code == 0 and "the checkpoint is damaged; the search starts anew" in resumed.stderr
     assert not left(config.parent)
 
 

@@ -22,8 +22,8 @@ from anon.commands.explain import explained
 from anon.commands.plan import plan
 from anon.core.progress import Progress
 from anon.errors import ConfigError, UnsafeError
-from anon.pipeline import DEFAULTS
 from anon.report import page, words, words_why
+from anon.runs.options import DEFAULTS
 from tests.conftest import House
 from tests.test_reuse import METHODS, config, hierarchy, rows
 

@@ -56,9 +56,7 @@ def held(values: list[str], kind: str) -> list[str]:
 
 def random_people(seed: int, count: int, values: str = "abcdefgh") -> list[Person]:
     rng = random.Random(seed)
-    return [
-        (rng.randint(0, 40), rng.randint(0, 5), rng.choices(values, k=rng.randint(1, 4))) for _ in range(count)
-    ]
+    return [(rng.randint(0, 40), rng.randint(0, 5), rng.choices(values, k=rng.randint(1, 4))) for _ in range(count)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

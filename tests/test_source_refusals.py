@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from anon import pipeline, release
+from anon import release
 from anon.errors import ConfigError, SourceError
 from tests.conftest import House
 from tests.helpers_source import ROWS, as_csv
@@ -193,7 +193,7 @@ def test_a_source_that_changes_between_passes_is_exit_5(
         change(house.folder)
         return write(*args, **options)
 
-    monkeypatch.setattr(pipeline.release, "write", changed_before)
+    monkeypatch.setattr(release, "write", changed_before)
     with pytest.raises(SourceError):
         house.run(source={"path": "parts"})
     assert not house.leftovers() and not (house.folder / "out").exists() and not (house.folder / "out-run").exists()

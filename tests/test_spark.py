@@ -19,6 +19,7 @@ import anon
 from anon import pipeline
 from anon.core.progress import Progress
 from anon.errors import ConfigError, SourceError
+from anon.runs.options import Options
 from anon.search import budget
 from anon.search.partition import search as partition
 from anon.search.partition import top
@@ -117,9 +118,7 @@ def test_criteria_about_numbers_and_splits_by_balance(cluster: Any, house: House
 
 
 @pytest.mark.long
-def test_criteria_that_judge_all_groups_together(
-    cluster: Any, house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_criteria_that_judge_all_groups_together(cluster: Any, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are searched from the state that the top left; those that do not hold with what came before, which is said
     here of every fifth, are searched again. And the driver adds up no counters by itself."""
     from anon.backends.spark import passes
@@ -195,9 +194,7 @@ def test_equal_rows_are_counted_and_what_the_driver_gets_is_bounded(
 
 
 @pytest.mark.long
-def test_more_values_than_codes_make_the_same_bins(
-    cluster: Any, house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_values_than_codes_make_the_same_bins(cluster: Any, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "BLOCK", 200_000)
     rows = 70_000
     draw = np.random.default_rng(7)
@@ -297,7 +294,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(cluster: Any, house: House)
     house.write(people())
     config = house.config(columns=COLUMNS, privacy=[{"k_anonymity": {"k": 4}}]) | {"backend": cluster_of.BACKEND}
     with pytest.raises(KeyboardInterrupt):
-        pipeline.run(config, None, pipeline.Options(), Stops())
+        pipeline.run(config, None, Options(), Stops())
     resumed = anon.run(config, resume=True)
     whole = anon.run(cluster_of.at(house, "whole", config) | {"backend": {"kind": "local"}})
     assert resumed.facts == whole.facts

@@ -113,9 +113,7 @@ def fill(bucket: str) -> None:
         "odd/ä b+c%20#&;=.parquet",
     ],
 )
-def test_objects_give_the_release_of_a_file(
-    house: House, bucket: str, released: dict[str, bytes], place: str
-) -> None:
+def test_objects_give_the_release_of_a_file(house: House, bucket: str, released: dict[str, bytes], place: str) -> None:
     fill(bucket)
     anon.run(config(house, f"{bucket}/{place}"))
     assert house.bytes() == released["release.parquet"]
@@ -125,9 +123,7 @@ def test_objects_give_the_release_of_a_file(
     assert all(part["file"].startswith(f"{begin}/") and part["bytes"] > 0 for part in listed)
 
 
-def test_identifiers_are_not_fetched_into_the_spill(
-    house: House, bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_identifiers_are_not_fetched_into_the_spill(house: House, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(bucket)
     seen: list[list[str]] = []
     register = stores.register_files

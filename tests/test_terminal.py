@@ -130,6 +130,6 @@ def test_text_leaves_the_command_at_one_place() -> None:
                 found.add((path.name, called))
     assert found == {
         ("terminal.py", "print"),
-        ("cli_init.py", "sys.stdout.write"),
-        ("cli_hierarchy.py", "sys.stdout.writelines"),
+        ("init.py", "sys.stdout.write"),
+        ("hierarchy.py", "sys.stdout.writelines"),
     }

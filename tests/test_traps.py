@@ -270,9 +270,7 @@ TRAPS: dict[str, Trap] = {
     "an identifier that is kept in other letters": Trap(
         (2, "one role only"), Side(table(**EVERYBODY), {**ROW, **keep("WHO")}), Side(table(**EVERYBODY), ROW)
     ),
-    "a zip code that lost its leading zero": Trap(
-        (2, "leading zeros"), Side(table(zip=[int(code) for code in ZIP]))
-    ),
+    "a zip code that lost its leading zero": Trap((2, "leading zeros"), Side(table(zip=[int(code) for code in ZIP]))),
     "a hierarchy that does not know all values": Trap(
         (2, "1 of 2"),
         Side(changes={"columns__quasi_identifiers": {"age": {}, "zip": {"hierarchy": "zip.csv"}}}, before=hierarchy),

@@ -21,9 +21,10 @@ from typer.testing import CliRunner
 
 from anon import pipeline, release
 from anon.cli.app import app
+from anon.commands.check import check
+from anon.criteria.naming import Names
 from anon.errors import SourceError, VerificationError
 from anon.release import Written
-from anon.report import facts
 from anon.verify import grouped, judge
 from tests import helpers_release as helpers
 from tests.helpers_staged import Staged
@@ -387,7 +388,7 @@ def test_risk_and_homogeneity_are_as_counted_by_hand(tmp_path: Path, seed: int) 
     given = helpers.config(tmp_path, columns=columns, privacy=[{"k_anonymity": {"k": 2}}])
     types = {"age": pa.string(), "sex": pa.string(), "d": pa.string(), "e": pa.int64(), "h": pa.float64()}
     table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in types.items()})
-    told = pipeline.check(given, table).to_dict()
+    told = check(given, table).to_dict()
 
     def made(*names: str) -> list[list[Any]]:
         found: dict[Any, list[Any]] = defaultdict(list)
@@ -417,12 +418,12 @@ def test_risk_and_homogeneity_are_as_counted_by_hand(tmp_path: Path, seed: int) 
 def test_a_table_without_rows_cannot_be_checked(tmp_path: Path) -> None:
     given = helpers.config(tmp_path, columns=COLUMNS, privacy=PRIVACY)
     with pytest.raises(SourceError, match="no rows"):
-        pipeline.check(given, as_table([]))
+        check(given, as_table([]))
 
 
 def test_values_are_named_by_rank_in_linear_time() -> None:
     count = 65_535
-    names = facts.Names({"d": [str(i) for i in range(count)]}, {"d": [i % 1000 for i in range(count)]}, {"7"}, False)
+    names = Names({"d": [str(i) for i in range(count)]}, {"d": [i % 1000 for i in range(count)]}, {"7"}, False)
     began = time.perf_counter()
     told = [names.of_value("d", code) for code in range(count)]
     assert time.perf_counter() - began < 2

@@ -1,6 +1,6 @@
-"""anon: a release of a table about people that a stated adversary cannot break, and the proof that it holds.
+"""anon: release a table about people that a stated adversary cannot break, and prove that the release holds.
 
-The way of the data, one direction, each stage a function of what the one before left:
+The pipeline, one direction, each stage a function of what the one before it left:
 
     config  -> source  -> cube    -> search   -> release -> verify  -> report
     YAML       streamed   codes,     criteria    files in   the files  what is
@@ -11,100 +11,163 @@ The way of the data, one direction, each stage a function of what the one before
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anon.config import Config
-    from anon.pipeline import Result
+    from anon.runs.options import Options
+    from anon.runs.result import Result
 
     AnyConfig = str | os.PathLike[str] | Mapping[str, Any] | Config
+    AnyPath = str | os.PathLike[str]
+    Share = str | float
 
 __all__ = ["attack", "check", "disclose", "explain", "explore", "run", "utility"]
 
 
-def run(config: AnyConfig, table: Any = None, **options: Any) -> Result:
-    """Source to verified release. Options: out, memory (bytes or like 1GB), threads, overwrite, force, sample (like
-    1%), show_values, strict.
+def run(
+    config: AnyConfig,
+    table: Any = None,
+    *,
+    out: AnyPath | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    force: bool = False,
+    sample: str | None = None,
+    show_values: bool = False,
+    strict: bool = False,
+) -> Result:
+    """Make a verified release of the config's source.
 
-    `table`, any Arrow-speaking frame, or with backend spark a DataFrame of Spark, stands in for the config's source.
-    Failures raise the classes of anon.errors.
+    `table`, any Arrow-speaking frame, or with backend spark a DataFrame of Spark, stands in for the source. `memory` is
+    in bytes or text like 1GB, `sample` text like 1%. Failures raise the classes of anon.errors.
     """
     from anon import pipeline
 
-    return pipeline.run(config, table, pipeline.Options.of(**options))
+    options = _options(
+        out=out, memory=memory, threads=threads, overwrite=overwrite, resume=resume, force=force, sample=sample,
+        show_values=show_values, strict=strict,
+    )  # fmt: skip
+    return pipeline.run(config, table, options)
 
 
-def check(config: AnyConfig, table: Any, **options: Any) -> Result:
-    """The config's criteria on a table that is already grouped: a path or any Arrow-speaking frame; for a
+def check(
+    config: AnyConfig,
+    table: Any,
+    *,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    show_values: bool = False,
+    strict: bool = False,
+    prior: AnyPath | None = None,
+    save_priors: AnyPath | None = None,
+) -> Result:
+    """Check the config's criteria on a table that is already grouped: a path or any Arrow-speaking frame; for a
     bucketized one a folder or the pair (qi, sensitive).
 
-    Options: memory, threads, show_values, strict, prior (a file that stands in for the priors of the config),
-    save_priors (a folder for those that are estimated).
+    `prior` is a file that replaces the priors of the config, `save_priors` a folder for those that are estimated.
     """
-    from anon import pipeline
+    from anon.commands import check as command
 
-    result = pipeline.check(config, table, pipeline.Options.of(**options))
-    if options.get("strict"):
-        pipeline.refuse_warnings(result.facts)
-    return result
-
-
-def utility(config: AnyConfig, table: Any, **options: Any) -> Result:
-    """How much of the config's source a release of it still tells: a path or any Arrow-speaking frame; for a bucketized
-    one a folder or the pair (qi, sensitive). Options: memory, threads."""
-    from anon import pipeline
-
-    return pipeline.utility(config, table, pipeline.Options.of(**options))
+    options = _options(
+        memory=memory, threads=threads, show_values=show_values, strict=strict, prior=prior, save_priors=save_priors
+    )
+    return _strictly(command.check(config, table, options), strict)
 
 
-def explore(config: AnyConfig, table: Any, values: str | Iterable[str], confidences: Any, **options: Any) -> Result:
-    """Knowledge skylines of a table that is already grouped, as for `check`: for each value and confidence all maximal
-    safe amounts of knowledge (l, k, m), and who succeeds just beyond each. One of either need not be in a list.
+def utility(config: AnyConfig, table: Any, *, memory: int | str | None = None, threads: int | None = None) -> Result:
+    """Measure how much of the config's source a release of it keeps: a path or any Arrow-speaking frame; for a
+    bucketized one a folder or the pair (qi, sensitive)."""
+    from anon.commands import utility as command
 
-    Options: sensitive (the column, where there are several), memory, threads, show_values, strict.
-    """
-    from anon.commands import explore as commands
-
-    return _looked(commands.explore, config, table, options, values, confidences)
+    return command.utility(config, table, _options(memory=memory, threads=threads))
 
 
-def disclose(config: AnyConfig, table: Any, max_k: int, **options: Any) -> Result:
-    """The maximum disclosure of a table that is already grouped, for 0..max_k pieces of knowledge. Options as for
-    `explore`."""
-    from anon.commands import explore as commands
+def explore(
+    config: AnyConfig,
+    table: Any,
+    values: str | Iterable[str],
+    confidences: Share | Iterable[Share],
+    *,
+    sensitive: str | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    show_values: bool = False,
+    strict: bool = False,
+) -> Result:
+    """Compute the knowledge skylines of a table that is already grouped, as for `check`: for each value and confidence
+    all maximal safe amounts of knowledge (l, k, m), and who succeeds just beyond each. A single value or confidence
+    need not be in a list. `sensitive` is the column, where there are several."""
+    from anon.commands import explore as command
 
-    return _looked(commands.disclose, config, table, options, max_k)
+    options = _options(memory=memory, threads=threads, show_values=show_values, strict=strict)
+    return _strictly(command.explore(config, table, values, confidences, sensitive, options), strict)
+
+
+def disclose(
+    config: AnyConfig,
+    table: Any,
+    max_k: int,
+    *,
+    sensitive: str | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    show_values: bool = False,
+    strict: bool = False,
+) -> Result:
+    """Compute the maximum disclosure of a table that is already grouped, for 0 to `max_k` pieces of knowledge."""
+    from anon.commands import explore as command
+
+    options = _options(memory=memory, threads=threads, show_values=show_values, strict=strict)
+    return _strictly(command.disclose(config, table, max_k, sensitive, options), strict)
 
 
 def attack(
-    config: AnyConfig, table: Any, threshold: Any = "0.95", prior: Any = None, rho1: Any = None, rho2: Any = None,
-    **options: Any,
-) -> Result:  # fmt: skip
-    """Homogeneity attacks on a table that is already grouped, and with a prior file how far it moves beliefs. Options
-    as for `explore`."""
-    from anon.commands import explore as commands
+    config: AnyConfig,
+    table: Any,
+    threshold: Share = "0.95",
+    prior: AnyPath | None = None,
+    rho1: Share | None = None,
+    rho2: Share | None = None,
+    *,
+    sensitive: str | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    show_values: bool = False,
+    strict: bool = False,
+) -> Result:
+    """Run homogeneity attacks on a table that is already grouped, and with a prior file measure how far the table moves
+    beliefs."""
+    from anon.commands import explore as command
 
-    return _looked(commands.attack, config, table, options, threshold, prior, rho1, rho2)
+    options = _options(memory=memory, threads=threads, show_values=show_values, strict=strict)
+    return _strictly(command.attack(config, table, threshold, prior, rho1, rho2, sensitive, options), strict)
 
 
-def _looked(look: Callable[..., Result], config: AnyConfig, table: Any, options: dict[str, Any], *asked: Any) -> Result:
-    from anon import pipeline
-
-    sensitive = options.pop("sensitive", None)
-    result = look(config, table, *asked, sensitive, pipeline.Options.of(**options))
-    if options.get("strict"):
-        pipeline.refuse_warnings(result.facts)
-    return result
-
-
-def explain(run: str | os.PathLike[str], **options: Any) -> Result:
-    """Why a run came to its release, from its run folder, and what looser criteria would come to, from its source.
-    Options: memory, threads."""
-    from anon import pipeline
-    from anon.commands.explain import explained
+def explain(run: AnyPath, *, memory: int | str | None = None, threads: int | None = None) -> Result:
+    """Explain why a run came to its release, from its run folder, and what looser criteria would give, from its
+    source."""
+    from anon.commands import explain as command
     from anon.core.progress import Progress
+    from anon.runs.result import Result
 
-    told = explained(Path(run), pipeline.Options.of(**options), Progress())
-    return pipeline.Result(told, {"explanation": told})
+    explanation = command.explained(Path(run), _options(memory=memory, threads=threads), Progress())
+    return Result(explanation, {"explanation": explanation})
+
+
+def _options(**given: Any) -> Options:
+    from anon.runs.options import Options
+
+    return Options.from_user(**given)
+
+
+def _strictly(result: Result, strict: bool) -> Result:
+    if strict:
+        from anon.runs.result import refuse_warnings
+
+        refuse_warnings(result.facts)
+    return result

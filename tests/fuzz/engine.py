@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anon import pipeline
 from anon.config import Config, load
 from anon.core.memory import Memory
 from anon.criteria import Values
@@ -21,8 +20,8 @@ from anon.cube import Combinations, Cube, Domain, Tuples
 from anon.cube.records import InMemory, halves
 from anon.hierarchy import Tree
 from anon.recoding.outcome import Outcome
-from anon.search import dispatch
-from anon.search.budget import Means
+from anon.search import dispatch, prepare
+from anon.search.budget import SearchBudget
 from anon.search.partition.search import record_bytes
 from tests.fuzz.cases import TYPES, Case, Quasi, sensitive_array
 
@@ -79,7 +78,7 @@ def _cube(case: Case, config: Config, domains: list[Domain], codes: list[tuple[i
     others: list[Any] = [_sensitive(name, {p[name] for p in case.people}) for name in case.sensitive]
     columns = [[other.objects.index(p[other.column]) for p in case.people] for other in others]
     combined = {}
-    for kind, names in pipeline._combined(config):
+    for kind, names in prepare._combined(config):
         together = list(zip(*(columns[case.sensitive.index(name)] for name in names)))
         listed = sorted(set(together))
         known = np.array(listed, np.int64)
@@ -131,11 +130,11 @@ def held_values(case: Case, person: Any) -> list[Any]:
     return sorted(set(held)) if case.multiplicity == "set" else sorted(held)
 
 
-def means_of(case: Case, cube: Cube, folder: Path) -> Means:
+def budget_for(case: Case, cube: Cube, folder: Path) -> SearchBudget:
     """Return what the search of a case may use: the individuals of a block, memory or disk, and threads."""
     block = case.settings.get("block", 10**6)
     memory = Memory(0 if case.settings.get("spilled") else 2**32)
-    return Means(memory, case.settings.get("threads", 1), folder, None, block * record_bytes(cube))
+    return SearchBudget(memory, case.settings.get("threads", 1), folder, None, block * record_bytes(cube))
 
 
 def searched(case: Case, given: Opened, folder: Path) -> Outcome:
@@ -145,7 +144,7 @@ def searched(case: Case, given: Opened, folder: Path) -> Outcome:
         for place, size in SMALL if case.settings.get("small") else ():
             patch.setattr(place, size)
         dispatch.check_whole_table(given.config, given.cube, values, False)
-        return dispatch.search(given.config, given.cube, values, means_of(case, given.cube, folder))
+        return dispatch.search(given.config, given.cube, values, budget_for(case, given.cube, folder))
 
 
 def handed_over(outcome: Outcome) -> Counter[tuple[int, ...]]:

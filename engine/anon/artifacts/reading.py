@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from anon.errors import ConfigError
-from anon.report import VERSION
 
-VERSIONS = {"manifest.json": 2, "report.json": VERSION}
+VERSIONS = {"manifest.json": 2, "report.json": 4}
 FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"
 DEEPEST = 64  # levels of nested lists and objects
 OWN = "sha256"  # the field that holds the digest of the others

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from anon.artifacts.parts import Count, Part, Several, demand
-from anon.cube.domain import CUTTABLE
-from anon.recoding.tree import FORMAT
+from anon.core.text import CUTTABLE
 
+FORMAT = 1  # of recoding.json
 Json = dict[str, Any]
 Row = Annotated[list[str | None], Field(min_length=2)]
 
@@ -52,7 +52,6 @@ class Recoding(Part):
 
     @model_validator(mode="after")
     def _names_columns_once(self) -> Self:
-        assert self.format == FORMAT
         demand(len({column.name for column in self.columns}) == len(self.columns) > 0, "different columns")
         return self
 

@@ -15,7 +15,8 @@ from anon.core.terminal import one_line, say, say_json
 
 if TYPE_CHECKING:
     from anon.core.progress import Progress
-    from anon.pipeline import Options, Result
+    from anon.runs.options import Options
+    from anon.runs.result import Result
 
 app = typer.Typer(
     cls=Commands,
@@ -66,9 +67,9 @@ ConfigFile = Annotated[Path, typer.Argument(help="The config, a YAML file (see `
 
 
 def _options(memory: str | None, **options: Any) -> Options:
-    from anon.pipeline import Options
+    from anon.runs.options import Options
 
-    return Options.of(memory=memory, **options)
+    return Options.from_user(memory=memory, **options)
 
 
 def _show(told: dict[str, Any], as_json: bool, way: str, *more: Any, module: str = "words") -> None:
@@ -95,12 +96,12 @@ def _show_risk(result: Result, as_json: bool, strict: bool, way: str, progress: 
 
 def _strictly(told: dict[str, Any], strict: bool, progress: Progress) -> int:
     """With --strict says what the warnings are and that they count; the exit code."""
-    from anon import pipeline
     from anon.errors import UnsafeError
+    from anon.runs.result import refuse_warnings
 
     try:
         if strict:
-            pipeline.refuse_warnings(told)
+            refuse_warnings(told)
     except UnsafeError as error:
         progress.failed(error)
         if not error.told:
@@ -189,11 +190,11 @@ def check(
     """
 
     def work() -> int:
-        from anon import pipeline
+        from anon.commands.check import check as checked
 
         with _progress(as_json, log_json) as progress:
             options = _options(memory, threads=threads, show_values=show_values, prior=prior, save_priors=save_priors)
-            result = pipeline.check(config, on, options, progress)
+            result = checked(config, on, options, progress)
         _show_result(result, as_json)
         return _strictly(result.facts, strict, progress) if result.safe else 3
 
@@ -221,10 +222,10 @@ def utility(
     """
 
     def work() -> int:
-        from anon import pipeline
+        from anon.commands.utility import utility as measured
 
         with _progress(as_json, log_json) as progress:
-            result = pipeline.utility(config, on, _options(memory, threads=threads), progress)
+            result = measured(config, on, _options(memory, threads=threads), progress)
         _show(result.to_dict(), as_json, "show_utility")
         return 0
 

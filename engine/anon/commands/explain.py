@@ -12,7 +12,7 @@ from anon.report.promises import closest
 
 if TYPE_CHECKING:
     from anon.core.progress import Progress
-    from anon.pipeline import Options
+    from anon.runs.options import Options
 
 
 def explained(run: Path, options: Options, progress: Progress) -> dict[str, Any]:

@@ -21,14 +21,15 @@ from anon.core.memory import Memory
 from anon.core.progress import Progress
 from anon.core.text import SPELLING, meant, text
 from anon.criteria import Groups, named_values, priors
+from anon.criteria.naming import Names
 from anon.criteria.prior_files import read_prior
 from anon.errors import ConfigError, Problem, SourceError
-from anon.pipeline import DEFAULTS, Options, Result, adjusted
-from anon.report.facts import Names
 from anon.risk import attacks
 from anon.risk.disclosure import curves
 from anon.risk.skylines import skylines
 from anon.risk.witness import Name
+from anon.runs.options import DEFAULTS, Options, adjusted
+from anon.runs.result import Result
 from anon.runs.scratch import scratch
 from anon.source import open_grouped
 from anon.verify.grouped import Grouped, Reading, cross_table
@@ -39,7 +40,7 @@ SINGLE = "`multiplicity: single`; `explore` looks at sets and multisets too"
 
 
 @dataclass(frozen=True)
-class Looked:
+class OpenedTable:
     """A grouped table that is looked at, one sensitive column of it, and how its values may be called."""
 
     grouped: Grouped
@@ -74,7 +75,7 @@ class Looked:
 @contextmanager
 def _opened(
     config: Any, table: Any, options: Options, progress: Progress, column: str | None, shown: Sequence[str] = ()
-) -> Iterator[Looked]:
+) -> Iterator[OpenedTable]:
     config = adjusted(load(config, run=False), options)
     refuse_unsupported(config, run=False)
     column = _column(config, column)
@@ -90,7 +91,7 @@ def _opened(
         named = set().union(*(named_values(spec) for spec in config.privacy)) | set(shown)
         names = Names(texts, grouped.frequency, named, options.show_values)
         with translated("examining the table"):
-            yield Looked(grouped, column, texts[column], names, limits.memory)
+            yield OpenedTable(grouped, column, texts[column], names, limits.memory)
 
 
 def _column(config: Config, column: str | None) -> str:
@@ -172,7 +173,7 @@ def disclose(
     return Result(facts, {"disclosure": facts})
 
 
-def _refuse_several(looked: Looked, what: str) -> None:
+def _refuse_several(looked: OpenedTable, what: str) -> None:
     if looked.grouped.multiplicity != "single":
         raise ConfigError.at("columns.multiplicity", f"{looked.grouped.multiplicity}, for {what}", SINGLE)
 
@@ -217,7 +218,7 @@ def _rho(rho1: Any, rho2: Any, prior: Any) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _homogeneity(looked: Looked, threshold: Fraction) -> dict[str, Any]:
+def _homogeneity(looked: OpenedTable, threshold: Fraction) -> dict[str, Any]:
     grouped = looked.grouped
     sure, nearly = [], []
     for groups in looked.histograms():
@@ -235,7 +236,7 @@ def _homogeneity(looked: Looked, threshold: Fraction) -> dict[str, Any]:
     return facts
 
 
-def _elimination(looked: Looked, threshold: Fraction) -> list[dict[str, int]]:
+def _elimination(looked: OpenedTable, threshold: Fraction) -> list[dict[str, int]]:
     found = attacks.Elimination(len(looked.texts), threshold)
     for groups in looked.histograms():
         found.add(groups)
@@ -245,7 +246,7 @@ def _elimination(looked: Looked, threshold: Fraction) -> list[dict[str, int]]:
     ]
 
 
-def _beliefs(looked: Looked, file: Path, threshold: Fraction, rho: tuple[float, float] | None) -> dict[str, Any]:
+def _beliefs(looked: OpenedTable, file: Path, threshold: Fraction, rho: tuple[float, float] | None) -> dict[str, Any]:
     raw = read_prior(file, "--prior", looked.memory)
     signatures, _ = cross_table(looked.grouped, tuple(raw.attributes), looked.column, looked.memory)
     prior = priors.bind(raw, raw.attributes, signatures, looked.texts, "--prior")

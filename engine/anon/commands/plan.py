@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import duckdb
 
-from anon import pipeline, release
+from anon import release
 from anon.config import Config, Lattice, Partition, Reuse, load, redact, telling_no_secrets
 from anon.config.support import refuse_unsupported
 from anon.core.checkpoint import Checkpoint
@@ -22,17 +22,20 @@ from anon.core.disk import make_private, usable
 from anon.core.memory import LIBRARIES, Memory
 from anon.core.progress import Progress
 from anon.criteria import Values, bind
-from anon.cube import Cube, Room, records
+from anon.criteria.naming import number
+from anon.cube import Cube, RecordStore, records
 from anon.errors import UnsafeError
-from anon.pipeline import DEFAULTS, Options, Result
 from anon.recoding.levels import Levels
 from anon.report import facts
 from anon.report.warnings import repeated
 from anon.runs.named_files import check_files
-from anon.runs.previous import Standing
+from anon.runs.options import DEFAULTS, Options, adjusted
+from anon.runs.previous import PreviousRelease
 from anon.runs.publish import check_places
+from anon.runs.result import Result
 from anon.runs.scratch import scratch
 from anon.search import dispatch
+from anon.search.prepare import build_cube, check_not_vacuous
 from anon.source import Source, open_source
 from anon.source.origins import Origin, origin_of
 from anon.verify import content, judge
@@ -82,10 +85,10 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     """What a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB, in
     order. Mistakes raise what a run would raise; criteria that no release can satisfy, or that the release of a reused
     recoding does not satisfy, are told as `feasible`: false."""
-    config, progress = pipeline.adjusted(load(config), options), progress or Progress()
+    config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
     check_places(config, overwrite=True)
-    pipeline.check_not_vacuous(config)
+    check_not_vacuous(config)
     check_files(config, run=True)
     limits = config.limits
     Memory(limits.memory).check()
@@ -98,8 +101,8 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             source = open_source(traced, config, origin, spill)
             copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
         with progress.stage("cube"):
-            room = Room(places.make, dispatch.threads_of(config), partial(progress.update, "cube"))
-            cube = pipeline.build_cube(config, source, room)
+            room = RecordStore(places.make, dispatch.threads_of(config), partial(progress.update, "cube"))
+            cube = build_cube(config, source, room)
             dispatch.memory_of(config, cube).check("values")
         told = _told(config, source, cube, options, places, copied) | _standing(config, options, origin)
         told["warnings"] += _in_the_way(config, told)
@@ -202,7 +205,7 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
         return {"lattice": {"nodes": nodes, "largest_set": largest_set, "room": memory.search}}
     if not isinstance(config.method, Partition):
         return {}
-    means = dispatch.means_of(config, cube, places.spill)
+    means = dispatch.budget_for(config, cube, places.spill)
     block = int(dispatch.partition_search(config, cube, values, means, lambda **facts: None).limit)
     if cube.individuals > block:
         places.note(cube.records.count, cube.records.sizes, "sorted-records")
@@ -215,7 +218,7 @@ def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]
     listed = []
     for criterion in bind(config.privacy, values):
         verdict = criterion.verdict(criterion.state(dispatch.whole_table(cube, values, criterion)))
-        figure, bound = facts.number(verdict.figure), facts.number(verdict.bound)
+        figure, bound = number(verdict.figure), number(verdict.bound)
         entry = {"name": verdict.name, "safe": verdict.safe, "figure": figure, "bound": bound}
         column = criterion.column or list(criterion.columns)
         about = {"sensitive": column} if column else {}
@@ -232,7 +235,7 @@ def _warnings(config: Config, source: Source, cube: Cube, values: Values) -> lis
 
 def _standing(config: Config, options: Options, origin: Origin) -> dict[str, Any]:
     """That a run would do nothing, because the release is there and is of the same source and config."""
-    return {"up_to_date": True} if Standing.of(config, options.show_values).is_current(origin) else {}
+    return {"up_to_date": True} if PreviousRelease.of(config, options.show_values).is_current(origin) else {}
 
 
 def _in_the_way(config: Config, told: dict[str, Any]) -> list[dict[str, Any]]:

@@ -105,8 +105,8 @@ def lock(folder: Path) -> int | None:
 def made_and_locked(folder: Path, field: str, there: bool = False) -> int | None:
     """Make a private folder and lock it; return the handle of the lock, None if another process has it."""
     for _ in range(ATTEMPTS):
-        make_private(folder, field, there)
-        with suppress(FileNotFoundError):  # another process has just removed it
+        with suppress(FileNotFoundError):  # another start has taken it for one that was left, and removed it
+            make_private(folder, field, there)
             return lock(folder)
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
 

@@ -16,6 +16,7 @@ MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-
 PLAIN_NUMBER = re.compile(r"[-+]?[0-9]{1,30}([.][0-9]{1,30})?")
 SPELLING = "case, space, Unicode, 1 or 1.0 or 01"  # what makes no other word for a reader: see `meant`
 Value = bool | int | float | Decimal | date | datetime | str
+CUTTABLE = ("integer", "number", "date", "timestamp")  # kinds that may be binned when they have too many values
 
 
 def text(value: Value) -> str:

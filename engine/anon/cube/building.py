@@ -18,10 +18,10 @@ from anon import hierarchy
 from anon.config import Builder
 from anon.core.memory import VALUE
 from anon.core.progress import Tell
-from anon.core.text import text
+from anon.core.text import CUTTABLE, text
 from anon.criteria import Criterion, Groups, Ints
 from anon.cube.counted import Counted, count, counted_values
-from anon.cube.domain import CODES, CUTTABLE, TEXT_VALUES, Domain
+from anon.cube.domain import CODES, TEXT_VALUES, Domain
 from anon.cube.records import WIDE, Codes, Records, halves, in_memory, whole_numbers
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
@@ -220,7 +220,7 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Room:
+class RecordStore:
     """Where records may go: gives a place for so many with so many codes of each column, by name; threads to fill it
     with, and whom to tell of the rows that were read."""
 
@@ -252,12 +252,12 @@ def build(
     builders: list[Builder],
     target: str | None = None,
     combined: Collection[Combined] = (),
-    room: Room | None = None,
+    room: RecordStore | None = None,
     widened: Widened = lambda column, builder, counted: counted,
 ) -> Cube:
     """Reads the source for the domains, and once more for the records. `widened` may add values to quasi-identifiers
     that do not occur."""
-    room = room or Room()
+    room = room or RecordStore()
     read = [*source.sensitive]
     if target is not None:
         read.append(next(c for c in [*source.quasi_identifiers, *source.sensitive, *source.keep] if c.name == target))
@@ -293,7 +293,7 @@ def _coded(source: Source, builders: list[Builder], counts: list[Counted]) -> li
     return coded
 
 
-def _fill(cube: Cube, source: Source, encoder: Encoder, room: Room) -> None:
+def _fill(cube: Cube, source: Source, encoder: Encoder, room: RecordStore) -> None:
     """Makes the records of a cube. Equal rows are counted if there must be so many that this at least halves the table,
     or if there turn out to be."""
     sizes = [domain.size for domain in (*cube.domains, *cube.others)]
@@ -311,7 +311,9 @@ def _share(keys: list[NDArray[np.uint64]]) -> float:
     return (1 + np.count_nonzero(sampled[1:] != sampled[:-1])) / len(sampled) if len(sampled) else 1.0
 
 
-def _combine(source: Source, cube: Cube, room: Room, kind: type, names: tuple[str, ...]) -> tuple[list[int], Ints]:
+def _combine(
+    source: Source, cube: Cube, room: RecordStore, kind: type, names: tuple[str, ...]
+) -> tuple[list[int], Ints]:
     """Adds a combination of sensitive columns to the cube; where its columns stand in records, and its tuples."""
     columns = [next(c for c in source.sensitive if c.name == name) for name in names]
     distinct, table = room.combinations(source, columns)
@@ -333,7 +335,7 @@ def _combine(source: Source, cube: Cube, room: Room, kind: type, names: tuple[st
 
 
 def _records(
-    source: Source, encoder: Encoder, counted: bool, records: Records, room: Room, keys: list[NDArray[np.uint64]]
+    source: Source, encoder: Encoder, counted: bool, records: Records, room: RecordStore, keys: list[NDArray[np.uint64]]
 ) -> Records:
     """Encodes the rows of the source, all of which must still be there; adds to the keys of sampled rows."""
     from anon.cube import kernels
@@ -371,7 +373,7 @@ def _records(
     return records
 
 
-def _counted(source: Source, records: Records, room: Room) -> Records:
+def _counted(source: Source, records: Records, room: RecordStore) -> Records:
     """The records with equal ones counted."""
     names = [f"c{index}" for index in range(records.width)]
     schema = pa.schema([(name, pa.uint16()) for name in names])

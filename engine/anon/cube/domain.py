@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anon.core.text import span, text
+from anon.core.text import CUTTABLE, span, text
 from anon.cube.bounds import between
 from anon.cube.ranges import WHOLE, Side, as_numbers, ends_of, number_of, parsed
 from anon.errors import SourceError
@@ -23,7 +23,6 @@ from anon.hierarchy import Tree
 CODES = 65_536  # a code is an unsigned 16-bit integer
 LOOKUP = 2**22  # whole numbers within a range of this size are encoded through a table
 TEXT_VALUES = 64  # text without a hierarchy is listed in labels, so it may not have more values than this
-CUTTABLE = ("integer", "number", "date", "timestamp")  # kinds that may be binned when they have too many values
 
 
 @dataclass(frozen=True)

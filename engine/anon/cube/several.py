@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon.cube.building import PEOPLE, Cube, Encoder, Room
+from anon.cube.building import PEOPLE, Cube, Encoder, RecordStore
 from anon.cube.records import halves
 from anon.errors import SourceError
 from anon.source import Source
 
 
-def fill(cube: Cube, source: Source, encoder: Encoder, room: Room) -> None:
+def fill(cube: Cube, source: Source, encoder: Encoder, room: RecordStore) -> None:
     """Makes the records of a cube and counts its sensitive values."""
     width, columns = len(encoder.domains), len(cube.domains)
     sizes = [domain.size for domain in encoder.domains]

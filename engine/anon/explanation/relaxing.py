@@ -14,24 +14,24 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anon import pipeline
 from anon.config import Config, Criterion, load
 from anon.config.support import exact_labels, refuse_unsupported
 from anon.config.trial import as_trial
 from anon.core.database import connect
 from anon.core.progress import Progress
 from anon.criteria import bind
-from anon.cube import Cube, Room
+from anon.cube import Cube, RecordStore
 from anon.cube.records import InMemory
 from anon.errors import ConfigError, ResourceError, SourceError, UnsafeError
 from anon.explanation.loosening import Number, Setting, next_setting, numbers
 from anon.loss.utility import of_recoding
-from anon.pipeline import Options
 from anon.recoding.levels import LevelRecoding
 from anon.recoding.tree import Recoding
+from anon.runs.options import Options, adjusted
 from anon.runs.previous import about, told_marks
 from anon.runs.scratch import scratch
 from anon.search import dispatch
+from anon.search.prepare import build_cube
 from anon.source import open_source
 from anon.source.origins import origin_of
 
@@ -102,7 +102,7 @@ def _config(manifest: Facts, options: Options) -> Config:
     except ConfigError as error:
         why = f"the config or a file that it names can no longer be read ({error.problems[0]})"
         raise NotMeasured(why) from None
-    return pipeline.adjusted(config, options)
+    return adjusted(config, options)
 
 
 def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -> Again:
@@ -116,7 +116,7 @@ def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -
             source = open_source(con, config, origin_of(config, None), spill)
             if told_marks(source.marks, config) != manifest["source"]:
                 raise changed
-            cube = pipeline.build_cube(config, source, Room(threads=dispatch.threads_of(config)))
+            cube = build_cube(config, source, RecordStore(threads=dispatch.threads_of(config)))
             source.check_unchanged()
     except (SourceError, ConfigError):
         raise changed from None
@@ -136,7 +136,7 @@ class Again:
         self.config, self.rows, self.tell, self.searches = config, rows, tell, 0
         self._cube, self._codes = cube, cube.records.read(0, cube.records.count)
         self.values = dispatch.sensitive_values(config, cube)
-        self.means = dispatch.means_of(config, cube)
+        self.means = dispatch.budget_for(config, cube)
         self.criteria = bind(config.privacy, self.values, shared=True)
         self.recoding = self._search(config.privacy)
         self.now = self._bought(self.recoding)

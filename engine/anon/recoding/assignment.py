@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anon.artifacts.recoding import FORMAT
 from anon.core.spilled import Spilled
 from anon.cube import Domain
 from anon.cube.records import Codes
-from anon.recoding.tree import FORMAT
 
 Ints = NDArray[np.int64]
 

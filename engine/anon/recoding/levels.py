@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.artifacts.recoding import FORMAT
 from anon.core.cell_index import CellIndex
 from anon.cube import Domain
 from anon.recoding import metrics
-from anon.recoding.tree import FORMAT, ColumnLabels, Recoding, column_facts, in_order
+from anon.recoding.tree import ColumnLabels, Recoding, column_facts, in_order
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint16]

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.artifacts.recoding import FORMAT
+from anon.core.text import CUTTABLE
 from anon.cube import Domain
-from anon.cube.domain import CUTTABLE
 from anon.errors import ConfigError, Problem
 
 Ints = NDArray[np.int64]
-FORMAT = 1
 NODES = 65_536  # that are written at a time
 LABEL = 320  # bytes of a label, its cell and its bounds as objects, about
 
@@ -84,7 +84,7 @@ class Recoding:
 
     def assign(self, codes: NDArray[np.uint16]) -> NDArray[np.uint32]:
         """The group of each row of codes [columns, rows]."""
-        from anon.search.partition import kernels
+        from anon.recoding import kernels
 
         group = np.zeros(codes.shape[1], np.uint32)
         kernels.walk(codes, self.column, self.cut_start, self.cut, self.child, group)

@@ -3,63 +3,20 @@ config names them or the user asked for them; others are told by their rank in f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from anon.config import Config, Skyline
 from anon.config import Criterion as Spec
-from anon.core.terminal import one_line
-from anon.criteria import Criterion, Finding, RRobustness, Verdict, named_values, protects, vacuous
+from anon.criteria import Criterion, Finding, RRobustness, Verdict, protects, vacuous
+from anon.criteria.naming import Names, number
 from anon.report.warnings import UNIQUE_SHARE, Trap, traps
 from anon.source.left_out import LeftOut
 from anon.verify.judge import FEW, NEARLY, Findings
 
 HOMOGENEOUS_SHARE = 0.05
 OF_ALL_KEPT = {"kept_identifies": "kept_identify_together", "kept_reveals": "kept_reveal_together"}
-
-
-@dataclass(frozen=True)
-class Names:
-    """How values of the sensitive columns may be called."""
-
-    values: dict[str, list[str | None]]
-    frequency: dict[str, list[int]]
-    shown: set[str]
-    show_all: bool
-
-    @classmethod
-    def of(cls, found: Findings, config: Config, show_values: bool) -> Names:
-        named = set().union(*(named_values(spec) for spec in config.privacy))
-        return cls(found.values, found.frequency, named, show_values)
-
-    def of_value(self, column: str | None, code: int) -> str:
-        if column is None:
-            return ""
-        value = self.values[column][code]
-        if value in self.shown or self.show_all:
-            return "null" if value is None else value
-        return f"value #{self._ranks[column][code]} by frequency"
-
-    @cached_property
-    def _ranks(self) -> dict[str, list[int]]:
-        """Per column the rank of each value, from 1 for the most frequent; the lower value first where they tie."""
-        ranks = {}
-        for column, counts in self.frequency.items():
-            order = np.argsort(-np.array(counts, np.int64), kind="stable")
-            rank = np.empty(len(order), np.int64)
-            rank[order] = np.arange(1, len(order) + 1)
-            ranks[column] = rank.tolist()
-        return ranks
-
-
-def number(value: float) -> float | str:
-    """JSON has no infinity."""
-    return "inf" if math.isinf(value) else value
 
 
 def _criterion(verdict: Verdict, criterion: Criterion, spec: Spec, found: Findings, names: Names) -> dict[str, Any]:
@@ -93,14 +50,6 @@ def _failure(finding: Finding, criterion: Criterion, names: Names) -> dict[str, 
         "bound": number(finding.bound),
         "worst_group": finding.group,
     }
-
-
-def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
-    """In words: what a criterion demands and what was found instead."""
-    columns = ", ".join([criterion.column] if criterion.column else criterion.columns)
-    about = f" ({columns})" if columns else ""
-    words: str = one_line(criterion.refusal(finding, partial(names.of_value, criterion.column)))
-    return f"{criterion.name}{one_line(about)}: {words}"
 
 
 def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[str, Any]]:

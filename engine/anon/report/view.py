@@ -6,17 +6,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from anon.report.promises import (
-    below,
-    counted,
-    knowledge,
-    left_out,
-    left_out_words,
-    percent,
-    promises,
-    reasons,
-    worst_first,
-)
+from anon.core.phrases import below, counted, percent
+from anon.report.promises import knowledge, left_out, left_out_words, promises, reasons, worst_first
 from anon.report.tables import Report, few, table
 from anon.report.view_groups import groups, lattice, lost, tree
 from anon.report.view_risk import attacks, disclosure, skylines

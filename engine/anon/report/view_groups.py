@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.report.promises import figure, percent
+from anon.core.phrases import figure, percent
 from anon.report.tables import Report, table
 
 BINS = 32  # of the histogram of sizes

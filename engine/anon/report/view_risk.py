@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
-from anon.report.promises import percent
+from anon.core.phrases import percent
 from anon.report.tables import Report, table
 
 THRESHOLDS = (100, 95, 90, 75, 50)  # percent

@@ -12,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from anon.report.promises import closest, counted, left_out, left_out_words, worst_first
+from anon.core.phrases import counted
+from anon.report.promises import closest, left_out, left_out_words, worst_first
 
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from anon.report.promises import counted, percent
+from anon.core.phrases import counted, percent
 from anon.report.words import new_grid, new_table, section, show_warnings
 
 POINTS = 24  # that are listed; --json has all of them

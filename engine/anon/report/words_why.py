@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from anon.report.promises import counted
+from anon.core.phrases import counted
 from anon.report.words import called, new_table, section, show_explanation
 
 

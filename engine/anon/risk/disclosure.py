@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from anon.core.phrases import percent
 from anon.criteria.ck_safety import Disclosure, Person
 from anon.criteria.protocol import Groups
-from anon.report.promises import percent
 from anon.risk.fronts import Histogram, histogram
 from anon.risk.witness import Name
 

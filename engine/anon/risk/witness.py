@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from anon.report.promises import percent
+from anon.core.phrases import percent
 from anon.risk.fronts import Histogram
 
 NAMED = 4  # values that a sentence lists

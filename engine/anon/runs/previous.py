@@ -25,7 +25,7 @@ QUERIES = ("duckdb", "postgres")  # kinds of sources that are known by their row
 
 
 @dataclass(frozen=True)
-class Standing:
+class PreviousRelease:
     """What stands at the place of a release: manifest and report of the run that made it; empty if there is none."""
 
     config: Config  # of the run that looks at it
@@ -35,7 +35,7 @@ class Standing:
     digest: str = ""  # of the manifest
 
     @classmethod
-    def of(cls, config: Config, show_values: bool) -> Standing:
+    def of(cls, config: Config, show_values: bool) -> PreviousRelease:
         own = about(config, show_values)
         run = config.release.run
         try:

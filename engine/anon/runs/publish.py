@@ -21,7 +21,7 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.release.publication import Move, Publication, Upload
 from anon.report.page import render
-from anon.runs.previous import Standing, told_marks
+from anon.runs.previous import PreviousRelease, told_marks
 from anon.runs.workspace import Workspace
 from anon.source import Source
 
@@ -71,16 +71,16 @@ def _left_by_a_run(place: Path, mark: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Left:
+class RunArtifacts:
     """What a run left before it is told: SHA-256 of the files of its release and of its recoding, and the release that
     stood there before."""
 
     release: dict[str, str]
     recoding: str
-    before: Standing
+    before: PreviousRelease
 
     @classmethod
-    def by(cls, work: Workspace, recoding: AnyRecoding | Assignment, before: Standing) -> Left:
+    def by(cls, work: Workspace, recoding: AnyRecoding | Assignment, before: PreviousRelease) -> RunArtifacts:
         """Write the recoding into the run folder, and take the digests of what verification will read."""
         path = work.run / "recoding.json"
         with translated("writing the run folder", disk=True):
@@ -91,7 +91,7 @@ class Left:
         return self.before.warnings(self.release, self.recoding, individuals)
 
 
-def write_run(work: Workspace, config: Config, source: Source, left: Left, report: dict[str, Any]) -> None:
+def write_run(work: Workspace, config: Config, source: Source, left: RunArtifacts, report: dict[str, Any]) -> None:
     """Fills the run folder, which stays in the house: beside the recoding the manifest, the report and its page."""
     manifest = {
         "version": VERSIONS["manifest.json"],
@@ -126,7 +126,7 @@ def _reused(config: Config) -> dict[str, Any]:
     return Earlier.of(config.method.run).told
 
 
-def publish(work: Workspace, config: Config, overwrite: bool, left: Left) -> None:
+def publish(work: Workspace, config: Config, overwrite: bool, left: RunArtifacts) -> None:
     """Put the release and its run folder in place: both or neither, and only what was verified. What was in their
     places before is afterwards in the workspace, and goes with it."""
     check_places(config, overwrite)  # again: the run took its time, and others may have written there

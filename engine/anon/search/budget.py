@@ -12,7 +12,7 @@ BLOCK = 40 * 2**20  # bytes of records; one size for every memory, and for the l
 
 
 @dataclass(frozen=True)
-class Means:
+class SearchBudget:
     """What a search may use: memory, threads, a folder for what does not fit, and a checkpoint to go on from."""
 
     memory: Memory = field(default_factory=lambda: Memory(2**32))

@@ -18,12 +18,11 @@ from anon.core.memory import Memory
 from anon.core.progress import Tell
 from anon.core.terminal import one_line
 from anon.criteria import Criterion, Groups, Signatures, Values, bind, prunes
+from anon.criteria.naming import Names, refusal
 from anon.cube import Cube
 from anon.errors import Blocked, UnsafeError
-from anon.report import facts
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.cross_tables import CrossTables
-from anon.verify.judge import Findings
 
 if TYPE_CHECKING:
     from anon.recoding.outcome import Outcome
@@ -34,13 +33,38 @@ CORES = os.cpu_count() or 1
 FEW_REFUSALS = 5  # failures that are told of each criterion
 
 
-def searched(config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, show_values: bool, tell: Tell) -> Outcome:
+class Searches:
+    """The classes that search for a recoding on a backend."""
+
+    def partition(self) -> type[Partition]:
+        from anon.search.partition.search import Partition
+
+        return Partition
+
+    def lattice(self) -> type[LatticeSearch]:
+        from anon.search.lattice import Lattice
+
+        return Lattice
+
+
+LOCAL = Searches()
+
+
+def searched(
+    config: Config,
+    cube: Cube,
+    spill: Path,
+    checkpoint: Checkpoint,
+    show_values: bool,
+    tell: Tell,
+    searches: Searches = LOCAL,
+) -> Outcome:
     """What the search of a run comes to; UnsafeError, in the user's words, if no release is safe."""
     values = sensitive_values(config, cube)
     erratic = check_whole_table(config, cube, values, show_values)
-    means = means_of(config, cube, spill, checkpoint)
+    means = budget_for(config, cube, spill, checkpoint)
     try:
-        return search(config, cube, values, means, tell)
+        return search(config, cube, values, means, tell, searches)
     except UnsafeError as error:
         said = str(error)
         if isinstance(error, Blocked):
@@ -50,20 +74,32 @@ def searched(config: Config, cube: Cube, spill: Path, checkpoint: Checkpoint, sh
         raise UnsafeError("\n".join([said, *whole])) from None
 
 
-def search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell = lambda **facts: None) -> Outcome:
-    """What the config's search comes to. Takes the records of the cube with it."""
-    return _SEARCHES[config.method.kind](config, cube, values, means, tell)
+def search(
+    config: Config,
+    cube: Cube,
+    values: Values,
+    means: SearchBudget,
+    tell: Tell = lambda **facts: None,
+    searches: Searches = LOCAL,
+) -> Outcome:
+    """Run the config's search. Takes the records of the cube with it."""
+    kind = config.method.kind
+    if kind == "partition":
+        return partition_search(config, cube, values, means, tell, searches).run()
+    if kind == "lattice":
+        return lattice_search(config, cube, values, means, tell, searches).run()
+    if isinstance(config.method, Reuse):
+        from anon.search import reuse
+
+        return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
+    from anon.search.assign import dispatch as assign
+
+    assigned = assign.merge if isinstance(config.method, Merge) else assign.colour
+    return assigned(config, cube, values, means, tell)
 
 
 def threads_of(config: Config) -> int:
     return min(config.limits.threads or CORES, CORES)
-
-
-def _reused(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    from anon.search import reuse
-
-    assert isinstance(config.method, Reuse)
-    return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
 
 
 def memory_of(config: Config, cube: Cube) -> Memory:
@@ -76,48 +112,35 @@ def memory_of(config: Config, cube: Cube) -> Memory:
     return Memory(config.limits.memory, cube.held, split)
 
 
-def means_of(config: Config, cube: Cube, spill: Path | None = None, checkpoint: Checkpoint | None = None) -> Means:
+def budget_for(
+    config: Config, cube: Cube, spill: Path | None = None, checkpoint: Checkpoint | None = None
+) -> SearchBudget:
     """What the config's search may use."""
-    return Means(memory_of(config, cube), threads_of(config), spill, checkpoint)
+    return SearchBudget(memory_of(config, cube), threads_of(config), spill, checkpoint)
 
 
-def partition_search(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Partition:
-    """The search by partition, ready to run."""
-    from anon.search.partition.search import Partition
-
-    kind = Partition
-    if config.backend.kind == "spark":
-        from anon.backends.spark.search import SparkPartition
-
-        kind = SparkPartition
+def partition_search(
+    config: Config, cube: Cube, values: Values, means: SearchBudget, tell: Tell, searches: Searches = LOCAL
+) -> Partition:
+    """Return the search by partition, ready to run."""
     prefer = config.method.prefer  # type: ignore[union-attr]
-    return kind(
-        cube,
-        bind(config.privacy, values, shared=True),
-        prefer if isinstance(prefer, str) else "information_gain",
-        means,
-        tell,
-    )
-
-
-def _partition(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    return partition_search(config, cube, values, means, tell).run()
+    criteria = bind(config.privacy, values, shared=True)
+    prefer = prefer if isinstance(prefer, str) else "information_gain"
+    return searches.partition()(cube, criteria, prefer, means, tell)
 
 
 def lattice_search(
-    config: Config, cube: Cube, values: Values, means: Means, tell: Tell = lambda **facts: None
+    config: Config,
+    cube: Cube,
+    values: Values,
+    means: SearchBudget,
+    tell: Tell = lambda **facts: None,
+    searches: Searches = LOCAL,
 ) -> LatticeSearch:
-    """The search over the lattice, ready to run."""
-    from anon.search.lattice import Lattice as Search
-
-    kind = Search
-    if config.backend.kind == "spark":
-        from anon.backends.spark.lattice import SparkLattice
-
-        kind = SparkLattice
+    """Return the search over the lattice, ready to run."""
     method = config.method
     assert isinstance(method, Lattice)
-    return kind(
+    return searches.lattice()(
         cube,
         bind(config.privacy, values, shared=True),
         method.choose,
@@ -126,26 +149,6 @@ def lattice_search(
         means,
         tell,
     )
-
-
-def _lattice(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    return lattice_search(config, cube, values, means, tell).run()
-
-
-def _assigned(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
-    from anon.search.assign import dispatch as assigning
-
-    search = assigning.merge if isinstance(config.method, Merge) else assigning.colour
-    return search(config, cube, values, means, tell)
-
-
-_SEARCHES: dict[str, Callable[[Config, Cube, Values, Means, Tell], Outcome]] = {
-    "partition": _partition,
-    "lattice": _lattice,
-    "merge": _assigned,
-    "colour": _assigned,
-    "reuse": _reused,
-}
 
 
 def released_values(config: Config, values: Values) -> Callable[[int, list[int]], Criterion]:
@@ -201,7 +204,7 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
         for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:
             near = criterion.nearest(whole, finding)
             holds = f"; would hold: {' or '.join(near)}" if near else ""
-            told.append(facts.refusal(criterion, finding, names) + holds)
+            told.append(refusal(criterion, finding, names) + holds)
         if len(failed) > FEW_REFUSALS:
             told.append(f"{criterion.name}: {len(failed) - FEW_REFUSALS:,} more")
     if lines:
@@ -219,5 +222,5 @@ def _suppressed_share(config: Config) -> Fraction:
     return Fraction(getattr(config.method, "suppress", 0))
 
 
-def _names(config: Config, values: Values, show_values: bool) -> facts.Names:
-    return facts.Names.of(Findings(values=values.texts, frequency=values.frequency), config, show_values)
+def _names(config: Config, values: Values, show_values: bool) -> Names:
+    return Names.from_config(config, values.texts, values.frequency, show_values)

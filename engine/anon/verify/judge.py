@@ -69,6 +69,11 @@ class Findings:
     def safe(self) -> bool:
         return all(verdict.safe for verdict in self.verdicts)
 
+    def close(self) -> None:
+        """Close what was examined, with all that it holds of the groups."""
+        if self.table is not None:
+            self.table.con.close()
+
 
 def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
     """Judges a grouped table by the config's criteria and counts what every report tells."""

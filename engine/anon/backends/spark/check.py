@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from anon import pipeline
 from anon.backends.spark import spread, verify
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.grouped import READING, Opened, open_grouped
@@ -22,6 +21,7 @@ from anon.core.database import translated
 from anon.core.progress import Progress
 from anon.criteria import Criterion, bind
 from anon.criteria.prior_tables import Counting, SignatureTable
+from anon.search.prepare import check_sensitive_numbers
 from anon.source.left_out import LeftOut
 from anon.verify.grouped import Grouped, Known, code_values, cross_table, labels_of, numbered, signature_table
 from anon.verify.judge import Findings
@@ -90,7 +90,7 @@ class Examination:
             signatures = {name: self.con.sql(f"SELECT * FROM {name}").to_arrow_table() for name in names}
         schema = pa.schema([opened.schema.field(n) for n in opened.schema.names if n in opened.rows.columns])
         work = Work(opened.columns, opened.columns.keep, schema, self.known, signatures, found.criteria, show_values)
-        given = spread.Given(opened.rows.sparkSession, work)
+        given = spread.Broadcast(opened.rows.sparkSession, work)
         table = spread.collect(spread.map_rows(_in_parts(opened), _judged, given, PICKLED), JUDGING)
         made = [pickle.loads(each.as_buffer()) for each in table["pickled"]]  # noqa: S301 - our own executors'
         parts = sorted(made, key=lambda part: part.number)
@@ -140,7 +140,7 @@ def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> Kn
             query = numbered(f"SELECT {value} AS v, n FROM counted_values")
             known[columns] = con.sql(f"{query} ORDER BY code").to_arrow_table()
     distinct = [known[name,].num_rows for name in names]
-    pipeline.check_sensitive_numbers(config, opened.sensitive, distinct)
+    check_sensitive_numbers(config, opened.sensitive, distinct)
     return known
 
 

@@ -29,7 +29,7 @@ def expected(source: SparkSource, config: Config, path: Path, recoding: AnyRecod
     applied, hashes = read_recoding(path, source, config, recoding), row_hashes(source, config)
     sums = ["n", *(f"{name}_{half}" for name in hashes for half in ("high", "low"))]
     schema = pa.schema([(name, pa.int64()) for name in [*applied.by, *sums]])
-    given = spread.Given(source.spark, (applied, hashes))
+    given = spread.Broadcast(source.spark, (applied, hashes))
     rows = spread.map_rows(source.frame_of_rows, _summed, given, schema).groupBy(*applied.by).sum(*sums)
     groups = rows.toDF(*schema.names)
     told = spread.collect(spread.map_rows(groups, _content, given, FOUND), READING)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anon.backends.spark import spread
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.source import SparkSource
-from anon.cube import Cube, Encoder, Room
+from anon.cube import Cube, Encoder, RecordStore
 from anon.cube.counted import Counted
 from anon.cube.domain import CODES
 from anon.cube.records import WIDE, Codes, Records
@@ -58,7 +58,7 @@ def unpacked(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[Codes]:
 
 
 @dataclass(frozen=True)
-class SparkRoom(Room):
+class SparkRecordStore(RecordStore):
     """Counts values and makes records where the rows are."""
 
     def counts(self, source: Source, columns: list[Column]) -> list[Counted]:
@@ -66,7 +66,7 @@ class SparkRoom(Room):
         different = list({column.alias: column for column in columns}.values())
         types = source.types
         schema = pa.schema([("c", pa.int32()), *((c.alias, types[c.alias]) for c in different), ("n", pa.int64())])
-        given = spread.Given(source.spark, schema)
+        given = spread.Broadcast(source.spark, schema)
         names = [column.alias for column in different]
         counted = spread.map_rows(source.select(different), _counted_values, given, schema)
         frame = spread.on_disk(counted.groupBy("c", *names).sum("n").withColumnRenamed("sum(n)", "n"))
@@ -102,7 +102,7 @@ class SparkRoom(Room):
         rows = source.frame_of_rows.selectExpr(*(f"{name} as r{at}" for at, name in enumerate(names)))
         if cube.counted:
             rows = rows.groupBy(*rows.columns).count()
-        given = spread.Given(source.spark, (encoder, width, cube.counted))
+        given = spread.Broadcast(source.spark, (encoder, width, cube.counted))
         frame = spread.on_disk(spread.map_rows(rows, _encoded, given, RECORDS))
         sums = spread.collect(frame.groupBy().sum("n"), READING)
         cube.records = SparkRecords(frame, int(sums[0][0].as_py()), width)
@@ -160,11 +160,11 @@ def _binned(frame: DataFrame, name: str, at: int, distinct: int, kind: pa.DataTy
     ordered = spread.on_disk(own.where(own[name].isNotNull()).repartitionByRange(name).sortWithinPartitions(name))
     spark = frame.sparkSession
     totals = pa.schema([("part", pa.int32()), ("n", pa.int64())])
-    parts = spread.collect(spread.map_rows(ordered, _part_total, spread.Given(spark, totals), totals), READING)
+    parts = spread.collect(spread.map_rows(ordered, _part_total, spread.Broadcast(spark, totals), totals), READING)
     people = dict(zip(parts["part"].to_pylist(), parts["n"].to_pylist()))
     before = {part: sum(n for other, n in people.items() if other < part) for part in people}
     bins = pa.schema([("bin", pa.int64()), ("v", kind), ("last", kind), ("n", pa.int64())])
-    given = spread.Given(spark, (before, sum(people.values()), bins))
+    given = spread.Broadcast(spark, (before, sum(people.values()), bins))
     of_parts = spread.map_rows(ordered, _bins_of_part, given, bins)
     binned = of_parts.groupBy("bin").agg({"v": "min", "last": "max", "n": "sum"})
     table = spread.collect(binned.orderBy("bin"), READING)

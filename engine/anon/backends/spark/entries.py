@@ -61,7 +61,7 @@ class Entries:
 
     def tally(self) -> tuple[Counter[int], int]:
         """How many entries occur how often, and how many people are alone in their cell, counted by the executors."""
-        given = spread.Given(self.frame.sparkSession, self.numbering)
+        given = spread.Broadcast(self.frame.sparkSession, self.numbering)
         table = spread.collect(spread.map_rows(self.frame, _tally, given, PICKLED), COUNTING, spread.PACKED)
         times, alone = Counter[int](), 0
         for pickled in table["pickled"]:
@@ -123,7 +123,7 @@ class Counting:
         """Counts; `most`: entries that there could be, `fits`: as many as the driver takes."""
         spark, parts = frame.sparkSession, len(self.begins) + 1
         names = _names_of_partitions(spark, parts)
-        given = spread.Given(spark, (self, names)), spread.Given(spark, len(self.numbering.words))
+        given = spread.Broadcast(spark, (self, names)), spread.Broadcast(spark, len(self.numbering.words))
         numbers = spread.map_rows(frame, _count, given[0], PACKED)
         merged = spread.map_rows(numbers.repartition(parts, "bucket"), _merge, given[1], PACKED)
         counted = self._made(merged, most, fits)

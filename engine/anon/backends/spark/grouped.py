@@ -71,7 +71,7 @@ def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Co
     query = _query(columns, types, labels, sensitive, who)
     with translated(READING):
         view = con.sql(query).to_arrow_table().schema
-    every = spread.on_disk(spread.map_rows(used, _rows, spread.Given(spark, (schema, query)), view))
+    every = spread.on_disk(spread.map_rows(used, _rows, spread.Broadcast(spark, (schema, query)), view))
     rows, total, left = _left(every, config, sensitive)
     _check(spark, rows, config, columns, sensitive, who is not None, (total, left))
     left_out = _left_out(spark, every, sensitive, who is not None) if left < total else LeftOut()

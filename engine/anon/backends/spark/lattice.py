@@ -197,7 +197,7 @@ def _collected(cube: Cube, width: int, work: Callable[[Any, Iterator[Codes]], It
     """What work makes of the records of each partition, arrays [width, some], side by side."""
     records = cube.records
     assert isinstance(records, SparkRecords)
-    sent = spread.Given(records.frame.sparkSession, (records.width, work, given))
+    sent = spread.Broadcast(records.frame.sparkSession, (records.width, work, given))
     table = spread.collect(spread.map_rows(records.frame, _blocks, sent, BLOCKS), COUNTING, spread.PACKED)
     blocks = [np.frombuffer(codes.as_buffer(), np.uint16).reshape(width, -1) for codes in table["codes"]]
     return np.concatenate(blocks, axis=1)

@@ -90,7 +90,7 @@ def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> int:
     together, keys = rows.repartition(places, "part"), rows.columns[:-1]
     if form.counts:
         together = together.groupBy(*keys).sum("n").withColumnRenamed("sum(n)", "n")
-    given = spread.Given(spark, (str(path), form, groups))
+    given = spread.Broadcast(spark, (str(path), form, groups))
     ordered = together.sortWithinPartitions(*keys)  # nulls come first
     told = spread.collect(spread.map_rows(ordered, _write, given, DONE), WRITING)
     if sum(told["people"].to_pylist()) != int(groups.people.sum()) or told.num_rows != parts:

@@ -53,11 +53,11 @@ class SparkPasses(Passes):
     def count(self, fresh: Callable[[], C], work: Callable[[Chunk, Node, C], None], tree: Tree) -> C:
         assert isinstance(self.records, SparkRecords)
         spark = self.records.frame.sparkSession
-        given = spread.Given(spark, (self.records.width, fresh, work, tree))
+        given = spread.Broadcast(spark, (self.records.width, fresh, work, tree))
         frame = spread.map_rows(self.records.frame, _count, given, PIECES)
         total = fresh()
         if self.parts * sum(array.nbytes for array in arrays_of(total).values()) > DIRECT:
-            merge = spread.Given(spark, None)
+            merge = spread.Broadcast(spark, None)
             frame = spread.map_rows(frame.repartition("key").sortWithinPartitions("key"), _add, merge, PIECES)
         table = spread.collect(frame, COUNTING, spread.PACKED)
         for key, counters in zip(table["key"].to_pylist(), table["counters"]):
@@ -113,7 +113,7 @@ def _count(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def walked(codes: Codes, tree: Tree) -> Node:
     """The node of the tree that each record comes to."""
-    from anon.search.partition import kernels
+    from anon.recoding import kernels
 
     node = np.zeros(codes.shape[1], np.uint32)
     kernels.walk(codes, *tree, node)

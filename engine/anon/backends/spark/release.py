@@ -98,12 +98,12 @@ class Release:
         if keep:
             coded = [*source.quasi_identifiers, *source.sensitive[: len(sensitive)]]
             encoder = Encoder(coded, [*recoding.domains, *sensitive])
-            given = spread.Given(source.spark, (encoder, recoding, self.part, schema))
+            given = spread.Broadcast(source.spark, (encoder, recoding, self.part, schema))
             return spread.map_rows(source.select([*coded, *keep]), _kept_rows, given, schema)
         records = self.cube.records
         assert isinstance(records, SparkRecords)
         places = records.width, self.cube.people_at, len(sensitive)
-        given = spread.Given(source.spark, (places, recoding, self.part, schema))
+        given = spread.Broadcast(source.spark, (places, recoding, self.part, schema))
         return spread.map_rows(records.frame, _counted_rows, given, schema)
 
     def _people(self) -> DataFrame:
@@ -111,7 +111,7 @@ class Release:
         spark, groups = self.source.spark, self.groups
         schema = pa.schema([("part", pa.int32()), ("g", pa.int64()), ("n", pa.int64())])
         numbers = spark.range(0, groups.parts, 1, min(groups.parts, spark.sparkContext.defaultParallelism))
-        return spread.map_rows(numbers, _people_rows, spread.Given(spark, (groups, schema)), schema)
+        return spread.map_rows(numbers, _people_rows, spread.Broadcast(spark, (groups, schema)), schema)
 
 
 @dataclass(frozen=True)

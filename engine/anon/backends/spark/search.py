@@ -22,7 +22,7 @@ from anon.cube.records import Codes, InMemory, Records
 from anon.errors import SourceError
 from anon.recoding.outcome import GroupCounts
 from anon.search.partition import block, top
-from anon.search.partition.block import Found, runs_of
+from anon.search.partition.block import BlockResult, runs_of
 from anon.search.partition.candidates import Demands, Ints, Nodes
 from anon.search.partition.search import LEVELS, Partition
 from anon.search.partition.tree import Fragment
@@ -64,13 +64,13 @@ class SparkPartition(Partition):
         unique = self._unique(ended.groups, ended.group_records)
         return [upper.fragment], cube.records, ended.roots, unique, ended.state
 
-    def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[Found]:
+    def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[BlockResult]:
         """Searches all blocks from one state, and gives what they found in order; where that does not hold together
         with what the blocks before came to, the next ones are searched again."""
         runs = list(runs_of(nodes.people, self.limit))
         if not runs:  # the groups of the top are all there are
             return
-        known = {at: self.steps.finished(f"block-{run[0]}", Found.of) for at, run in enumerate(runs)}
+        known = {at: self.steps.finished(f"block-{run[0]}", BlockResult.of) for at, run in enumerate(runs)}
         gathered = self._gather(nodes, runs)
         wanted = [at for at, found in known.items() if found is None]
         known |= self._searched(gathered, nodes, runs, wanted, state)
@@ -105,25 +105,25 @@ class SparkPartition(Partition):
         records = self.cube.records
         assert isinstance(records, SparkRecords)
         spark = records.frame.sparkSession
-        given = spread.Given(spark, (records.width, len(self.cube.domains), self.tree, *places))
+        given = spread.Broadcast(spark, (records.width, len(self.cube.domains), self.tree, *places))
         packed = spread.map_rows(records.frame, _placed, given, GATHERED)
         parts = max(min(blocks, 16 * spark.sparkContext.defaultParallelism), 1)
         return packed.repartition(parts, "block").sortWithinPartitions("block")
 
     def _searched(
         self, gathered: DataFrame, nodes: Nodes, runs: list[tuple[int, int]], wanted: list[int], state: list[State]
-    ) -> dict[int, Found | None]:
+    ) -> dict[int, BlockResult | None]:
         if not wanted:
             return {}
         cube = replace(self.cube, records=InMemory(np.empty((0, 0), np.uint16)))
         roots = {at: nodes.take(slice(*runs[at])) for at in wanted}
         spark = gathered.sparkSession
-        given = spread.Given(spark, (self.cube.records.width, cube, self.rules, roots, state))
+        given = spread.Broadcast(spark, (self.cube.records.width, cube, self.rules, roots, state))
         if len(wanted) < len(runs):
             gathered = gathered.where(gathered["block"].isin(wanted))
         table = spread.collect(spread.map_rows(gathered, _search, given, RESULTS), SEARCHING, spread.PACKED)
         found = zip(table["block"].to_pylist(), table["arrays"])
-        return {at: Found.of(_loaded(arrays.as_buffer())) for at, arrays in found}
+        return {at: BlockResult.of(_loaded(arrays.as_buffer())) for at, arrays in found}
 
     def _unique(self, groups: Nodes, records: Ints) -> int:
         """Individuals who are alone with their codes in groups of the top, each of which may take several places."""
@@ -136,7 +136,7 @@ class SparkPartition(Partition):
         several[np.cumsum(times) - times] = times
         frame = self._by_block((of_node, np.zeros(len(of_node), np.uint32), several), int(times.sum()))
         cube = replace(self.cube, records=InMemory(np.empty((0, 0), np.uint16)))
-        given = spread.Given(frame.sparkSession, (self.cube.records.width, cube))
+        given = spread.Broadcast(frame.sparkSession, (self.cube.records.width, cube))
         table = spread.collect(spread.map_rows(frame, _alone, given, RESULTS), SEARCHING, spread.PACKED)
         return sum(int(np.frombuffer(each.as_buffer(), np.int64)[0]) for each in table["arrays"])
 

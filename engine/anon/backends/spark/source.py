@@ -93,7 +93,7 @@ def open_source(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Con
     create_views(con, config.nulls, columns, _who(config, types))
     every = [column for role in columns for column in role]
     labels = {name: con.sql(f"SELECT * FROM {name}").to_arrow_table() for name in _label_tables(con)}
-    given = spread.Given(spark, (schema, config.nulls, columns, _who(config, types), labels))
+    given = spread.Broadcast(spark, (schema, config.nulls, columns, _who(config, types), labels))
     used = raw.select(*(spread.column(name) for name in schema.names if name in _used(config)))
     view = con.sql(f"SELECT * FROM {Source.VIEW}").to_arrow_table().schema
     rows = spread.on_disk(spread.map_rows(used, _rows, given, view))
@@ -122,7 +122,7 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame, rows: int
         source.persons = person_keys(con, view, attributes_of(columns, kinds, sql), sample=False)
 
 
-def _left_out(con: duckdb.DuckDBPyConnection, used: DataFrame, given: spread.Given, by_person: bool) -> LeftOut:
+def _left_out(con: duckdb.DuckDBPyConnection, used: DataFrame, given: spread.Broadcast, by_person: bool) -> LeftOut:
     """Count what null values leave out."""
     schema = con.sql(f"SELECT * FROM {Source.NULLS}").to_arrow_table().schema
     sql: Any = SparkSql(used.sparkSession)
@@ -227,7 +227,7 @@ def answered(used: DataFrame, schema: pa.Schema, con: duckdb.DuckDBPyConnection,
     questions = [*asking.counts, *asking.lists]
     for query in asking.lists:
         asking.lists[query] = _distinct(used, schema, query, con)
-    given = spread.Given(used.sparkSession, (schema, questions[: len(asking.counts)]))
+    given = spread.Broadcast(used.sparkSession, (schema, questions[: len(asking.counts)]))
     answers = spread.map_rows(used, _answers, given, COUNTS).groupBy("question").sum("n")
     told = spread.collect(answers, READING).to_pydict() if asking.counts else {"question": []}
     for at, (query, _) in enumerate(asking.counts.items()):
@@ -241,7 +241,7 @@ def _distinct(used: DataFrame, schema: pa.Schema, query: str, con: duckdb.DuckDB
     matched = LISTED.match(query)
     assert matched is not None
     kind = con.sql(query).to_arrow_table().schema
-    given = spread.Given(used.sparkSession, (schema, query))
+    given = spread.Broadcast(used.sparkSession, (schema, query))
     listed = spread.map_rows(used, _values, given, kind).distinct().limit(int(matched[1]))
     values = spread.collect(listed, READING).cast(kind)
     return values.sort_by("v")
@@ -314,7 +314,7 @@ class SparkSql:
 
 
 def _check(
-    source: SparkSource, config: Config, types: dict[str, str], used: DataFrame, given: spread.Given,
+    source: SparkSource, config: Config, types: dict[str, str], used: DataFrame, given: spread.Broadcast,
     columns: list[Column],
 ) -> None:  # fmt: skip
     """The checks of the local engine, on the cluster."""

@@ -20,7 +20,7 @@ from anon.backends.spark.failures import on_spark, told
 from anon.core.database import connect
 
 if TYPE_CHECKING:
-    from pyspark.broadcast import Broadcast
+    from pyspark.broadcast import Broadcast as SparkBroadcast
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
@@ -73,7 +73,7 @@ def cleared() -> Iterator[None]:
         _to_clear.reset(token)
 
 
-class Given:
+class Broadcast:
     """What work needs, broadcast: sent once to each executor, and read once by each of its processes."""
 
     def __init__(self, spark: SparkSession, content: Any) -> None:
@@ -82,7 +82,7 @@ class Given:
         pickled = cloudpickle.dumps(content)
         self.key, self.size = uuid.uuid4().hex, len(pickled)
         with on_spark("sending work to the executors"):
-            self.broadcast: Broadcast[bytes] = spark.sparkContext.broadcast(pickled)
+            self.broadcast: SparkBroadcast[bytes] = spark.sparkContext.broadcast(pickled)
         _to_clear.get().append(self.broadcast.destroy)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -94,7 +94,7 @@ class _Received:
 
     last: ClassVar[tuple[str, Any]] = ("", None)
 
-    def __init__(self, key: str, broadcast: Broadcast[bytes]) -> None:
+    def __init__(self, key: str, broadcast: SparkBroadcast[bytes]) -> None:
         self.key, self.broadcast = key, broadcast
 
     @property
@@ -106,7 +106,7 @@ class _Received:
         return _Received.last[1]
 
 
-def map_rows(frame: DataFrame, work: Work, given: Given, schema: pa.Schema) -> DataFrame:
+def map_rows(frame: DataFrame, work: Work, given: Broadcast, schema: pa.Schema) -> DataFrame:
     """Rows of another schema from those of a frame, made by work(what was given, batches)."""
     return frame.mapInArrow(partial(_do, told(work), given), ddl(schema))
 

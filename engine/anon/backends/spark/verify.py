@@ -82,7 +82,7 @@ def verify(
     local.refuse(_difference_in_names(written, parts))
     distances = [getattr(spec, "distance", None) for spec in config.privacy]
     tuples = [tuple(distance.columns) for distance in distances if isinstance(distance, Variational)]
-    look = spread.Given(spark, (written, config.columns, tuples))
+    look = spread.Broadcast(spark, (written, config.columns, tuples))
     try:
         seen = sorted(_on_parts(spark, parts, _look, look), key=lambda each: each.number)
         local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, expected))
@@ -106,7 +106,7 @@ def _difference_in_names(written: Written, parts: int) -> str:
     return "" if inside and beside == names else STRANGERS
 
 
-def _on_parts(spark: SparkSession, parts: int, work: spread.Work, given: spread.Given) -> list[Any]:
+def _on_parts(spark: SparkSession, parts: int, work: spread.Work, given: spread.Broadcast) -> list[Any]:
     """Does work on every part and gives what it came to."""
     tasks = min(parts, 16 * spark.sparkContext.defaultParallelism)
     numbers = spark.range(0, parts, 1, tasks)
@@ -197,7 +197,7 @@ def _judge(spark: SparkSession, seen: list[Seen], known: Known, written: Written
     found = Findings(rows=sum(each.rows for each in seen))
     found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
     before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()
-    given = spread.Given(spark, (written, config.columns, known, found.criteria, before))
+    given = spread.Broadcast(spark, (written, config.columns, known, found.criteria, before))
     add_up(found, _on_parts(spark, len(seen), _judged, given))
     return found
 

@@ -35,7 +35,7 @@ from anon.cube import Cube
 from anon.errors import Blocked
 from anon.search.assign.dealing import Chunk, Dealer, Dealt, Rule, split
 from anon.search.assign.ordering import Ints, Ordered, in_order
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 
 SIZES = 256  # sizes of groups that are tried, from the smallest on; after them every next is a quarter larger
 LARGEST = 2**16  # of these
@@ -121,11 +121,11 @@ class Colour:
         cube: Cube,
         criterion: Dissimilarity,
         least: int,
-        means: Means | None = None,
+        means: SearchBudget | None = None,
         tell: Tell = lambda **facts: None,
     ) -> None:
         self.cube, self.criterion, self.least = cube, criterion, least
-        self.means, self.tell, self.domains = means or Means(), tell, cube.domains
+        self.means, self.tell, self.domains = means or SearchBudget(), tell, cube.domains
         self.facts: dict[str, Any] = {}
         self.doubtful: list[int] = []  # groups that may not be safe, and why
         self.refusal: Blocked | None = None

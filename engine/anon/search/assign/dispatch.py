@@ -17,13 +17,13 @@ from anon.recoding.outcome import Outcome
 from anon.search.assign.colour import Colour
 from anon.search.assign.mending import Mending
 from anon.search.assign.merge import Merge
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.cross_tables import Adversaries, Adversary, CrossTables
 
 AIMED = {"merge": ("r_robustness", "group_size"), "colour": ("dissimilarity", "group_size")}
 
 
-def merge(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+def merge(config: Config, cube: Cube, values: Values, means: SearchBudget, tell: Tell) -> Outcome:
     """Groups for r-robustness. `values.cross_table` are the cross tables of the cube."""
     criteria = bind(config.privacy, values)
     aimed = [criterion for criterion in criteria if isinstance(criterion, RRobustness)]
@@ -34,7 +34,7 @@ def merge(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) 
     return assigned("merge", search, criteria, means, adversaries.all)
 
 
-def colour(config: Config, cube: Cube, values: Values, means: Means, tell: Tell) -> Outcome:
+def colour(config: Config, cube: Cube, values: Values, means: SearchBudget, tell: Tell) -> Outcome:
     """Groups for dissimilarity."""
     criteria = bind(config.privacy, values)
     (aimed,) = [criterion for criterion in criteria if isinstance(criterion, Dissimilarity)]
@@ -49,7 +49,7 @@ def assigned(
     method: str,
     search: Merge | Colour,
     criteria: list[Criterion],
-    means: Means,
+    means: SearchBudget,
     adversaries: Sequence[Adversary] = (),
 ) -> Outcome:
     """Return what a search comes to under all criteria; UnsafeError if the whole table as one group fails too."""

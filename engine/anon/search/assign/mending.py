@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anon.core.database import connect, interruptible, translated
 from anon.criteria import Criterion, Groups, Ints, Signatures, State
 from anon.recoding.assignment import Assignment
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.cross_tables import Adversary
 
 BATCH = 131_072  # entries
@@ -45,7 +45,7 @@ class Mending:
     """The groups of an assignment under some criteria. `adversaries` are those of the priors of all criteria."""
 
     def __init__(
-        self, assignment: Assignment, criteria: list[Criterion], adversaries: Sequence[Adversary], means: Means
+        self, assignment: Assignment, criteria: list[Criterion], adversaries: Sequence[Adversary], means: SearchBudget
     ) -> None:
         self.assignment, self.criteria, self.adversaries, self.means = assignment, criteria, adversaries, means
         self.level = np.zeros(assignment.groups, np.int64)

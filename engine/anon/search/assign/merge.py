@@ -27,7 +27,7 @@ from anon.search.assign.dealing import Dealer, Dealt, scales
 from anon.search.assign.ordering import Ints, Ordered, in_order
 from anon.search.assign.residue import People, Placing, cap, pool
 from anon.search.assign.seeds import Seeds
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.cross_tables import Adversaries, Known
 
 Add = Callable[[Any, Ints, Ints], None]
@@ -42,11 +42,11 @@ class Merge:
         cube: Cube,
         adversaries: Adversaries,
         least: int,
-        means: Means | None = None,
+        means: SearchBudget | None = None,
         tell: Tell = lambda **facts: None,
     ) -> None:
         self.cube, self.adversaries, self.others_least = cube, adversaries, least
-        self.means, self.tell, self.domains = means or Means(), tell, cube.domains
+        self.means, self.tell, self.domains = means or SearchBudget(), tell, cube.domains
         self.least = max(least, ceil(adversaries.r))
         self.facts: dict[str, Any] = {"algorithm": "bottom-up merging", "group_size": self.least}
         self.doubtful: list[int] = []

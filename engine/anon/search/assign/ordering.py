@@ -19,7 +19,7 @@ from anon.core.progress import Tell
 from anon.cube import Cube
 from anon.cube.building import PEOPLE
 from anon.cube.records import Codes, Records, halves, make, whole_numbers
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 
 Ints = NDArray[np.int64]
 Classes = Callable[[Codes], Ints]  # the class of each tuple of quasi-identifier codes [columns, records]
@@ -73,7 +73,7 @@ class Ordered:
             yield codes, people, self.marks[piece] + np.cumsum(people) - people, own
 
 
-def in_order(cube: Cube, classes: Classes, means: Means, tell: Tell = lambda **facts: None) -> Ordered:
+def in_order(cube: Cube, classes: Classes, means: SearchBudget, tell: Tell = lambda **facts: None) -> Ordered:
     """Orders the records of a cube, which it takes with it."""
     count, sizes = cube.records.count, [*(domain.size for domain in cube.domains), cube.others[0].size, *PEOPLE]
     fits = means.spill is None or 2 * len(sizes) * count <= means.memory.records
@@ -126,7 +126,7 @@ def _in_memory(cube: Cube, classes: Classes) -> Iterator[tuple[Codes, Ints, Ints
     yield codes[:, first], np.add.reduceat(people, first), key[first]
 
 
-def _by_database(cube: Cube, classes: Classes, means: Means) -> Iterator[tuple[Codes, Ints, Ints]]:
+def _by_database(cube: Cube, classes: Classes, means: SearchBudget) -> Iterator[tuple[Codes, Ints, Ints]]:
     assert means.spill is not None
     names = [f"c{index}" for index in range(len(cube.domains) + 1)]
     schema = pa.schema([(name, pa.uint16()) for name in names] + [(name, pa.int64()) for name in ("n", "key", "z")])

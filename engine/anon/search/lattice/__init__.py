@@ -19,7 +19,7 @@ from anon.cube import Cube
 from anon.errors import ConfigError, UnsafeError
 from anon.recoding.levels import Ints, LevelRecoding, Levels, canonical_order
 from anon.recoding.outcome import GroupCounts, Outcome
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.lattice.choice import Choice, Utility, best
 from anon.search.lattice.counting import Codes, Part
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
@@ -57,12 +57,12 @@ class Lattice:
         choose: str = "loss",
         suppress: Fraction = Fraction(0),
         released: Rebound | None = None,
-        means: Means | None = None,
+        means: SearchBudget | None = None,
         tell: Tell = lambda **facts: None,
     ) -> None:
         self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
         self.columns = [Levels(domain) for domain in cube.domains]
-        self.means, self.tell = means or Means(), tell
+        self.means, self.tell = means or SearchBudget(), tell
         size(self.columns)
         self._check_counters()
         self.values = self._sensitive_values()

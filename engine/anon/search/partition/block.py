@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Found:
+class BlockResult:
     """What a block came to: its part of the tree, the sensitive codes in its groups, and the state it left."""
 
     fragment: Fragment
@@ -63,12 +63,12 @@ class Found:
         return [before.merge(after) for before, after in zip(state, self.state)]
 
     @classmethod
-    def of(cls, arrays: Arrays) -> Found:
+    def of(cls, arrays: Arrays) -> BlockResult:
         own = arrays["group"], arrays["codes"], arrays["entries"], int(arrays["unique"])
         return cls(Fragment.of(arrays), *own, states_of(arrays))
 
 
-class Room:
+class Scratch:
     """Memory that blocks of up to so many records use one after the other, for their records and for what is made of
     them on the way. It is taken when it is written to."""
 
@@ -88,10 +88,10 @@ class Block(Evaluator):
         demands: Demands,
         records: Codes,
         crew: Crew | None = None,
-        room: Room | None = None,
+        room: Scratch | None = None,
     ) -> None:
         super().__init__(cube, value_columns, demands)
-        self.records, self.crew, self.room = records, crew or Crew(), room or Room(0, records.shape[1])
+        self.records, self.crew, self.room = records, crew or Crew(), room or Scratch(0, records.shape[1])
 
     def _share(self, nodes: Nodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
         """Does some work on runs of these nodes with about as many records each, one run per thread there is for it."""
@@ -236,10 +236,10 @@ def search(
     roots: Nodes,
     state: list[State],
     crew: Crew | None = None,
-    room: Room | None = None,
+    room: Scratch | None = None,
     cells: int | None = None,
     tell: Tell = lambda **facts: None,
-) -> Found:
+) -> BlockResult:
     """Splits the roots, whose records lie in order and are moved, for as long as every criterion keeps holding.
     `cells`: counters that may be filled at a time."""
     evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, room)
@@ -259,7 +259,7 @@ def search(
         unique += evaluator.unique(nodes, leaves)
         nodes, level = evaluator.route(nodes, chosen), level + 1
     group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
-    return Found(fragment, group, codes, people, unique, decisions.state)
+    return BlockResult(fragment, group, codes, people, unique, decisions.state)
 
 
 def narrow(people: Ints) -> NDArray[Any]:

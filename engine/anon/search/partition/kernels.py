@@ -1,4 +1,4 @@
-"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_moving.c and kernels_tree.c, and the
+"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_moving.c and kernels_top.c, and the
 scratch space that some of them need."""
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ _sweep = kernel("search_sweep")
 _route = kernel("search_route")
 _top_codes = kernel("search_top_codes")
 _top_codes_narrow = kernel("search_top_codes_narrow")
-_walk = kernel("search_walk")
-_walk_narrow = kernel("search_walk_narrow")
 
 
 def _longest(ranges: Ranges) -> int:
@@ -80,8 +78,3 @@ def top_codes(
 ) -> None:
     """Count in counters of eight bytes, or of four."""
     (_top_codes_narrow if counts.dtype == np.uint32 else _top_codes)(codes, people, node, column, room, counts)
-
-
-def walk(codes: Codes, column: NDArray[Any], *tree: NDArray[Any]) -> None:
-    """Walk down a tree as it is searched, or as it is kept in fewer bytes."""
-    (_walk_narrow if column.dtype == np.int8 else _walk)(codes, column, *tree)

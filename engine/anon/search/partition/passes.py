@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from anon.criteria import Ints
 from anon.cube.records import WIDE, Codes, Records
+from anon.recoding.kernels import walk
 from anon.search.partition import kernels
 
 CHUNK = 2**18  # records that a thread takes at a time, or fewer where they are wide
 CHUNK_BYTES = 5 * 2**20  # of these; much larger ones leave the caches
 BEYOND = 2**32 - 1  # an edge that no code reaches
 
-Tree = tuple[Ints, Ints, Ints, Ints]  # for kernels.walk
+Tree = tuple[Ints, Ints, Ints, Ints]  # for recoding.kernels.walk
 Node = NDArray[np.uint32]  # of each record
 
 
@@ -48,7 +49,7 @@ class Way:
     def walk(self, codes: Codes, node: Node) -> None:
         """Takes records on to the nodes that they belong to."""
         if self.step is None:
-            kernels.walk(codes, *self.tree, node)
+            walk(codes, *self.tree, node)
         else:
             kernels.step(codes, *self.step, node)
 

@@ -31,9 +31,9 @@ from anon.cube import Cube
 from anon.cube.records import Records, make
 from anon.errors import UnsafeError
 from anon.recoding.outcome import GroupCounts, Outcome
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.partition import block, top
-from anon.search.partition.block import Found, Room, runs_of
+from anon.search.partition.block import BlockResult, Scratch, runs_of
 from anon.search.partition.candidates import Nodes
 from anon.search.partition.crew import Crew
 from anon.search.partition.decide import Rules, cells_within
@@ -70,11 +70,11 @@ class Partition:
         cube: Cube,
         criteria: list[Criterion],
         prefer: str = "widest",
-        means: Means | None = None,
+        means: SearchBudget | None = None,
         progress: Tell = lambda **facts: None,
     ) -> None:
         """`prefer`: widest | balanced | information_gain (of cube.target); progress gets facts about it."""
-        self.cube, self.means, self.rules = cube, means or Means(), Rules.of(cube, criteria, prefer)
+        self.cube, self.means, self.rules = cube, means or SearchBudget(), Rules.of(cube, criteria, prefer)
         self.cells = cells_within(self.means.memory.search, self.means.threads)
         self.steps = Steps(self.means.checkpoint)
         self.limit = self.steps.take(LIMIT, Limit.of, self._limit).individuals
@@ -150,13 +150,13 @@ class Partition:
             unique += block.large_group(cube, records, start, stop, number, counts.add, means.block)
         return [upper.fragment], records, ended.roots, unique, ended.state
 
-    def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[Found]:
+    def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[BlockResult]:
         """Searches the blocks, some ahead, and gives what they found in order."""
         runs = list(runs_of(nodes.people, self.limit))
         largest = max((int(nodes.stop[b - 1] - nodes.start[a]) for a, b in runs), default=1)
         fit = (self.means.memory.free - records.held) // (IN_MEMORY * 2 * records.width * largest)
         workers = max(min(self.means.threads, fit), 1)
-        ahead: deque[Future[Found]] = deque()
+        ahead: deque[Future[BlockResult]] = deque()
         todo = iter(runs)
         left = [state]  # by the blocks that were given, in its only place
 
@@ -172,7 +172,7 @@ class Partition:
 
         # after a block was searched ahead in vain: one at a time, until one leaves the state as it was
         alone = len(runs) == 1
-        rooms = Spares(lambda: Room(records.width, largest))
+        rooms = Spares(lambda: Scratch(records.width, largest))
         with Crew(self.means.threads) as crew, ThreadPoolExecutor(workers) as pool:
             search = partial(self._block, crew, records, nodes, rooms, latest)
             for done, run in enumerate(runs):
@@ -199,14 +199,14 @@ class Partition:
         crew: Crew,
         records: Records,
         nodes: Nodes,
-        rooms: Spares[Room],
+        rooms: Spares[Scratch],
         latest: Callable[[], list[State]],
         run: tuple[int, int],
         tell: Tell = lambda **facts: None,
         again: bool = False,
-    ) -> Found:
+    ) -> BlockResult:
         """What one block comes to from the latest state, unless that is among the finished steps."""
-        finished = None if again else self.steps.finished(f"block-{run[0]}", Found.of)
+        finished = None if again else self.steps.finished(f"block-{run[0]}", BlockResult.of)
         if finished is not None:
             return finished
         roots = nodes.take(slice(*run))

@@ -19,7 +19,7 @@ from anon.core.progress import Tell
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.cube.records import Records, whole_numbers
-from anon.search.budget import Means
+from anon.search.budget import SearchBudget
 from anon.search.partition import kernels
 from anon.search.partition.candidates import (
     PEOPLE,
@@ -95,7 +95,7 @@ class Top(Evaluator):
     """Evaluates nodes whose records lie anywhere, in passes over all of them; Nodes.start is the number of a node in
     the tree so far. Nodes of more than `limit` people will be split."""
 
-    def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, means: Means) -> None:
+    def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, means: SearchBudget) -> None:
         super().__init__(cube, rules.value_columns, rules.demands)
         self.passes, self.limit, self.memory = passes, limit, means.memory
         self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)

@@ -18,15 +18,16 @@ import pyarrow.compute as pc
 
 from anon import hierarchy
 from anon.artifacts.reading import read_recoding, read_sealed
+from anon.artifacts.recoding import FORMAT
 from anon.config import Builder
-from anon.core.text import text
+from anon.core.text import CUTTABLE, text
 from anon.cube import Domain
 from anon.cube.counted import Counted
-from anon.cube.domain import CODES, CUTTABLE, EarlierCuts
+from anon.cube.domain import CODES, EarlierCuts
 from anon.cube.ranges import as_numbers, parsed
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap
-from anon.recoding.tree import FORMAT, column_facts
+from anon.recoding.tree import column_facts
 from anon.source import Column
 
 FIELD = "method.run"

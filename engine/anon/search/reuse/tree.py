@@ -140,7 +140,7 @@ def _walked(
     cube: Cube, tree: tuple[Ints, Ints, Ints, Ints], members: _Members, counts: GroupCounts, tell: Tell
 ) -> Ints:
     """Takes every record down the tree, to the members and the counts of its group; the people of each."""
-    from anon.search.partition import kernels
+    from anon.recoding import kernels
 
     leaves = len(members.low)
     people = np.zeros(leaves + 1, np.int64)

@@ -1,0 +1,132 @@
+"""Run the stages on a cluster. The driver holds the domains, the tree and its labels; records and rows stay with the
+executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from anon.backends.base import Backend
+from anon.backends.spark import check, content, release, spread, verify
+from anon.backends.spark.counting import SparkRecordStore
+from anon.backends.spark.session import session
+from anon.backends.spark.source import SparkSource, open_source, origin_of
+from anon.config import Config, Spark
+from anon.config.support import exact_labels
+from anon.core.checkpoint import Checkpoint
+from anon.core.database import connect, translated
+from anon.core.progress import Progress
+from anon.cube import Cube
+from anon.loss.utility import MEASURED, of_recoding
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
+from anon.recoding.outcome import Outcome
+from anon.release import Written
+from anon.runs.workspace import Workspace
+from anon.search import dispatch
+from anon.search.prepare import build_cube
+from anon.source import Source
+from anon.source.left_out import LeftOut
+from anon.source.origins import Origin
+from anon.verify.files import files_of, open_written
+from anon.verify.grouped import Grouped
+from anon.verify.judge import Findings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from anon.search.lattice import Lattice
+    from anon.search.partition.search import Partition
+
+
+class SparkSearches(dispatch.Searches):
+    """The searches that leave the records with the executors."""
+
+    def partition(self) -> type[Partition]:
+        from anon.backends.spark.search import SparkPartition
+
+        return SparkPartition
+
+    def lattice(self) -> type[Lattice]:
+        from anon.backends.spark.lattice import SparkLattice
+
+        return SparkLattice
+
+
+@dataclass
+class SparkBackend(Backend):
+    """One run on a cluster."""
+
+    spark: SparkSession = field(kw_only=True)
+
+    @staticmethod
+    def origin(config: Config, table: Any) -> Origin:
+        return origin_of(config, table)
+
+    @classmethod
+    @contextmanager
+    def started(
+        cls, config: Config, table: Any, show_values: bool, work: Workspace, progress: Progress
+    ) -> Iterator[Backend]:
+        limits = config.limits
+        assert isinstance(config.backend, Spark)
+        with (
+            session(config.backend, table) as spark,
+            spread.cleared(),
+            closing(connect(limits.memory, limits.threads, work.spill)) as con,
+        ):
+            yield cls(config, show_values, work, progress, con, spark=spark)
+
+    def open(self, origin: Origin) -> Source:
+        return open_source(self.spark, self.con, self.config, origin)
+
+    def cube(self, source: Source) -> Cube:
+        return build_cube(self.config, source, SparkRecordStore(tell=self.report_progress("cube")))
+
+    def search(self, config: Config, cube: Cube, checkpoint: Checkpoint) -> Outcome:
+        report = self.report_progress("search")
+        spill, searches = self.work.spill, SparkSearches()
+        return dispatch.searched(config, cube, spill, checkpoint, self.show_values, report, searches)
+
+    def write(self, source: Source, cube: Cube, outcome: Outcome) -> Written:
+        assert isinstance(source, SparkSource)
+        written = release.write(source, cube, _recoding(outcome), self.config, self.work.release)
+        cube.records.close()
+        return written
+
+    def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: Written) -> Findings:
+        assert isinstance(source, SparkSource)
+        expected = content.expected(source, config, self.work.run / "recoding.json", _recoding(outcome))
+        source.check_unchanged()
+        source.close()
+        found = verify.verify(self.spark, self.con, written, config, expected)
+        if written.rows <= MEASURED:
+            found.table = self._on_the_driver(written)
+        return found
+
+    def _on_the_driver(self, written: Written) -> Grouped:
+        """Return a release that is small, for what the report says of its groups beside the verdicts."""
+        files = [replace(file, path=file.path / "*.parquet") for file in files_of(written)]
+        with translated("reading the release back"):
+            for file in files:
+                file.open(self.con)
+        return open_written(self.con, files, self.config.columns)
+
+    def utility(self, source: Source, cube: Cube, outcome: Outcome, found: Findings) -> dict[str, Any]:
+        return of_recoding(outcome.recoding, exact_labels(self.config))
+
+    @staticmethod
+    def examine(
+        con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path, show_values: bool, progress: Progress
+    ) -> tuple[Findings, LeftOut]:
+        return check.examined(con, config, table, show_values, progress)
+
+
+def _recoding(outcome: Outcome) -> AnyRecoding:
+    assert not isinstance(outcome.recoding, Assignment), "refused with the config"
+    return outcome.recoding

@@ -1,0 +1,91 @@
+"""`anon check`: judge a table that is already grouped."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from anon.backends import backend_for
+from anon.config import Config, PriorEstimate, PriorFile, RRobustness, load, telling_no_secrets
+from anon.config.absent import for_release
+from anon.config.support import refuse_unsupported
+from anon.core.database import connect, translated
+from anon.core.memory import Memory
+from anon.core.progress import Progress
+from anon.criteria import RRobustness as BoundRRobustness
+from anon.criteria.naming import Names
+from anon.criteria.priors import write_prior
+from anon.errors import ConfigError
+from anon.report import facts
+from anon.runs.named_files import check_files
+from anon.runs.options import DEFAULTS, Options, adjusted
+from anon.runs.result import Result
+from anon.runs.scratch import scratch
+from anon.verify.judge import Findings
+
+
+@telling_no_secrets(source=False)
+def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
+    """Judge a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
+    bucketized one. Never reads the config's source."""
+    config, progress = adjusted(load(config, run=False), options), progress or Progress()
+    refuse_unsupported(config, run=False, spreads=True)
+    Memory(config.limits.memory).check()
+    config = for_release(config, table)
+    if options.prior is not None:
+        config = _with_prior(config, options.prior)
+    check_files(config, run=False)
+    prior_files = _prior_files(config, options.save_priors) if options.save_priors is not None else []
+    with (
+        scratch(config, progress) as spill,
+        closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
+    ):
+        examine = backend_for(config).examine
+        found, left_out = examine(con, config, table, spill, options.show_values, progress)
+        _save_priors(config, found, prior_files)
+    names = Names.from_config(config, found.values, found.frequency, options.show_values)
+    summary = facts.summary(config, found, names, left_out)
+    progress.warn(summary["warnings"])
+    return Result(summary, {"sizes": found.sizes})
+
+
+def _with_prior(config: Config, file: Path) -> Config:
+    """The config with one prior from a file in place of those it names."""
+    if not any(isinstance(spec, RRobustness) for spec in config.privacy):
+        raise ConfigError.at("--prior", str(file), "a config with r_robustness, whose priors it stands in for")
+    prior = {"priors": [PriorFile(file=file.resolve())]}
+    privacy = [spec.model_copy(update=prior) if isinstance(spec, RRobustness) else spec for spec in config.privacy]
+    return config.model_copy(update={"privacy": privacy})
+
+
+def _prior_files(config: Config, folder: Path) -> list[Path]:
+    """Where the priors that the config estimates are saved; files that exist are not written over."""
+    listed = [prior for spec in config.privacy if isinstance(spec, RRobustness) for prior in spec.priors]
+    estimated = sum(isinstance(prior, PriorEstimate) for prior in listed)
+    if not estimated:
+        raise ConfigError.at("--save-priors", str(folder), "a config with r_robustness that estimates a prior")
+    files = [folder / f"prior-{number}.csv" for number in range(1, estimated + 1)]
+    there = [file for file in files if file.exists() or file.is_symlink()]
+    if there:
+        raise ConfigError.at("--save-priors", f"{there[0]}, which exists", "a folder without priors")
+    return files
+
+
+def _save_priors(config: Config, found: Findings, files: list[Path]) -> None:
+    """Writes the estimated priors in the order of the config."""
+    estimated = [
+        bound
+        for spec, criterion in zip(config.privacy, found.criteria)
+        if isinstance(spec, RRobustness) and isinstance(criterion, BoundRRobustness)
+        for given, bound in zip(spec.priors, criterion.priors)
+        if isinstance(given, PriorEstimate)
+    ]
+    for prior, file in zip(estimated, files):
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            wrong = f"{file.parent}, which cannot be made ({error.strerror})"
+            raise ConfigError.at("--save-priors", wrong, "a folder that can be written") from error
+        with translated("saving priors"):
+            write_prior(prior, file)

@@ -1,0 +1,45 @@
+"""`anon utility`: measure how much of the source a release keeps."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from anon.config import load, telling_no_secrets
+from anon.config.support import refuse_unsupported
+from anon.core.database import connect
+from anon.core.memory import Memory
+from anon.core.progress import Progress
+from anon.loss.utility import Original, measure
+from anon.runs.options import DEFAULTS, Options, adjusted
+from anon.runs.result import Result
+from anon.runs.scratch import scratch
+from anon.search.dispatch import threads_of
+from anon.source import open_grouped, open_source
+from anon.verify.grouped import Grouped
+
+
+@telling_no_secrets(source=True)
+def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
+    """Compare a release with the config's source: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them
+    for a bucketized one."""
+    config, progress = adjusted(load(config, run=False), options), progress or Progress()
+    refuse_unsupported(config, run=False)
+    Memory(config.limits.memory).check()
+    with (
+        scratch(config, progress) as spill,
+        closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
+    ):
+        with progress.stage("read"):
+            opened = open_grouped(con, "checked_table", config, table, spill)
+            grouped = Grouped.opened(con, opened, config.columns)
+        with progress.stage("source"):
+            source = open_source(con, config, None, spill)
+            original = Original.of(source, config.columns, threads_of(config))
+        with progress.stage("utility"):
+            measured = measure(original, grouped)
+            source.check_unchanged()
+        people = replace(source.left_out.individuals, suppressed=measured["suppressed"])
+        measured["left_out"] = {"individuals": people.to_dict()}
+    return Result(measured, {"utility": measured})

@@ -1,0 +1,58 @@
+"""Assemble report.json from what the stages of a run found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from anon.artifacts.reading import VERSIONS
+from anon.config import Config
+from anon.config.support import exact_labels
+from anon.core.database import translated
+from anon.core.progress import Progress
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding, LevelRecoding
+from anon.recoding.tree import Ints, Recoding
+from anon.report.blocking import blocking
+from anon.verify.judge import Findings
+
+
+def report_of(
+    config: Config,
+    summary: dict[str, Any],
+    found: Findings,
+    recoding: AnyRecoding | Assignment,
+    utility: dict[str, Any],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Return report.json without what is drawn and without its provenance."""
+    return {
+        "version": VERSIONS["report.json"],
+        **({"trial": config.trial} if config.trial else {}),
+        "summary": summary,
+        "individual": config.columns.individual,
+        "multiplicity": config.columns.multiplicity,
+        "form": config.release.form,
+        "labels": "exact" if exact_labels(config) else "generalized",
+        "method": {"kind": config.method.kind, **config.original.get("method", {})},
+        "privacy": config.original["privacy"],
+        "utility": utility,
+        **({"lattice": recoding.facts} if isinstance(recoding, LevelRecoding) and recoding.facts else {}),
+        "group_sizes": {str(size): count for size, count in sorted(found.sizes.items())},
+        "seconds": dict(progress.seconds),
+    }
+
+
+def blocking_of_cuts(found: Findings, recoding: AnyRecoding | Assignment, number: Ints | None = None) -> dict[str, Any]:
+    """Return which criteria keep the groups of a tree of cuts from being split further. `number`: the number of each
+    group in the files, where that is not the recoding's."""
+    if not isinstance(recoding, Recoding) or recoding.reused or found.table is None:
+        return {}
+    finest = np.ones(recoding.groups, bool)
+    for labels in recoding.labels:
+        finest &= labels.single
+    if number is not None:
+        finest = finest[np.argsort(number)]
+    with translated("examining the release"):
+        return {"blocking": blocking(found.table, found.criteria, finest)}

@@ -1,0 +1,97 @@
+"""Build the cube that a search works on, after the checks of the source that need no search."""
+
+from __future__ import annotations
+
+from anon import cube as cubes
+from anon.config import Config, InformationGain, LDiversity, Reuse, Variational
+from anon.config.support import exact_labels
+from anon.core.text import text
+from anon.criteria import CATEGORICAL, always_holds, check_names, named_values, protects
+from anon.cube import Combinations, Combined, Cube, RecordStore, Tuples, Widened
+from anon.errors import ConfigError, Problem
+from anon.recoding.tree import refuse_values_like_labels
+from anon.source import Column, Source
+from anon.source.persons import refuse_person_keys
+
+MANY_NAMES = 65_537  # distinct values that no cube holds
+MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
+NUMBERS = ("integer", "number", "decimal")
+
+
+def build_cube(config: Config, source: Source, store: RecordStore) -> Cube:
+    """Return the cube that a run searches."""
+    refuse_person_keys(source.persons)
+    _check_names(config, source)
+    builders = list(config.columns.quasi_identifiers.values())
+    cube = cubes.build(source, builders, _target(config), _combined(config), store, *_widened(config, source))
+    check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
+    if not exact_labels(config):
+        refuse_values_like_labels(cube.domains)
+    return cube
+
+
+def _check_names(config: Config, source: Source) -> None:
+    """A protected value that is misspelt is told before the table is read for the cube: from one column of it."""
+    about = {spec.sensitive for spec in config.privacy if named_values(spec)}
+    texts: dict[str, list[str | None]] = {}
+    for column in source.sensitive:
+        if column.name in about:
+            values = source.distinct(column, MANY_NAMES)
+            if len(values) == MANY_NAMES:
+                return  # the cube refuses so many
+            texts[column.name] = [None if value is None else text(value) for value in values.to_pylist()]
+    if texts:
+        check_names(config.privacy, texts)
+
+
+def _target(config: Config) -> str | None:
+    prefer = getattr(config.method, "prefer", None)
+    return prefer.information_gain if isinstance(prefer, InformationGain) else None
+
+
+def _combined(config: Config) -> list[Combined]:
+    """The combinations of sensitive columns that criteria look at."""
+    found: dict[Combined, None] = {}
+    for spec in config.privacy:
+        others = tuple(name for name in config.columns.sensitive if name != spec.sensitive)
+        if isinstance(spec, LDiversity) and spec.joint and others:
+            found[Combinations, (*others, str(spec.sensitive))] = None
+        if isinstance(distance := getattr(spec, "distance", None), Variational):
+            found[Tuples, tuple(distance.columns)] = None
+    return list(found)
+
+
+def _widened(config: Config, source: Source) -> list[Widened]:
+    """For a recoding that is reused: adds the values that it speaks of to the domains."""
+    if not isinstance(config.method, Reuse):
+        return []
+    from anon.search.reuse import Earlier
+
+    earlier = Earlier.of(config.method.run)
+    earlier.check_columns(source.quasi_identifiers)
+    return [earlier.widened]
+
+
+def check_not_vacuous(config: Config) -> None:
+    """Raise ConfigError if no criterion of the config can fail."""
+    if all(always_holds(spec) for spec in config.privacy):
+        raise ConfigError.at("privacy", "only criteria that are always true", "a criterion that can fail")
+
+
+def check_sensitive_numbers(config: Config, columns: list[Column], distinct: list[int]) -> None:
+    """Numbers that differ by a cent are different values to a categorical criterion: everybody would look protected.
+    `distinct` counts the values of each sensitive column. Where the config rounds a column, labels it or calls its
+    numbers categories, that was decided."""
+    problems = []
+    for column, count in zip(columns, distinct):
+        spec = config.columns.sensitive[column.name]
+        about = [criterion for criterion in config.privacy if protects(criterion, column.name)]
+        many = column.kind == "number" or (column.kind in NUMBERS and count > MANY_NUMBERS)
+        categorical = bool(about) and all(criterion.name in CATEGORICAL for criterion in about)
+        chosen = spec.as_categories or spec.round is not None or spec.builder is not None
+        if many and categorical and not chosen:
+            found = f"numbers with {count:,} distinct values, which {about[0].name} takes for categories"
+            expected, hint = "`round`, or a criterion for numbers", "or mark it `as_categories: true`"
+            problems.append(Problem(f"columns.sensitive.{column.name}", found, expected, hint))
+    if problems:
+        raise ConfigError(problems)
