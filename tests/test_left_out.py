@@ -98,6 +98,10 @@ def test_counts_are_those_of_the_rows_and_tags_that_are_missing(house: House, ki
     manifest, dropped = read(house, "manifest.json"), truth[ROWS]["all"] - truth[ROWS]["suppressed"]
     assert (manifest["rows"] + manifest["rows_dropped"], manifest["rows_dropped"]) == (len(rows), dropped)
     assert [w["count"] for w in told["warnings"] if w["code"] == "rows_dropped"] == [dropped]
+    package, everybody = json.loads((house.folder / "out" / "datapackage.json").read_text()), truth[PEOPLE]
+    without = everybody["null_quasi_identifiers"] + everybody["null_sensitive"]
+    shares = [count / (told["individuals"] + everybody["all"]) for count in (everybody["suppressed"], without)]
+    assert [package["suppressed_share"], package["null_share"]] == shares
     measured = anon.utility(house.config(**wanted(kind)), house.folder / "out").to_dict()
     assert measured["left_out"] == {PEOPLE: truth[PEOPLE]} and measured["suppressed"] == told["suppressed"]
 

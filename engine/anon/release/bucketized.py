@@ -156,7 +156,7 @@ class Bucketized:
         values = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
         files = [package.resource(self.file("qi"), qi, rows), package.resource(self.file("sensitive"), values, held)]
         cells = None if isinstance(recoding, Assignment) or self.exact else package.cells(recoding)
-        package.write_package(self.folder, self.config, files, recoding, cells)
+        package.write_package(self.folder, self.config, files, recoding, source.left_out.individuals, cells)
 
     def written(self, rows: int) -> Written:
         """The form that the files must have."""

@@ -99,7 +99,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     fields = package.labels(source.quasi_identifiers, "quasi-identifier")
     fields += package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
     resource = package.resource(path, fields, rows)
-    package.write_package(folder, config, [resource], recoding, package.cells(recoding))
+    package.write_package(folder, config, [resource], recoding, source.left_out.individuals, package.cells(recoding))
     types = dict.fromkeys(labels, "VARCHAR") | types_of(source, values)
     return Written(path, rows, recoding.groups, types, labels)
 

@@ -13,6 +13,7 @@ from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.source import Column
+from anon.source.left_out import Reasons
 
 GRAMMAR = (
     "Quasi-identifiers are published as text labels of cells; `cells` has the kind of each column's values. `*`: not "
@@ -41,10 +42,12 @@ def write_package(
     config: Config,
     resources: list[dict[str, Any]],
     recoding: AnyRecoding | Assignment,
+    left_out: Reasons,
     cells: dict[str, Any] | None,
 ) -> None:
-    """Describes the files of a release; `cells` where its quasi-identifiers have labels."""
-    rows = int(recoding.people.sum())
+    """Describe the files of a release; `left_out`: individuals whom null values leave out of it, `cells`: where its
+    quasi-identifiers have labels."""
+    individuals = int(recoding.people.sum()) + recoding.suppressed + left_out.all
     package: dict[str, Any] = {
         "name": "release" if config.trial is None else "trial",
         **({} if config.trial is None else {"trial": TRIAL.format(config.trial)}),
@@ -52,7 +55,8 @@ def write_package(
         "resources": resources,
         **({} if cells is None else {"labels": GRAMMAR, "cells": cells}),
         "groups": recoding.groups,
-        "suppressed_share": recoding.suppressed / (rows + recoding.suppressed),
+        "suppressed_share": recoding.suppressed / individuals,
+        "null_share": left_out.all / individuals,
         "criteria": _without_files(config.original["privacy"]),
     }
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -86,7 +86,8 @@ class Release:
         return package.resource(path, fields, rows) | {"path": parts}
 
     def _describe(self, resources: list[dict[str, Any]]) -> None:
-        package.write_package(self.folder, self.config, resources, self.recoding, package.cells(self.recoding))
+        nulls = self.source.left_out.individuals
+        package.write_package(self.folder, self.config, resources, self.recoding, nulls, package.cells(self.recoding))
 
     def _rows(self, sensitive: list[Domain], keep: list[Column]) -> DataFrame:
         """(part, group, sensitive codes, kept values, how many rows). Without kept columns the records tell them all.
