@@ -97,6 +97,13 @@ def test_one_value_and_one_confidence_need_no_list(house: House) -> None:
     assert anon.explore(house.config(), TABLE, ("hiv",), iter(["0.5"])).to_dict() == listed
 
 
+@pytest.mark.parametrize("value", [b"hiv", [b"hiv"], None, ["hiv", None]])
+def test_what_is_no_name_of_a_value_is_refused(house: House, value: Any) -> None:
+    """Its letters or its text would be values that nobody has."""
+    with pytest.raises(ConfigError, match=r"--value: found a value of type (bytes|NoneType)"):
+        anon.explore(house.config(), TABLE, value, 0.5)
+
+
 @pytest.mark.parametrize("written", ["HIV", " hiv", "hi\u200bv"])
 def test_a_value_in_another_spelling_is_exit_2_and_quoted_only_where_it_may_be(house: House, written: str) -> None:
     on = str(house.write(TABLE, "given.parquet"))

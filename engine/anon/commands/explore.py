@@ -105,12 +105,20 @@ def _column(config: Config, column: str | None) -> str:
 
 
 def _several(given: Any) -> list[Any]:
-    """Return what was given as a list; text and numbers are one value.
+    """Return what was given as a list; text, bytes and numbers are one value.
 
     >>> _several("HIV"), _several(0.5), _several(("HIV", "Flu"))
     (['HIV'], [0.5], ['HIV', 'Flu'])
     """
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else [given]
+
+
+def _value_name(given: Any) -> str:
+    """Return a sensitive value as users name it. The text of bytes or None is nobody's value, so that the answer to it
+    would be that every knowledge is harmless."""
+    if given is None or isinstance(given, bytes):
+        raise ConfigError.at("--value", f"a value of type {type(given).__name__}", "text, or a number of the table")
+    return str(given)
 
 
 def _share(given: Any, field: str) -> Fraction:
@@ -138,7 +146,7 @@ def explore(
 ) -> Result:
     """The knowledge skylines of some values at some confidences."""
     progress = progress or Progress()
-    asked, values = [_share(c, "--confidence") for c in _several(confidences)], [*map(str, _several(values))]
+    asked, values = [_share(c, "--confidence") for c in _several(confidences)], [*map(_value_name, _several(values))]
     if not values or not asked:
         raise ConfigError.at("--value" if not values else "--confidence", "none", "at least one")
     with _opened(config, table, options, progress, sensitive, values) as looked, progress.stage("explore"):
