@@ -221,6 +221,18 @@ def test_missing_numbers_are_lowest_whether_they_occurred_or_not(house: House, n
     assert sorted(row["age"] for row in found) == sorted(labels)
 
 
+@pytest.mark.parametrize("nulls", ["before", "after"])
+def test_missing_values_are_null_at_an_earlier_level_whether_they_occurred_or_not(house: House, nulls: str) -> None:
+    """Of a lattice that chose level 1 of three: North, South and null."""
+    fixed = {"age": 30, "zip": "021", "seen": dt.date(2024, 1, 1), "disease": "Flu", "cost": 1.0}
+    without = [{"ward": ward, **fixed} for wards in WARDS.values() for ward in wards]
+    some = [*without, *[{"ward": None, **fixed}] * 3]
+    old, new = (some, without) if nulls == "before" else (without, some)
+    first(house, pa.Table.from_pylist(old), "lattice")
+    found = [row["ward"] for row in again(house, pa.Table.from_pylist(new))]
+    assert found == [None] * 3 * (nulls == "after") + ["North"] * 3 + ["South"] * 3
+
+
 def test_a_new_value_under_a_known_node_is_placed_there(house: House) -> None:
     """n9 is under North; everybody of North is one group, South is another."""
     fixed = {"age": 30, "zip": "021", "seen": dt.date(2024, 1, 1), "disease": "Flu", "cost": 1.0}

@@ -28,8 +28,9 @@ class LevelLabels:
         return self.level == self.top
 
     def code(self, row: Row) -> int:
-        """The number of the label of a value, given with its labels upwards."""
-        label = "*" if self.constant else row[0] if self.level == 0 else row[self.level]
+        """The number of the label of a value, given with its labels upwards. Null is null below the top, also where a
+        reused recoding.json does not list it."""
+        label = "*" if self.constant else row[0] if self.level == 0 or row[0] is None else row[self.level]
         return self.codes.setdefault(label, len(self.codes))
 
     @property
