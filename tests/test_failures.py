@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from anon import pipeline
 from anon.backends import local
 from anon.config import load
-from anon.core.database import connect
+from anon.core import interrupt
+from anon.core.database import connect, translated
 from anon.errors import AnonError, ResourceError, SourceError
 from anon.search import prepare
 from tests.conftest import House
@@ -186,6 +189,24 @@ def test_an_interrupt_in_the_words_of_duckdb_is_exit_130(
     monkeypatch.setattr(local, "open_source", failing_source(failure))
     outcome = house.cli("run")
     assert outcome.code == 130 and "Traceback" not in outcome.stderr
+
+
+def test_a_request_to_stop_that_duckdb_takes_for_a_failure_is_exit_130(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a signal arrives while DuckDB waits for a batch that Python makes."""
+
+    def stopped(*_: Any) -> None:
+        with translated("writing the release"):
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            raise duckdb.InvalidInputException("Python exception occurred while executing the UDF")
+
+    house.write(ROWS)
+    monkeypatch.setattr(pipeline, "open_source", stopped)
+    outcome = house.cli("run")
+    assert outcome.code == 130 and "interrupted; nothing was published" in outcome.stderr
+    assert not interrupt.requested()  # of what follows in the same process
 
 
 def test_another_failure_is_told_without_its_text_and_without_a_traceback(

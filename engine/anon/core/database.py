@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from anon.core import interrupt
 from anon.core.memory import Memory
 from anon.errors import AnonError, ConfigError, ResourceError, SourceError
 
@@ -193,7 +194,7 @@ def is_interrupt(error: Exception) -> bool:
 def _ours(what: str, error: Exception) -> BaseException:
     """Our exception for a failure. It does not carry the original, whose text may quote data."""
     said = str(error)
-    if is_interrupt(error):
+    if is_interrupt(error) or interrupt.requested():  # of a batch of ours, DuckDB says only that it failed
         return KeyboardInterrupt()
     if any(words in said for words in FULL):
         return ResourceError(f"{what}: no space left on the disk")

@@ -50,6 +50,7 @@ def listening() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         _listening.clear()
+        _requested.clear()  # it was about what has ended
 
 
 def _request(number: int, frame: FrameType | None) -> None:
