@@ -154,3 +154,17 @@ def test_a_variable_in_the_place_of_a_release_is_not_printed(
         monkeypatch.setattr("anon.search.dispatch.searched", Mock(side_effect=failure))
         for way in ([], ["--json"], ["--log-json"]):
             outputs("run", "--overwrite", *way, code=code)
+
+
+@pytest.mark.parametrize("field", ["release.path", "release.run", "limits.temp"])
+def test_a_traceback_does_not_show_a_variable(house: House, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    """The failure of the disk, from which ours came, names the whole path."""
+    monkeypatch.setenv("CLIENT", "very-secret-client")
+    house.write({"age": [20] * 4, "zip": ["02139"] * 4, "disease": ["Flu"] * 4})
+    section, name = field.split(".")
+    config = house.config()
+    config[section][name] = str(house.folder / "table.parquet" / "${CLIENT}" / "out")
+    (house.folder / "config.yaml").write_text(json.dumps(config))
+    said = CliRunner().invoke(app, ["run", "--debug", str(house.folder / "config.yaml")])
+    assert said.exit_code == 2 and "NotADirectoryError" in said.output
+    assert "very-secret-client" not in said.output and "${CLIENT}" in said.output

@@ -3,6 +3,7 @@ process left is removed by a later start."""
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import tempfile
@@ -320,6 +321,39 @@ def test_a_disk_that_is_full_or_broken_at_the_start_is_exit_6(
         with pytest.raises(ResourceError):
             written.check(ROWS)
     assert not written.leftovers()
+
+
+@pytest.mark.parametrize("error", [28, 5])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("listdir", "out"),
+        ("scandir", "out"),
+        ("listdir", "out-run"),
+        ("open", "recoding.json"),
+        ("open", "manifest.json"),
+    ],
+)
+def test_a_disk_that_breaks_at_any_place_is_exit_6_and_never_a_fault_of_anon(
+    written: House, monkeypatch: pytest.MonkeyPatch, call: str, name: str, error: int
+) -> None:
+    """Also where a folder is listed or a file of ours is read: nothing of that is a mistake of the program."""
+    written.run()
+    before = written.bytes()
+    library: Any = io if call == "open" else os
+    plain = getattr(library, call)
+
+    def fails(path: Any, *rest: Any, **more: Any) -> Any:
+        if Path(str(path)).name == name:
+            raise OSError(error, os.strerror(error), str(path))
+        return plain(path, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(library, call, fails)
+        commands = [written.cli("run", "--overwrite", "--force")]
+        commands.append(written.cli("check", "--on", str(written.folder / "out")))
+    assert {outcome.code for outcome in commands} <= {0, 6} and any(outcome.code == 6 for outcome in commands)
+    assert written.bytes() == before and not written.leftovers()
 
 
 def test_the_state_of_a_release_is_gone_when_it_ends(written: House) -> None:

@@ -3,11 +3,15 @@ it does not quote data values unless the user asked for them."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from anon.core.terminal import one_line
+
+# failures of a machine that has run out of something or is broken; others are of a place that cannot be used
+EXHAUSTED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 
 
 class AnonError(Exception):
@@ -113,6 +117,17 @@ class ResourceError(AnonError):
     """Out of memory or disk (exit 6)."""
 
     exit_code = 6
+
+
+def of_the_machine(error: BaseException) -> ResourceError | None:
+    """Return our exception for a disk or a system that failed wherever it was used; None for any other failure.
+
+    >>> str(of_the_machine(OSError(errno.EIO, "Input/output error", "out")))
+    'out: Input/output error'
+    """
+    if not isinstance(error, OSError) or error.errno not in EXHAUSTED:
+        return None
+    return ResourceError(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
 
 
 class Interrupted(AnonError):

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from anon.core import interrupt
 from anon.core.terminal import json_text, one_line, say, say_json
-from anon.errors import AnonError, ConfigError, Interrupted, ResourceError, UnsafeError
+from anon.errors import AnonError, ConfigError, Interrupted, ResourceError, UnsafeError, of_the_machine
 
 if TYPE_CHECKING:
     from anon.core.progress import Progress
@@ -117,6 +117,8 @@ def _in_our_words(error: BaseException) -> AnonError:
         return Interrupted(str(error) if isinstance(error, KeyboardInterrupt) and error.args else interrupt.STOPPED)
     if isinstance(error, MemoryError):
         return ResourceError(f"out of memory: raise limits.memory ({error})")
+    if failure := of_the_machine(error):
+        return failure
     return AnonError(f"unexpected {type(error).__name__}: a fault of anon; run with --debug and report it")
 
 

@@ -22,7 +22,7 @@ from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
 from anon.config.privacy import CRITERIA
 from anon.config.yaml12 import parse_yaml
-from anon.errors import AnonError, ConfigError, Problem
+from anon.errors import AnonError, ConfigError, Problem, of_the_machine
 
 VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
 DSN = "source.postgres.dsn"
@@ -105,7 +105,7 @@ def telling_no_secrets(
     *, source: bool
 ) -> Callable[[Callable[Concatenate[Any, P], R]], Callable[Concatenate[Any, P], R]]:
     """Loads the config that a function is about, for one that reads the source or for one that does not, and takes the
-    values of its variables out of what goes wrong there."""
+    values of its variables out of what goes wrong there. A disk that fails anywhere is a ResourceError."""
 
     def around(work: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
         @wraps(work)
@@ -113,16 +113,33 @@ def telling_no_secrets(
             loaded = load(config, available_only=False, source=source)
             try:
                 return work(loaded, *rest, **more)
-            except AnonError as error:
-                error.reword(lambda said: redact(said, loaded.secrets))
-                raise
-            except KeyboardInterrupt as stopped:
-                stopped.args = tuple(redact(str(said), loaded.secrets) for said in stopped.args)
-                raise
+            except BaseException as error:
+                ours = of_the_machine(error)
+                for failure in (ours, *_with_causes(error)):
+                    _take_secrets_out(failure, loaded.secrets)
+                if ours is None:
+                    raise
+                raise ours from error
 
         return keeping
 
     return around
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield a failure and those that it came of, which a traceback shows as well."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _take_secrets_out(error: BaseException | None, secrets: Secrets) -> None:
+    if isinstance(error, AnonError):
+        error.reword(lambda said: redact(said, secrets))
+    elif error is not None:
+        error.args = tuple(redact(said, secrets) if isinstance(said, str) else said for said in error.args)
+    if isinstance(error, OSError) and error.filename is not None:
+        error.filename = redact(str(error.filename), secrets)
 
 
 @dataclass

@@ -18,12 +18,10 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from anon.errors import ConfigError, ResourceError
+from anon.errors import EXHAUSTED, ConfigError, ResourceError
 
 LOCK = "lock"
 ATTEMPTS = 100  # to lock a folder that other processes remove
-# failures of a machine that has run out of something or is broken; others are of a place that cannot be used
-EXHAUSTED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}  # EPERM: sandboxes that do not know the call
 NO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP}  # file systems on which a folder cannot be flushed
 
@@ -176,7 +174,7 @@ def listed(folder: Path) -> tuple[list[Path], list[Path]]:
     folders = [folder]
     for name in sorted(os.listdir(folder)):
         path = folder / name
-        if stat.S_ISDIR(os.lstat(path).st_mode):
+        if is_folder(path):
             below = listed(path)
             files, folders = files + below[0], folders + below[1]
         else:
@@ -250,11 +248,16 @@ def exists(path: Path) -> bool:
     return True
 
 
+def is_folder(path: Path) -> bool:
+    """Return whether a path is a folder itself, not a symbolic link to one."""
+    return stat.S_ISDIR(os.lstat(path).st_mode)
+
+
 def remove(path: Path) -> list[OSError]:
     """Remove a file, or a folder with all that is in it, as far as possible; return the failures."""
     failures: list[OSError] = []
     try:
-        if not stat.S_ISDIR(os.lstat(path).st_mode):
+        if not is_folder(path):
             os.unlink(path)
             return []
         for name in os.listdir(path):

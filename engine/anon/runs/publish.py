@@ -40,12 +40,12 @@ def check_places(config: Config, overwrite: bool) -> None:
         if isinstance(place, str):
             problems += _problems_on_store(place, shown, overwrite)
             continue
-        if not place.exists() and not place.is_symlink():
-            continue
-        if place.is_symlink() or not place.is_dir() or not _left_by_a_run(place, mark):
+        with disk.usable(f"release.{name}", place):
+            names = _names_at(place)
+        if names is None or not _left_by_a_run(names, mark):
             expected = "a new folder, or one of an earlier run with nothing else in it"
             problems.append(Problem(f"release.{name}", f"{shown}, which no run wrote", expected))
-        elif not overwrite and any(place.iterdir()):
+        elif not overwrite and names:
             problems.append(Problem(f"release.{name}", f"{shown}, which exists", "a new folder", "or say --overwrite"))
     if problems:
         raise ConfigError(problems)
@@ -64,9 +64,15 @@ def _problems_on_store(place: str, shown: str, overwrite: bool) -> list[Problem]
     return []
 
 
-def _left_by_a_run(place: Path, mark: str) -> bool:
-    """Whether a folder is empty, or holds what a run leaves and nothing else."""
-    names = {path.name for path in place.iterdir()}
+def _names_at(place: Path) -> list[str] | None:
+    """Return what is in a folder, nothing if there is none; None if the place is taken by anything else."""
+    if not disk.exists(place):
+        return []
+    return disk.names(place) if disk.is_folder(place) else None
+
+
+def _left_by_a_run(names: list[str], mark: str) -> bool:
+    """Return whether a folder is empty, or holds what a run leaves and nothing else."""
     return not names or (mark in names and all(RUN_LEAVES.fullmatch(name) for name in names))
 
 
