@@ -166,16 +166,17 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
     from anon.core.progress import Progress
     from anon.core.text import text
     from anon.runs.scratch import spill_folder
-    from anon.source import Unusable, canonical, describe, register_files, resolve
+    from anon.source import Unusable, canonical, describe, resolve
     from anon.source.checks import like_values, missing_columns
+    from anon.source.tables import registered_files
 
     limits = Limits()
     with spill_folder(Progress().alert) as folder:
         con = connect(limits.memory, limits.threads, folder)
-        register_files(con, "tested_table", resolve(path), folder)
+        registered = registered_files(con, "tested_table", resolve(path), folder)
         types = describe(con, "tested_table")
         if column not in types:
-            quotable, names = not like_values(con, "tested_table", list(types)), list(types)
+            quotable, names = not like_values(con, registered, types), list(types)
             raise UnknownColumns(missing_columns([("--column", column)], names, quotable), names)
         try:
             _, sql = canonical(con, "tested_table", column, types[column], "q")

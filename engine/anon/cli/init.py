@@ -18,6 +18,7 @@ from anon.core.terminal import one_line, say, say_json
 from anon.errors import ConfigError, Problem, UnknownColumns
 
 if TYPE_CHECKING:
+    from anon.config import Limits
     from anon.profile.columns import Profile
     from anon.profile.proposal import Answers, Proposed
     from anon.source.databases import Query
@@ -42,6 +43,7 @@ class Asked:
     as_json: bool
     show_values: bool
     log_json: bool
+    memory: str
 
     @property
     def interactive(self) -> bool:
@@ -85,6 +87,9 @@ def init(
         bool, typer.Option("--yes", help="Take the proposed role of every column that no flag names.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")] = False,
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory of the whole process, and of the config. At least 400MB.")
+    ] = "1GB",
     as_json: Json = False,
     show_values: ShowValues = False,
     strict: Strict = False,
@@ -103,7 +108,8 @@ def init(
         roles = dict(zip(FLAGS, (identifier or [], quasi_identifier or [], keep or [], drop or [])))
         if sensitive and no_sensitive:
             raise ConfigError.at("--no-sensitive", "--sensitive as well", "one of the two")
-        asked = Asked(table, query, out, individual, said, roles, k, yes, overwrite, as_json, show_values, log_json)
+        asked = Asked(table, query, out, individual, said, roles, k, yes, overwrite, as_json, show_values, log_json,
+                      memory)  # fmt: skip
         _check_out(asked)
         return _init(asked)
 
@@ -130,7 +136,7 @@ def _init(asked: Asked) -> int:
     if asked.interactive or (asked.out and not asked.as_json):
         _show(found, asked)
     answers = _answers(asked, found)
-    if problems := repeated_individuals(found, answers.individual):
+    if problems := repeated_individuals(found, answers):
         raise ConfigError(problems)
     chosen = propose(found, answers)
     if asked.interactive:
@@ -138,17 +144,17 @@ def _init(asked: Asked) -> int:
         asked = _ask_out(asked)
     if not any(each.role == "quasi-identifier" for each in chosen):
         raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
-    _give(asked, as_yaml(found, answers, chosen, asked.table, asked.out, asked.query), found, chosen)
+    _give(asked, as_yaml(found, answers, chosen, asked.table, asked.out, asked.query, asked.memory), found, chosen)
     return 0
 
 
 def _profiled(asked: Asked) -> Profile:
-    from anon.config import Limits
     from anon.core.database import connect
     from anon.profile import columns as profiling
+    from anon.profile import keys
     from anon.runs.scratch import spill_folder
 
-    limits, table = Limits(), _table(asked)
+    limits, table = _limits(asked), _table(asked)
     with (
         telling(asked.as_json, asked.log_json) as progress,
         spill_folder(progress.alert) as folder,
@@ -157,9 +163,26 @@ def _profiled(asked: Asked) -> Profile:
         with progress.stage("profile"):
             found = profiling.profile(con, table, folder, partial(progress.update, "profile"), asked.show_values)
         _check_named(asked, [column.name for column in found.columns])
+        with progress.stage("keys"):
+            said = [asked.individual] if asked.individual not in (None, "row") else []
+            keys.find_keys(con, found, _knowable(asked, found), [str(name) for name in said])
         with progress.stage("combinations"):
             profiling.combine(con, found, _knowable(asked, found), partial(progress.update, "combinations"))
     return found
+
+
+def _limits(asked: Asked) -> Limits:
+    from pydantic import ValidationError
+
+    from anon.config import Limits
+    from anon.core.memory import Memory
+
+    try:
+        limits = Limits(memory=asked.memory)  # type: ignore[arg-type]
+    except ValidationError:
+        raise ConfigError.at("--memory", repr(asked.memory), "a size such as 1GB or 512MiB") from None
+    Memory(limits.memory).check()
+    return limits
 
 
 def _table(asked: Asked) -> str | Query:
@@ -187,7 +210,7 @@ def _table(asked: Asked) -> str | Query:
 def _first_guess(found: Profile) -> list[Proposed]:
     from anon.profile.proposal import proposed
 
-    return [proposed(column, found.rows) for column in found.columns]
+    return [proposed(column, found) for column in found.columns]
 
 
 def _knowable(asked: Asked, found: Profile) -> list[str]:
@@ -219,7 +242,7 @@ def _check_named(asked: Asked, names: list[str]) -> None:
 
 def _answers(asked: Asked, found: Profile) -> Answers:
     """From the flags, and on a terminal from whoever sits there."""
-    from anon.profile.proposal import Answers, missing_answers
+    from anon.profile.proposal import Answers, missing_answers, repeats
 
     individual, sensitive = asked.individual, asked.sensitive
     names = [column.name for column in found.columns]
@@ -228,6 +251,8 @@ def _answers(asked: Asked, found: Profile) -> Answers:
             individual = _ask_individual(found, names)
         if sensitive is None:
             sensitive = _ask_list("Which columns may nobody learn about a person? (commas between; empty: none)", names)
+    if asked.yes and individual is None:
+        individual = found.persons.best(found)
     problems = missing_answers(individual, sensitive, found)
     if not asked.yes and not asked.interactive:
         told = {individual, *(sensitive or []), *(name for given in asked.roles.values() for name in given)}
@@ -239,16 +264,17 @@ def _answers(asked: Asked, found: Profile) -> Answers:
         raise ConfigError(problems)
     assert individual is not None and sensitive is not None
     roles = {name: role for role, given in asked.roles.items() for name in given}
-    return Answers(individual, tuple(sensitive), roles, asked.k)
+    several = "multiset" if repeats(found, individual) else "single"
+    return Answers(individual, tuple(sensitive), roles, asked.k, several)
 
 
 def _ask_individual(found: Profile, names: list[str]) -> str:
-    from anon.profile.proposal import repeated_individuals
+    from anon.profile.proposal import Answers, repeated_individuals
 
     while True:
         question = "Who is a row about? `row` if every row is another person, or the column that says who"
         said = _ask(question, names, "row")
-        problems = repeated_individuals(found, said)
+        problems = repeated_individuals(found, Answers(said))
         if not problems:
             return said
         for problem in problems:

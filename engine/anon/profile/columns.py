@@ -5,7 +5,8 @@ same registered table that a run reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -17,19 +18,24 @@ from anon.core.database import literal, quote
 from anon.core.progress import Tell
 from anon.cube.domain import CODES
 from anon.errors import ConfigError
-from anon.source import Unusable, canonical, describe
+from anon.profile.keys import PersonKeys
+from anon.source import Unusable, describe
 from anon.source.checks import like_values
 from anon.source.databases import Query
-from anon.source.tables import ANY_DATE, count_rows, one, register
+from anon.source.stacked import answers, stacked
+from anon.source.tables import ANY_DATE, Registered, count_rows, one, registered_files, resolve
+from anon.source.types import Canonical, canonical_form
 
 TABLE = "raw_rows"
 NUMBERS = ("integer", "number", "decimal")
 MOST_COLUMNS = 12  # that are combined; the most telling ones
 FEWER_COLUMNS, LARGE = 6, 5_000_000  # of a table with more rows than this
-ALONE = 0.5  # of the rows: a column that tells that many apart does so in every combination
+TOGETHER = 100  # columns that are combined all at once, at most
 ENOUGH = 0.95  # of the rows: a set of columns need not grow further
 LONGEST = 6  # columns of a set
 PAIRS = 10  # that are told of
+SAMPLE = 200  # distinct values of text that are looked at one by one
+LONG = 200  # bytes; of longer text the beginning is enough
 TAIL = 0.01  # of the rows on either side that do not count for the width of a column
 
 
@@ -47,6 +53,7 @@ class Shape:
     high: float | None = None
     least: Any = None  # the first and the last value: data, so only told if asked for
     most: Any = None
+    sample: tuple[str, ...] = ()  # some distinct values of text, chosen by a hash: data, never told
 
 
 @dataclass(frozen=True)
@@ -93,9 +100,22 @@ class Profile:
 
     rows: int
     columns: list[ColumnProfile]
+    source: Registered | None = None
     combined: list[str] = field(default_factory=list)  # the columns that were combined
     pairs: list[Combination] = field(default_factory=list)
     growing: list[Combination] = field(default_factory=list)
+    together: Combination | None = None  # all columns that an adversary may know
+    persons: PersonKeys = field(default_factory=PersonKeys)
+
+    @property
+    def combinations(self) -> list[Combination]:
+        """What is told of combinations, from the pair to all columns."""
+        return [*self.growing, *([self.together] if self.together else [])]
+
+    def part(self, columns: Iterable[str]) -> str:
+        """Return the SQL for some columns of the table."""
+        assert self.source is not None
+        return self.source.part(columns)
 
     def column(self, name: str) -> ColumnProfile:
         return next(column for column in self.columns if column.name == name)
@@ -107,6 +127,8 @@ class Profile:
             "combined": self.combined,
             "pairs": [pair.to_dict(self.rows) for pair in self.pairs],
             "growing": [each.to_dict(self.rows) for each in self.growing],
+            "together": self.together.to_dict(self.rows) if self.together else None,
+            "person_keys": self.persons.names,
         }
 
 
@@ -117,45 +139,101 @@ def profile(
     tell: Tell = lambda **facts: None,
     show_values: bool = False,
 ) -> Profile:
-    """Profiles a file, a folder, a glob or a query: its columns, then what an adversary who knows several sees. Names
-    of columns that look like data are refused, unless values may be shown."""
+    """Profiles a file, a folder, a glob or a query: its columns, in batches of one pass each. Names of columns that
+    look like data are refused, unless values may be shown."""
     if isinstance(table, str):
-        names = register(con, TABLE, table, spill)
+        source = registered_files(con, TABLE, resolve(table), spill)
     else:
         table.register(con, TABLE, None, spill)
-        names = list(describe(con, TABLE))
-    if not show_values and like_values(con, TABLE, names):
+        source = Registered.from_view(con, TABLE)
+    types = describe(con, TABLE)
+    if not show_values and like_values(con, source, types):
         hint = "add a line with names; or say --show-values, if these are names"
         raise ConfigError.at("TABLE", "a first row in place of names of columns", "names of columns", hint)
-    types = describe(con, TABLE)
-    rows = count_rows(con, TABLE)
-    columns = []
-    for number, (name, seen) in enumerate(zip(names, types), start=1):
-        twins = sum(other.lower() == name.lower() for other in names)
-        columns.append(_column(con, name, types[seen], rows) if twins == 1 else _twin(name, types[seen]))
-        tell(columns=number)
-    return Profile(rows, columns)
+    rows = count_rows(con, source.base)
+    return Profile(rows, _Profiling(con, source, rows, tell).columns(types), source)
 
 
-def _twin(name: str, type_name: str) -> ColumnProfile:
-    return ColumnProfile(name, type_name, None, unusable="its name differs from another one only in case")
+class _Profiling:
+    """The columns of a table, counted together as far as they are of one kind."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, source: Registered, rows: int, tell: Tell) -> None:
+        self.con, self.source, self.rows, self.tell = con, source, rows, tell
+        self.done: dict[str, ColumnProfile] = {}
+
+    def columns(self, types: dict[str, str]) -> list[ColumnProfile]:
+        """Return a profile of every column, in the order of the table."""
+        times = Counter(name.lower() for name in self.source.names)
+        forms: dict[str, Canonical] = {}
+        for name, seen in zip(self.source.names, types):
+            if times[name.lower()] > 1:
+                self.done[name] = _unusable(name, types[seen], "its name differs from another one only in case")
+                continue
+            try:
+                forms[name] = canonical_form(self.source.sql[seen], types[seen], "q")
+            except Unusable as error:
+                self.done[name] = _unusable(name, types[seen], str(error.args[0]))
+        self._refuse(forms, types)
+        usable = {name: form for name, form in forms.items() if name not in self.done}
+        for kind in dict.fromkeys(form.kind for form in usable.values()):
+            self._count(kind, [name for name, form in usable.items() if form.kind == kind], usable, types)
+        return [self.done[name] for name in self.source.names]
+
+    def _refuse(self, forms: dict[str, Canonical], types: dict[str, str]) -> None:
+        """Mark columns with values that cannot be used."""
+        asked = [name for name, form in forms.items() if form.refused]
+
+        def query(part: Sequence[str]) -> str:
+            values = stacked(self.source.base, [f"({forms[name].refused})" for name in part])
+            return f"SELECT nth, count_if(v) FROM {values} GROUP BY nth"
+
+        for name, answer in answers(self.con, asked, self.rows, query):
+            try:
+                forms[name].check(types[name], answer[0] if answer else 0)
+            except Unusable as error:
+                self.done[name] = _unusable(name, types[name], str(error.args[0]))
+
+    def _count(self, kind: str, names: list[str], forms: dict[str, Canonical], types: dict[str, str]) -> None:
+        """Count the values of the columns of one kind. One that is too large for the memory cannot be used."""
+        wanted = _measures(kind)
+        found = answers(self.con, names, self.rows, lambda part: self._query(kind, [forms[name].sql for name in part]))
+        for name, answer in found:
+            if answer is None:
+                self.done[name] = _unusable(name, types[name], "its values are too large for the memory")
+            else:
+                distinct, nulls, alone, *measured = answer
+                type_name, shape = types[name].split("(", maxsplit=1)[0], _shape(dict(zip(wanted, measured)))
+                self.done[name] = ColumnProfile(name, type_name, kind, int(nulls), int(distinct), int(alone), shape)
+            self.tell(columns=len(self.done))
+
+    def _query(self, kind: str, columns: list[str]) -> str:
+        """SQL for what is counted of some columns of one kind."""
+        if kind == "text":
+            columns = [_shortened(sql) for sql in columns]
+        counted = f"(SELECT nth, v, count(*) AS n FROM {stacked(self.source.base, columns)} GROUP BY nth, v)"
+        if kind in NUMBERS:
+            window = "OVER (PARTITION BY nth ORDER BY v NULLS LAST)"
+            valued = "sum(n) FILTER (v IS NOT NULL)"
+            counted = f"(SELECT *, {valued} {window} AS upto, {valued} OVER (PARTITION BY nth) AS total FROM {counted})"
+        listed = ", ".join(["count(v)", "coalesce(sum(n) FILTER (v IS NULL), 0)", "count_if(n = 1 AND v IS NOT NULL)",
+                            *_measures(kind).values()])  # fmt: skip
+        return f"SELECT nth, {listed} FROM {counted} GROUP BY nth"
 
 
-def _column(con: duckdb.DuckDBPyConnection, name: str, type_name: str, rows: int) -> ColumnProfile:
-    try:
-        kind, sql = canonical(con, TABLE, name, type_name, "q")
-    except Unusable as error:
-        return ColumnProfile(name, type_name.split("(", maxsplit=1)[0].strip('"'), None, unusable=str(error.args[0]))
-    counted = f"(SELECT {sql} AS v, count(*) AS n FROM {TABLE} GROUP BY v)"
-    wanted = _measures(kind)
-    listed = ", ".join(["count(v)", "coalesce(sum(n) FILTER (v IS NULL), 0)", "count_if(n = 1 AND v IS NOT NULL)",
-                        *wanted.values()])  # fmt: skip
-    distinct, nulls, alone, *measured = one(con, f"SELECT {listed} FROM {counted}")
-    found = dict(zip(wanted, measured))
-    if kind in NUMBERS and distinct:
-        found["low"], found["high"] = _middle(con, counted, rows - nulls)
-    shape = Shape(**{key: value for key, value in found.items() if value is not None})
-    return ColumnProfile(name, type_name.split("(", maxsplit=1)[0], kind, int(nulls), int(distinct), int(alone), shape)
+def _unusable(name: str, type_name: str, why: str) -> ColumnProfile:
+    return ColumnProfile(name, type_name.split("(", maxsplit=1)[0].strip('"'), None, unusable=why)
+
+
+def _shape(found: dict[str, Any]) -> Shape:
+    for end in ("low", "high"):
+        found |= {end: float(found[end])} if found.get(end) is not None else {}
+    found |= {"sample": tuple(found["sample"])} if found.get("sample") else {}
+    return Shape(**{key: value for key, value in found.items() if value is not None})
+
+
+def _shortened(text: str) -> str:
+    """SQL for text, long values as their beginning and a digest: huge ones would not fit into the memory."""
+    return f"CASE WHEN strlen({text}) > {LONG} THEN left({text}, {LONG // 2}) || md5({text}) ELSE {text} END"
 
 
 def _measures(kind: str) -> dict[str, str]:
@@ -165,8 +243,11 @@ def _measures(kind: str) -> dict[str, str]:
     if kind in NUMBERS:
         whole = "coalesce(bool_and(v = floor(v)), false)"
         digits = f"regexp_replace({text}, '\\.0$', '')"
+        tail = f"floor({TAIL} * total)"
         return ends | {"whole": whole, "shortest": f"min(length({digits}))", "longest": f"max(length({digits}))",
-                       "digits": "count_if(v >= 0)"}  # fmt: skip
+                       "digits": "count_if(v >= 0)",
+                       "low": f"min(v) FILTER (upto > {tail})",
+                       "high": f"max(v) FILTER (upto - n < total - {tail})"}  # fmt: skip
     if kind != "text":
         return ends
     return ends | {
@@ -175,26 +256,16 @@ def _measures(kind: str) -> dict[str, str]:
         "digits": "count_if(regexp_full_match(v, '[0-9]+'))",
         "zeros": "count_if(regexp_full_match(v, '0[0-9]+'))",
         "dates": f"count_if(regexp_full_match(v, {literal(ANY_DATE)}))",
+        "sample": f"arg_min(v, hash(v), {SAMPLE})",
     }
-
-
-def _middle(con: duckdb.DuckDBPyConnection, counted: str, rows: int) -> tuple[float, float]:
-    """The numbers between which the rows lie but for a tail on either side."""
-    sums = f"SELECT v, n, sum(n) OVER (ORDER BY v) AS upto FROM {counted} WHERE v IS NOT NULL"
-    tail = int(TAIL * rows)
-    low, high = one(
-        con,
-        f"SELECT min(v) FILTER (upto > {tail}), max(v) FILTER (upto - n < {rows - tail}) FROM ({sums})",
-    )
-    return float(low), float(high)
 
 
 def combine(
     con: duckdb.DuckDBPyConnection, found: Profile, known: Collection[str], tell: Tell = lambda **facts: None
 ) -> None:
-    """Adds the combinations of columns that tell most rows apart, of those that an adversary may know."""
+    """Adds the combinations of columns that tell most rows apart, of those that an adversary may know, and all of
+    these together."""
     telling = [c for c in found.columns if c.kind is not None and c.distinct > 1 and c.name in known]
-    telling = [c for c in telling if c.alone <= ALONE * found.rows]
     most = MOST_COLUMNS if found.rows <= LARGE else FEWER_COLUMNS
     chosen = {c.name for c in sorted(telling, key=lambda c: -c.distinct)[:most]}
     found.combined = [c.name for c in telling if c.name in chosen]
@@ -204,7 +275,7 @@ def combine(
         key = frozenset(names)
         if key not in counts:
             listed = ", ".join(quote(name) for name in names)
-            counted = f"SELECT count(*) AS n FROM {TABLE} GROUP BY {listed}"
+            counted = f"SELECT count(*) AS n FROM {found.part(names)} GROUP BY {listed}"
             counts[key] = int(one(con, f"SELECT count_if(n = 1) FROM ({counted})")[0])
             tell(combinations=len(counts))
         return counts[key]
@@ -212,6 +283,9 @@ def combine(
     pairs = [Combination(pair, alone(pair)) for pair in combinations(found.combined, 2)]
     found.pairs = sorted(pairs, key=lambda pair: -pair.alone)[:PAIRS]
     found.growing = _grown(found, alone)
+    every = tuple(c.name for c in telling)
+    if found.growing and len(found.growing[-1].columns) < len(every) <= TOGETHER:
+        found.together = Combination(every, alone(every))
 
 
 def _grown(found: Profile, alone: Callable[[tuple[str, ...]], int]) -> list[Combination]:

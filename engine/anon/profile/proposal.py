@@ -5,52 +5,23 @@ words, and what only people can know left to be answered. It stands before the w
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from anon.core.text import text
 from anon.cube.domain import CODES
 from anon.errors import ConfigError, Problem
 from anon.profile.columns import NUMBERS, ColumnProfile, Profile, few_enough
+from anon.profile.recognition import direct_identifier, doubtful
+from anon.source.naming import POSTAL, words
 
 IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP = "identifier", "quasi-identifier", "sensitive", "keep", "drop"
 ROLES = (IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP)
-NEARLY = 0.95  # of the rows with a value: a column with as many different ones is a key
-ENOUGH_ROWS = 100  # below, numbers may all differ by chance
 FEW = 20  # distinct numbers that are cut freely
 FEW_WORDS = 5  # distinct values that no hierarchy can do much for
 MANY_NUMBERS = 1_000  # distinct values; a number with more is a measurement rather than a trait
-MANY_NAMES = 64  # distinct values of a column that is named like an identifier
 INTERVALS = 20  # that the narrowest width should come to, about
 ROUNDED = 200  # values that a rounded sensitive column should come to, about
-POSTAL = frozenset("zip zipcode postal postcode postalcode plz pincode".split())  # noqa: SIM905
-PERSONAL = frozenset(
-    [
-        "name",
-        "surname",
-        "firstname",
-        "lastname",
-        "fullname",
-        "email",
-        "mail",
-        "phone",
-        "telephone",
-        "mobile",
-        "fax",
-        "address",
-        "street",
-        "ssn",
-        "passport",
-        "iban",
-        "insurance",
-        "account",
-        "username",
-        "login",
-        "ip",
-    ]
-)
-KEYS = frozenset("id uid uuid guid key nr no number".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True)
@@ -76,30 +47,46 @@ class Answers:
     sensitive: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     k: int = 5
+    multiplicity: str = "single"
 
 
 def propose(profile: Profile, answers: Answers) -> list[Proposed]:
     """A role for every column but the one that says who a row is about."""
     said = dict(answers.roles) | dict.fromkeys(answers.sensitive, SENSITIVE)
+    several = answers.multiplicity != "single"
+    varying = profile.persons.varying.get(answers.individual, frozenset()) if several else frozenset()
     return [
-        _as_told(column, said[column.name], profile.rows) if column.name in said else proposed(column, profile.rows)
+        _as_told(column, said[column.name], profile.rows)
+        if column.name in said
+        else _of_visits(proposed(column, profile), varying)
         for column in profile.columns
         if column.name != answers.individual
     ]
 
 
-def proposed(column: ColumnProfile, rows: int) -> Proposed:
+def _of_visits(each: Proposed, varying: frozenset[str]) -> Proposed:
+    """A column as proposed, unless it differs between the rows of a person, who is published once."""
+    if each.role != QUASI or each.name not in varying:
+        return each
+    return Proposed(each.column, DROP, "differs between rows of one person, who is published once")
+
+
+def proposed(column: ColumnProfile, profile: Profile) -> Proposed:
     """The role that the data speaks for."""
-    words = _words(column.name)
+    rows = profile.rows
     if why := _useless(column):
         return Proposed(column, DROP, why)
-    if why := _direct(column, rows, words):
+    if why := profile.persons.reason(column.name) or direct_identifier(column, rows):
         return Proposed(column, IDENTIFIER, why)
-    if column.kind in NUMBERS and column.distinct > MANY_NUMBERS and not words & POSTAL:
+    if column.kind in NUMBERS and column.distinct > MANY_NUMBERS and not words(column.name) & POSTAL:
         why = f"a measurement: {column.distinct:,} distinct values{_share(column, rows)}, which tell people apart"
         return Proposed(column, DROP, why, notes=("if others can know it: quasi_identifiers; or sensitive",))
     if not _can_be_coarsened(column):
         return Proposed(column, DROP, f"text with {column.distinct:,} distinct values, more than can be generalized")
+    if why := doubtful(column, rows):
+        return Proposed(
+            column, DROP, why, notes=("if others can know it, and it is safe in itself: quasi_identifiers",)
+        )
     return _quasi(column, rows)
 
 
@@ -121,17 +108,6 @@ def _useless(column: ColumnProfile) -> str:
     return ""
 
 
-def _direct(column: ColumnProfile, rows: int, words: frozenset[str]) -> str:
-    """Why a column points at one person."""
-    valued, key = rows - column.nulls, column.kind in ("text", "integer")
-    unique = column.distinct >= NEARLY * valued
-    if key and unique and (rows >= ENOUGH_ROWS or (words & KEYS)):
-        return f"{column.distinct:,} distinct values in {valued:,} rows: a key, which points at one row"
-    if column.kind == "text" and words & PERSONAL and column.distinct > MANY_NAMES:
-        return f"named like what identifies a person, with {column.distinct:,} distinct values"
-    return ""
-
-
 def _as_told(column: ColumnProfile, role: str, rows: int) -> Proposed:
     """A column with the role that it was given; one that it cannot have is refused."""
     why = _useless(column)
@@ -141,11 +117,13 @@ def _as_told(column: ColumnProfile, role: str, rows: int) -> Proposed:
     if (role == QUASI and not _can_be_coarsened(column)) or (role == SENSITIVE and many):
         found = f"column {column.name!r} with {column.distinct:,} distinct values"
         raise ConfigError.at(f"--{role}", found, f"at most {CODES:,} of them")
+    doubt = direct_identifier(column, rows) if role in (QUASI, SENSITIVE, KEEP) else ""
+    notes = (f"look at it before you publish it: {doubt}",) if doubt else ()
     if role == QUASI:
-        return _quasi(column, rows, "as you said")
-    if role == SENSITIVE:
-        return _sensitive(column, rows)
-    return Proposed(column, role, "as you said")
+        each = _quasi(column, rows, "as you said")
+    else:
+        each = _sensitive(column, rows) if role == SENSITIVE else Proposed(column, role, "as you said")
+    return replace(each, notes=(*notes, *each.notes))
 
 
 def _sensitive(column: ColumnProfile, rows: int) -> Proposed:
@@ -192,7 +170,7 @@ def _builder(column: ColumnProfile) -> tuple[str, ...]:
 
 def _of_numbers(column: ColumnProfile, free: tuple[str, str]) -> tuple[str, ...]:
     shape = column.shape
-    if _words(column.name) & POSTAL and shape.whole and shape.digits == column.distinct and shape.longest <= 10:
+    if words(column.name) & POSTAL and shape.whole and shape.digits == column.distinct and shape.longest <= 10:
         return _of_code(column)
     if column.distinct <= FEW or not few_enough(column):
         return free
@@ -215,14 +193,6 @@ def _of_code(column: ColumnProfile) -> tuple[str, ...]:
         f"use {{digits: {shape.longest}}}"
     )
     return f"intervals: [{widths}]", "intervals that stand for its last digits", lost
-
-
-def _words(name: str) -> frozenset[str]:
-    """
-    >>> sorted(_words("PatientID")), sorted(_words("zip_code"))
-    (['id', 'patient'], ['code', 'zip'])
-    """
-    return frozenset(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
 
 
 def _share(column: ColumnProfile, rows: int) -> str:
@@ -266,18 +236,47 @@ def missing_answers(individual: str | None, sensitive: Iterable[str] | None, pro
     return problems
 
 
-def repeated_individuals(profile: Profile, individual: str) -> list[Problem]:
-    """Rows of people who already have one, or of nobody: a run would refuse them."""
+def repeated_individuals(profile: Profile, answers: Answers) -> list[Problem]:
+    """Rows of people who already have one, or of nobody, which a run would refuse."""
+    individual = answers.individual
     if individual == "row":
-        return []
+        return _not_rows(profile, answers)
     column = profile.column(individual)
     if column.kind is None:
         found = f"column {individual!r}, which cannot be used: {column.unusable}"
         return [Problem("--individual", found, "another column, or row")]
-    repeated, hint = profile.rows - column.nulls - column.distinct, "k, l and m would count visits as people"
+    repeated, hint = repeats(profile, individual), "k, l and m would count visits as people"
     found = f"{repeated:,} rows that repeat an individual"
-    problems = [Problem("--individual", found, "one row per individual", hint)] if repeated else []
+    problems = []
+    if repeated and not any(each.role == QUASI for each in propose(profile, answers)):
+        expected = "one row per individual, or columns that others may know and all rows of an individual agree on"
+        problems.append(Problem("--individual", found, expected, hint))
+    if repeated and len(answers.sensitive) != 1:
+        expected = "one --sensitive column, or one row per individual"
+        problems.append(Problem("--sensitive", f"{len(answers.sensitive)} columns, and {found}", expected, hint))
     if column.nulls:
         found = f"{column.nulls:,} rows that do not say whose they are"
         problems.append(Problem("--individual", found, "an individual in every row"))
     return problems
+
+
+def repeats(profile: Profile, individual: str) -> int:
+    """Return the rows beyond the first of each individual."""
+    if individual == "row":
+        return 0
+    column = profile.column(individual)
+    return profile.rows - column.nulls - column.distinct if column.kind else 0
+
+
+def _not_rows(profile: Profile, answers: Answers) -> list[Problem]:
+    """Columns that say that rows, each of which would count as a person, are not."""
+    return [
+        Problem(
+            "--individual",
+            f"row, and column {name!r} with {profile.persons.reason(name)}",
+            f"--individual {name}, or one row per person",
+            f"--drop {name} if it does not say who a row is about",
+        )
+        for name in profile.persons.names
+        if answers.roles.get(name) != DROP and name not in answers.sensitive
+    ]

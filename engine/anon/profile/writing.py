@@ -13,15 +13,24 @@ from anon.profile.columns import NUMBERS, Profile
 from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SENSITIVE, Answers, Proposed
 
 PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
+MEMORY = "1GB"  # of a run, and of `anon init` itself
 REASONS = 44  # the column of text that they begin in, where there is room
 
 
 def as_yaml(
-    profile: Profile, answers: Answers, chosen: list[Proposed], table: str, out: Path | None, query: str | None = None
+    profile: Profile,
+    answers: Answers,
+    chosen: list[Proposed],
+    table: str,
+    out: Path | None,
+    query: str | None = None,
+    memory: str = MEMORY,
 ) -> str:
     """The config with its comments."""
     by_role = {role: [each for each in chosen if each.role == role] for role in ROLES}
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(table.split("?", maxsplit=1)[0]).stem).strip("-") or "table"
+    single = answers.multiplicity == "single"
+    form = "" if single else ", form: bucketized"
     lines = [
         "# Made by `anon init`, from what the table looks like. Read the reasons, change what is wrong, then:",
         f"#     anon plan {out.name if out else 'CONFIG'}     what a run would do",
@@ -33,6 +42,7 @@ def as_yaml(
         *_risk(profile),
         "columns:",
         _line(f"  individual: {_word(answers.individual)}", _who(answers.individual)),
+        *_several(answers),
         *_listed("identifiers", by_role[IDENTIFIER], "never leave the source stage"),
         "  quasi_identifiers:    # what an adversary may know of somebody; published coarser",
         *_mapped(by_role[QUASI]),
@@ -40,12 +50,12 @@ def as_yaml(
         *_listed("keep", by_role[KEEP], "published as they are, on your word that no adversary knows them"),
         *_dropped(by_role[DROP]),
         "",
-        *_privacy(by_role[SENSITIVE], answers.k),
+        *(_privacy(by_role[SENSITIVE], answers.k) if single else _privacy_of_visits(answers.k)),
         "",
         *_nulls(by_role[SENSITIVE]),
         "method: {kind: partition}    # cuts the table from the top as long as all criteria hold",
-        f"release: {{path: {stem}-release, run: {stem}-release-run}}    # published; stays in the house",
-        "limits: {memory: 1GB}",
+        f"release: {{path: {stem}-release, run: {stem}-release-run{form}}}    # published; stays internal",
+        f"limits: {{memory: {memory}}}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -68,11 +78,25 @@ def _who(individual: str) -> str:
     return "every row is another person, as you said" if individual == "row" else "who a row is about; never published"
 
 
+def _several(answers: Answers) -> list[str]:
+    if answers.multiplicity == "single":
+        return []
+    return [_line(f"  multiplicity: {answers.multiplicity}", "people have several rows; each is published once")]
+
+
+def _privacy_of_visits(k: int) -> list[str]:
+    return [
+        "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
+        _line(f"  - k_anonymity: {{k: {k}}}", f"groups of at least {k} individuals"),
+        _line("  - skyline: {points: [{l: 1, k: 1, m: 0, c: 0.9}]}", "nobody is sure of a value of somebody"),
+    ]
+
+
 def _risk(profile: Profile) -> list[str]:
-    if not profile.growing:
+    if not profile.combinations:
         return []
     lines = ["# Rows that nobody else is like, for an adversary who knows:"]
-    for each in profile.growing:
+    for each in profile.combinations:
         names = " + ".join(_comment(name) for name in each.columns)
         lines.append(f"#   {each.alone / profile.rows:6.1%}  {names}")
     return lines

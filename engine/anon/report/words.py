@@ -129,7 +129,8 @@ def show_profile(console: Console, profile: dict[str, Any]) -> None:
     section(console, "Columns", table)
     if profile["growing"]:
         table = new_grid()
-        for each in [*profile["pairs"][1:4], *profile["growing"]]:
+        together = [profile["together"]] if profile["together"] else []
+        for each in [*profile["pairs"][1:4], *profile["growing"], *together]:
             table.add_row(f"{each['share']:.1%}", Text(" + ".join(each["columns"])))
         section(console, "Rows that nobody else is like, for somebody who knows", table)
 

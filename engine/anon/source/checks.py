@@ -16,10 +16,10 @@ from anon.config import Columns, Config
 from anon.core.database import literal, quote
 from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
-from anon.source.tables import ANY_DATE, CSV_TYPES, describe, one
+from anon.source.stacked import answers, stacked
+from anon.source.tables import ANY_DATE, CSV_TYPES, Registered, one
 
 NO_HEADER = "no column named is there; has the table a header? --show-values lists the names of its columns"
-AT_ONCE = 500  # columns of a query
 # what no column is called: a number, a date, a phone number, an address of mail
 VALUE = re.compile("|".join([*CSV_TYPES.values(), ANY_DATE, r"[+(]?[0-9][0-9 ()/.-]{4,}", r"[^@\s]+@[^@\s]+[.]\w+"]))
 COMPARED = 1_000_000  # identifiers that are compared with each other
@@ -53,16 +53,19 @@ def missing_columns(wanted: Sequence[tuple[str, str]], names: list[str], quotabl
     return problems
 
 
-def like_values(con: duckdb.DuckDBPyConnection, table: str, names: list[str]) -> bool:
+def like_values(con: duckdb.DuckDBPyConnection, table: Registered, types: Mapping[str, str]) -> bool:
     """Return whether the names of a table look like a row of data: whether a quarter of them are numbers, dates or
     addresses, or values of their own columns."""
-    types = describe(con, table)
-    texts = [(name, seen) for name, seen in zip(names, types) if types[seen] == "VARCHAR" and not VALUE.fullmatch(name)]
-    found = len([name for name in names if VALUE.fullmatch(name)])
-    for start in range(0, len(texts), AT_ONCE):
-        listed = ", ".join(f"bool_or({quote(c)} = {literal(name)})" for name, c in texts[start : start + AT_ONCE])
-        found += one(con, f"SELECT {listed} FROM {table}").count(True)
-    return found > 0 and 4 * found >= len(names)
+    pairs = list(zip(table.names, types))
+    texts = [(name, seen) for name, seen in pairs if types[seen] == "VARCHAR" and not VALUE.fullmatch(name)]
+    equal = [f"({table.sql[seen]} = {literal(name)})" for name, seen in texts]
+    found = len([name for name in table.names if VALUE.fullmatch(name)])
+    rows = int(one(con, f"SELECT count(*) FROM {table.base}")[0])
+    held = answers(
+        con, equal, rows, lambda part: f"SELECT nth, bool_or(v) FROM {stacked(table.base, part)} GROUP BY nth"
+    )
+    found += sum(answer is not None and bool(answer[0]) for _, answer in held)
+    return found > 0 and 4 * found >= len(table.names)
 
 
 def _nearest(name: str, names: list[str]) -> str:

@@ -16,18 +16,23 @@ PEOPLE = frozenset(
 DIRECT = frozenset(
     """email mail emailaddress phone telephone tel mobile cell fax address street ssn passport iban insurance account
     username login ip mrn nhs telefon handy adresse strasse anschrift ausweis telefono correo indirizzo direccion rue
-    courriel""".split()  # noqa: SIM905
+    courriel mobil kontonummer konto steuernummer steuerid versichertennummer versicherungsnummer krankenkassennummer
+    hausnummer adres ulica straat telefoon nif dni nie pesel bsn nino tax siret securite fiscale calle via endereco
+    telefone""".split()  # noqa: SIM905
 )
 NAMES = frozenset(
     """name names surname surnames firstname lastname fullname forename forenames middlename maidenname givenname
     familyname nickname vorname vornamen nachname nachnamen familienname geburtsname zuname rufname nom noms prenom
-    prenoms nombre nombres apellido apellidos nome cognome sobrenome imie nazwisko""".split()  # noqa: SIM905
+    prenoms nombre nombres apellido apellidos nome cognome sobrenome imie nazwisko naam voornaam achternaam roepnaam
+    tussenvoegsel apelido namn fornamn efternamn etunimi sukunimi fornavn etternavn efternavn jmeno prijmeni meno
+    priezvisko keresztnev vezeteknev prenume nume onoma eponymo""".split()  # noqa: SIM905
 )
 PART_OF_A_NAME = frozenset("first last full middle maiden given family own nick".split())  # noqa: SIM905
 AGES = frozenset(
     """age ages birth born dob birthday birthdate birthyear yob geburt geburtsdatum geburtsjahr geburtstag geboren alter
     naissance nacimiento nascita nascimento edad eta idade urodzenia wiek""".split()  # noqa: SIM905
 )
+SEXES = frozenset("sex gender geschlecht sexe sexo sesso plec geslacht kon kjonn".split())  # noqa: SIM905
 POSTAL = frozenset("zip zipcode postal postcode postalcode plz pincode".split())  # noqa: SIM905
 PLACES = POSTAL | frozenset(
     """city town village municipality county district ward region state province country area tract block parish
@@ -43,6 +48,7 @@ def words(name: str) -> frozenset[str]:
     (['id', 'patient'], ['code', 'zip'], ['prenom'])
     """
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    plain = plain.replace("ł", "l").replace("Ł", "L").replace("ø", "o").replace("ß", "ss")
     return frozenset(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+", plain))
 
 
@@ -65,4 +71,29 @@ def names_people(name: str) -> bool:
     found = words(name)
     return bool(found & (NAMES - {"name", "names", "nom", "nome", "nombre"})) or bool(
         found & NAMES and found & (PART_OF_A_NAME | PEOPLE)
+    )
+
+
+def may_name_people(name: str) -> bool:
+    """Whether a column may hold names, of people or of things.
+
+    >>> [may_name_people(name) for name in ("name", "drug_name", "Patientenname", "Imię", "born")]
+    [True, True, True, True, False]
+    """
+    found = words(name)
+    return bool(found & NAMES) or any(word.endswith(("name", "naam", "vorname", "nachname")) for word in found)
+
+
+def points_at_people(name: str) -> bool:
+    """Whether a name says that a column holds numbers or addresses of people.
+
+    >>> [points_at_people(name) for name in ("e_mail", "Kundennummer", "IBAN", "patient_id", "ward")]
+    [True, True, True, True, False]
+    """
+    found = words(name)
+    compounds = ("nummer", "telefon", "strasse", "adresse", "straat", "mail", "phone")
+    return (
+        bool(found & DIRECT)
+        or numbers_people(name)
+        or any(word.endswith(compounds) and word not in KEYS for word in found)
     )

@@ -33,10 +33,11 @@ class Attribute:
     sql: str
     key: bool  # it may be what says who a row is about
     quasi: bool = False
+    birth: bool = False  # its values look like dates of birth
 
     @property
     def age(self) -> bool:
-        return bool(words(self.name) & AGES)
+        return self.birth or bool(words(self.name) & AGES)
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,12 @@ class PersonKey:
     column: Attribute
     repeated: int
     agree: list[str]
+    person: bool = True  # rather than of a household, a case, a machine, ...
 
     @property
     def reason(self) -> str:
         about = f", in rows that agree on {', '.join(self.agree[:4])}" if self.agree else ""
-        return f"{self.repeated:,} values that repeat{about}: rows of one person each"
+        return f"{self.repeated:,} values that repeat{about}: rows of one {'person' if self.person else 'thing'} each"
 
     def problem(self) -> Problem:
         expected = f"`individual: {self.column.name}`, or one row per person"
@@ -76,9 +78,12 @@ def attributes_of(columns: Columns, kinds: Mapping[str, str], sql: Mapping[str, 
     ]
 
 
-def person_keys(con: duckdb.DuckDBPyConnection, table: str, columns: list[Attribute], sample: bool) -> list[PersonKey]:
+def person_keys(
+    con: duckdb.DuckDBPyConnection, table: str, columns: list[Attribute], sample: bool, of_anything: bool = False
+) -> list[PersonKey]:
     """Return the columns of a table that say who a row is about. `sample`: a part of the values is enough in large
-    tables; they are chosen by a hash of DuckDB, so that all rows of a value are compared."""
+    tables; they are chosen by a hash of DuckDB, so that all rows of a value are compared. `of_anything`: also columns
+    whose repeated values agree on two columns of which neither follows from the other, whatever they say."""
     keys = [column for column in columns if column.key]
     if not keys:
         return []
@@ -87,7 +92,7 @@ def person_keys(con: duckdb.DuckDBPyConnection, table: str, columns: list[Attrib
     part = max(1, rows // COMPARED) if sample else 1
     likely = [key for key, values in zip(keys, distinct) if 2 * ROWS_EACH * values >= rows and 2 * values >= FEWEST]
     found = (_Key(con, table, key, columns, part).judged() for key in likely)
-    return [key for key in found if key is not None]
+    return [key for key in found if key is not None and (key.person or of_anything)]
 
 
 class _Key:
@@ -110,13 +115,15 @@ class _Key:
         if values < FEWEST or repeated < FEWEST or rows > ROWS_EACH * values:
             return None
         telling, agreed = self._agreement(repeated) if self.others else ([], [])
-        names = [self.others[at].name for at in agreed]
-        return PersonKey(self.key, int(repeated), names) if self._is_person(telling, agreed) else None
+        person = self._is_person(telling, agreed)
+        if not person and (words(self.key.name) & PLACES or not self._two_apart(agreed)):
+            return None
+        return PersonKey(self.key, int(repeated), [self.others[at].name for at in agreed], person)
 
     def _agreement(self, repeated: int) -> tuple[list[int], list[int]]:
         """The other columns on which rows seldom agree by chance, and those of them that the repeated values agree
         on."""
-        agree = ", ".join(f"{_same(f'c{at}')} AS a{at}" for at in range(len(self.others)))
+        agree = ", ".join(f"{same(f'c{at}')} AS a{at}" for at in range(len(self.others)))
         people = f"SELECT count(*) AS n, {agree} FROM {self.rows} GROUP BY k HAVING count(*) > 1"
         listed = ", ".join(
             f"count_if(a{at}), sum(power({self._chance(column)!r}, n - 1))" for at, column in enumerate(self.others)
@@ -132,7 +139,10 @@ class _Key:
             return True
         quasi = [at for at in telling if self.others[at].quasi]
         together = set(quasi) <= set(agreed) and not words(self.key.name) & PLACES
-        return together and any(self._independent(*pair) for pair in combinations(quasi, 2))
+        return together and self._two_apart(quasi)
+
+    def _two_apart(self, columns: list[int]) -> bool:
+        return any(self._independent(*pair) for pair in combinations(columns, 2))
 
     def _chance(self, column: Attribute) -> float:
         """The share of pairs of rows that agree on a column."""
@@ -145,11 +155,11 @@ class _Key:
 
     def _follows(self, given: int, column: int) -> bool:
         each = f"SELECT min(c{given}) AS a, min(c{column}) AS b FROM {self.rows} GROUP BY k"
-        people = f"SELECT count(*) AS n, {_same('b')} AS s FROM ({each}) GROUP BY a"
+        people = f"SELECT count(*) AS n, {same('b')} AS s FROM ({each}) GROUP BY a"
         repeated, agreed = one(self.con, f"SELECT count_if(n > 1), count_if(n > 1 AND s) FROM ({people})")
         return bool(agreed >= AGREE * repeated)
 
 
-def _same(column: str) -> str:
+def same(column: str) -> str:
     """SQL: whether all rows of a group have one value of a column."""
     return f"(min({column}) IS NOT DISTINCT FROM max({column}) AND count({column}) IN (0, count(*)))"

@@ -8,7 +8,8 @@ import codecs
 import csv
 import glob
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from anon.core.database import file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
+from anon.source.stacked import VECTOR, answers, stacked
 from anon.source.tokens import NO_TOKENS, Tokens
 
 SEPARATORS = ",;\t|"
@@ -38,6 +40,25 @@ CSV_TYPES = {
     "TIMESTAMPTZ": _MOMENT + "(Z|[-+][0-9]{2}(:?[0-9]{2})?)",
     "BOOLEAN": "true|false|True|False|TRUE|FALSE",
 }
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registered table: the names of its columns as they are written in the source, and from what the view reads
+    each of its own. A query on the view binds all of them, one on a part binds that part."""
+
+    names: list[str]
+    base: str
+    sql: dict[str, str]
+
+    @classmethod
+    def from_view(cls, con: duckdb.DuckDBPyConnection, view: str) -> Registered:
+        names = list(describe(con, view))
+        return cls(names, view, {name: quote(name) for name in names})
+
+    def part(self, columns: Iterable[str]) -> str:
+        """Return the SQL for some columns of the table."""
+        return f"(SELECT {', '.join(f'{self.sql[name]} AS {quote(name)}' for name in columns)} FROM {self.base})"
 
 
 def resolve(path: str) -> list[Path]:
@@ -137,11 +158,22 @@ def register_files(
     take: Take = list,
     tokens: Tokens = NO_TOKENS,
 ) -> list[str]:
-    """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but for
-    columns that are not wanted and with tokens in place of identifiers.
+    """As `registered_files`; returns the names of the columns as they are written in the files, which DuckDB changes
+    where two are alike."""
+    return registered_files(con, name, paths, spill, as_text, take, tokens).names
 
-    Returns the names of the columns as they are written in the files, which DuckDB changes where two are alike.
-    """
+
+def registered_files(
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    paths: list[Path],
+    spill: Path,
+    as_text: Collection[str] = (),
+    take: Take = list,
+    tokens: Tokens = NO_TOKENS,
+) -> Registered:
+    """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but for
+    columns that are not wanted and with tokens in place of identifiers."""
     if other := [path for path in paths if not _is_known(path)]:
         raise SourceError(
             f"{other[0]}: neither a Parquet file nor named .csv, and no other kind can be read; "
@@ -164,12 +196,14 @@ def _is_known(path: Path) -> bool:
         return file.read(len(PARQUET_BEGINS)) == PARQUET_BEGINS
 
 
-def _register_parquet(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> list[str]:
+def _register_parquet(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> Registered:
     files = file_list(paths)
     _check_same_columns(con, files)
-    con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({files}, hive_partitioning = false)").fetchall()
+    base = f"read_parquet({files}, hive_partitioning = false)"
+    con.execute(f"CREATE VIEW {name} AS SELECT * FROM {base}").fetchall()
     schema = f"SELECT name, num_children FROM parquet_schema({file_list(paths[:1])})"
-    return list(_top_level(con.sql(schema).fetchall()))
+    names = list(_top_level(con.sql(schema).fetchall()))
+    return Registered(names, base, {column: quote(column) for column in describe(con, name)})
 
 
 def narrow(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], columns: list[str]) -> None:
@@ -218,7 +252,7 @@ def _register_csv(
     as_text: Collection[str],
     take: Take,
     tokens: Tokens,
-) -> list[str]:
+) -> Registered:
     separator, names = _header(paths[0])
     other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
     if other:
@@ -234,17 +268,32 @@ def _register_csv(
     listed += [f"{tokens.sql(f'nullif(c{names.index(own)}, {EMPTY})')} AS {alias}" for alias, own in made]
     copy = literal(str(spill / f"{name}.parquet"))
     tokens.share_key(con)
-    con.execute(
-        f"COPY (SELECT {', '.join(listed)} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, "
+    rows = (
+        f"SELECT {', '.join(listed)} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, "
         f"auto_detect = false, header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', "
-        f"strict_mode = true, nullstr = '', allow_quoted_nulls = false)) TO {copy} (FORMAT parquet)"
-    ).fetchall()
-    con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM read_parquet({copy})").fetchall()
-    typed = [(a if n in as_text else _typed_text(con, f"{name}_text", a), n) for a, n in used]
+        "strict_mode = true, nullstr = '', allow_quoted_nulls = false)"
+    )
+    _copy_rows(con, rows, copy)
+    base = f"read_parquet({copy})"
+    con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM {base}").fetchall()
+    kinds = _text_types(con, base, [a for a, n in used if n not in as_text], sum(path.stat().st_size for path in paths))
+    typed = [(kinds.get(alias, alias), own) for alias, own in used]
     typed += [(alias, tokens.columns[own]) for alias, own in made]
     selected = ", ".join(f"{sql} AS {quote(column)}" for sql, column in typed)
     con.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text").fetchall()
-    return names
+    return Registered(names, base, dict(zip(describe(con, name), (sql for sql, _ in typed))))
+
+
+def _copy_rows(con: duckdb.DuckDBPyConnection, rows: str, copy: str) -> None:
+    """Copy the rows of a query to a Parquet file. Every thread holds some rows of all columns: where that is too much,
+    one thread and small row groups do."""
+    try:
+        con.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet)").fetchall()
+    except duckdb.OutOfMemoryException:
+        (threads,) = one(con, "SELECT current_setting('threads')")
+        con.execute("SET threads = 1").fetchall()
+        con.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet, ROW_GROUP_SIZE {VECTOR})").fetchall()
+        con.execute(f"SET threads = {threads}").fetchall()
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
@@ -288,18 +337,24 @@ def _check_bytes(path: Path) -> None:
             line += ends
 
 
-def _typed_text(con: duckdb.DuckDBPyConnection, table: str, column: str) -> str:
-    """SQL for a text column in the type that every value of it has. An empty field is null where it is not quoted, and
-    in typed columns always."""
+def _text_types(con: duckdb.DuckDBPyConnection, base: str, columns: Sequence[str], size: int) -> dict[str, str]:
+    """SQL for each text column in the type that every value of it has; `size`: bytes of the files. An empty field is
+    null where it is not quoted, and in typed columns always."""
+    rows = int(one(con, f"SELECT count(*) FROM {base}")[0])
     fits = ", ".join(
-        f"count_if(regexp_full_match({column}, {literal(pattern)}) AND TRY_CAST({column} AS {kind}) IS NOT NULL)"
+        f"count_if(regexp_full_match(v, {literal(pattern)}) AND TRY_CAST(v AS {kind}) IS NOT NULL)"
         for kind, pattern in CSV_TYPES.items()
     )
-    present, *counts = one(con, f"SELECT count(nullif({column}, '')), {fits} FROM {table}")
-    for kind, count in zip(CSV_TYPES, counts):
-        if present and count == present:
-            return f"CAST(nullif({column}, '') AS {kind})"
-    return column
+    found: dict[str, str] = {}
+
+    def query(part: Sequence[str]) -> str:
+        return f"SELECT nth, count(nullif(v, '')), {fits} FROM {stacked(base, part)} GROUP BY nth"
+
+    for column, answer in answers(con, columns, rows, query, size // max(rows * len(columns), 1)):
+        present, *counts = answer or (0,)
+        kinds = [kind for kind, count in zip(CSV_TYPES, counts) if present and count == present]
+        found |= {column: f"CAST(nullif({column}, '') AS {kinds[0]})"} if kinds else {}
+    return found
 
 
 def as_arrow(frame: Any) -> pa.Table:

@@ -5,6 +5,7 @@ sensitive columns the SQL for the values that will be published, rounded or labe
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 
 import duckdb
@@ -34,31 +35,52 @@ class Unusable(Exception):
         return Problem(path, *self.args)
 
 
+@dataclass(frozen=True)
+class Canonical:
+    """The kind of a column, the SQL for its canonical values, and which values it must not have: SQL that finds them,
+    and what is expected in their place."""
+
+    kind: str
+    sql: str
+    refused: str = ""
+    expected: str = ""
+
+    def check(self, type_name: str, count: int) -> None:
+        """Unusable if values that are refused are there."""
+        if count:
+            raise Unusable(f"type {type_name} with {count:,} values that are not", self.expected)
+
+
 def canonical(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: str, letter: str) -> tuple[str, str]:
     """The kind of a column and the SQL expression for its canonical values; letter is q, s or k for its role."""
-    column = quote(name)
+    column = canonical_form(quote(name), type_name, letter)
+    if column.refused:
+        column.check(type_name, one(con, f"SELECT count(*) FROM {table} WHERE {column.refused}")[0])
+    return column.kind, column.sql
+
+
+def canonical_form(column: str, type_name: str, letter: str) -> Canonical:
+    """Return the canonical form of a column, given as SQL, by its type alone; Unusable if it has none."""
     if type_name in INTEGERS:
-        return "integer", f"CAST({column} AS BIGINT)"
+        return Canonical("integer", f"CAST({column} AS BIGINT)")
     if type_name in WIDE_INTEGERS:
         wide = f"{column} IS NOT NULL AND TRY_CAST({column} AS BIGINT) IS NULL"
-        _require_none(con, table, type_name, wide, "integers below 2^63")
-        return "integer", f"CAST({column} AS BIGINT)"
+        return Canonical("integer", f"CAST({column} AS BIGINT)", wide, "integers below 2^63")
     if type_name in ("FLOAT", "DOUBLE"):
-        if letter != "k":
-            _require_none(con, table, type_name, f"isinf({column})", "finite numbers")
-        return "number", _number(column, type_name, "'nan'::DOUBLE" if letter == "k" else "NULL")
+        number = _number(column, type_name, "'nan'::DOUBLE" if letter == "k" else "NULL")
+        return Canonical("number", number, f"isinf({column})" if letter != "k" else "", "finite numbers")
     if type_name.startswith("DECIMAL"):
         if letter != "q":
-            return "decimal", column
+            return Canonical("decimal", column)
         long = f"abs({column}) >= 1e{EXACT_DIGITS - _scale(type_name)}"
-        _require_none(con, table, type_name, long, f"of at most {EXACT_DIGITS} digits; round it")
-        return "number", f"CAST({column} AS DOUBLE) + 0.0::DOUBLE"
+        short = f"of at most {EXACT_DIGITS} digits; round it"
+        return Canonical("number", f"CAST({column} AS DOUBLE) + 0.0::DOUBLE", long, short)
     if type_name == "DATE" or type_name.startswith("TIMESTAMP"):
-        return _moment(con, table, column, type_name, letter)
+        return _moment(column, type_name, letter)
     if type_name == "BOOLEAN":
-        return "boolean", column
+        return Canonical("boolean", column)
     if type_name in ("VARCHAR", "UUID") or (type_name.startswith("ENUM") and type_name.endswith(")")):
-        return "text", f"CAST({column} AS VARCHAR)"
+        return Canonical("text", f"CAST({column} AS VARCHAR)")
     raise Unusable(f"type {_plain_type(type_name)}", USABLE)
 
 
@@ -108,18 +130,19 @@ def _number(column: str, type_name: str, missing: str) -> str:
     return f"CASE WHEN isnan({column}) THEN {missing} ELSE {number} + 0.0::DOUBLE END"
 
 
-def _moment(con: duckdb.DuckDBPyConnection, table: str, column: str, type_name: str, letter: str) -> tuple[str, str]:
+def _moment(column: str, type_name: str, letter: str) -> Canonical:
     """Days, or microseconds in UTC; a kept moment keeps its zone."""
-    if type_name.endswith("_NS"):
-        _require_none(con, table, type_name, f"epoch_ns({column}) % 1000 <> 0", "whole microseconds")
     zoned = type_name in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
     kind = "DATE" if type_name == "DATE" else "TIMESTAMPTZ" if zoned else "TIMESTAMP"
     moment = f"CAST({column} AS {kind})"
     strange = f"NOT isfinite({moment}) OR year({moment}) NOT BETWEEN 1 AND 9999"
-    _require_none(con, table, type_name, strange, "of the years 1 to 9999")
+    expected = "of the years 1 to 9999"
+    if type_name.endswith("_NS"):
+        strange, expected = f"epoch_ns({column}) % 1000 <> 0 OR {strange}", f"whole microseconds {expected}"
     if type_name == "DATE":
-        return "date", column
-    return "timestamp", f"timezone('UTC', {moment})" if zoned and letter != "k" else moment
+        return Canonical("date", column, strange, expected)
+    sql = f"timezone('UTC', {moment})" if zoned and letter != "k" else moment
+    return Canonical("timestamp", sql, strange, expected)
 
 
 def published(

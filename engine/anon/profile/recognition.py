@@ -1,0 +1,166 @@
+"""What the name and the values of a column say about whom it points at: names, keys, numbers of people, addresses, free
+text. Each rule gives a reason or nothing; a new one is one more function in RULES. Values are never quoted."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+from anon.profile.columns import LONG, NUMBERS, ColumnProfile
+from anon.source.naming import AGES, KEYS, PLACES, may_name_people, names_people, points_at_people, words
+
+NEARLY = 0.95  # of the rows with a value: a column with as many different ones is a key
+ENOUGH_ROWS = 100  # below, numbers may all differ by chance
+ENOUGH_TEXTS = 20  # below, texts may
+FEW = 20  # distinct values that a code or a category has
+MANY_NAMES = 64  # distinct values that only names and the like have
+MANY_WORDS = 1_000  # distinct values of text that is not a code
+RARE = 0.1  # of the rows: more that are alone with a text are recognized by it
+SHARE = 0.05  # of the rows: text with more distinct values may be names
+MOST = 0.8  # of the values that are looked at
+SOME = 0.3
+DIGITS = 7  # of a number that is written for one person
+WORDY = 5  # words of a sentence
+
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
+IBAN = re.compile(r"[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}")
+NUMBER = re.compile(r"[+(]?[A-Za-z]{0,6}[A-Za-z0-9 ()/.\-]*")
+STREET = re.compile(
+    r"(?i)(stra(ß|ss)e|str\.?|street|st\.?|road|rd\.?|avenue|ave\.?|lane|drive|weg|platz|allee|gasse|rue|chemin|boulevard"
+    r"|viale?|piazza|corso|calle|avenida|plaza|rua|ulica|ul\.|aleja|straat|laan|plein)(\W|$)"
+)
+CAPITALISED = re.compile(r"(?:[^\W\d_a-z]\.|[^\W\d_]['’]?[^\W\d_]+(?:[-'’][^\W\d_]+)*)")
+COMMON = frozenset(
+    """anna anne ann maria mary marie eva ida rosa paul peter john jan jean juan jose ivan omar ali thomas michael
+    andreas stefan christian martin daniel david robert james william george charles henry richard susan linda karen
+    lisa emma julia laura sara sarah sophie sofia lena lea mia hannah marta monika ewa katarzyna malgorzata agnieszka
+    krzysztof andrzej piotr tomasz marek jakub luca marco matteo giuseppe giovanni francesca giulia chiara paolo pierre
+    jacques michel nicolas camille claire isabelle luis carlos antonio manuel miguel pedro carmen lucia ana sven lars
+    erik hans klaus wolfgang jurgen dieter ursula petra sabine elisabeth elizabeth jennifer patricia smith jones brown
+    johnson williams miller davis wilson taylor muller schmidt schneider fischer weber meyer wagner becker schulz
+    hoffmann rossi russo ferrari esposito bianchi garcia fernandez gonzalez rodriguez lopez martinez sanchez perez
+    martin bernard dubois durand silva santos costa nowak kowalski kowalska wisniewski novak jansen devries bakker khan
+    hansen nielsen andersson johansson svensson""".split()  # noqa: SIM905
+)
+
+Rule = Callable[[ColumnProfile, int], str]
+
+
+def direct_identifier(column: ColumnProfile, rows: int) -> str:
+    """Return why a column points at people, or ""."""
+    return next((why for rule in RULES if (why := rule(column, rows))), "")
+
+
+def doubtful(column: ColumnProfile, rows: int) -> str:
+    """Return why a column may tell more than can be seen, or ""."""
+    if column.kind != "text" or _is_place(column) or _is_code(column) or 2 * column.shape.dates > column.distinct:
+        return ""
+    if column.distinct > MANY_WORDS:
+        return f"text with {column.distinct:,} distinct values: not clear what it tells of people"
+    if column.distinct > FEW and column.alone > RARE * rows:
+        return f"text that {column.alone:,} rows are alone with: not clear what it tells of people"
+    return ""
+
+
+def _key(column: ColumnProfile, rows: int) -> str:
+    valued, text = rows - column.nulls, column.kind == "text"
+    whole = column.kind == "integer" or (column.kind in NUMBERS and column.shape.whole)
+    if not (text or whole) or column.distinct < NEARLY * valued or column.distinct < 2:
+        return ""
+    shape, named = column.shape, bool(words(column.name) & KEYS)
+    running = whole and shape.least is not None and shape.most - shape.least + 1 == column.distinct > FEW
+    running = running and not words(column.name) & AGES
+    if named or running or rows >= (ENOUGH_TEXTS if text else ENOUGH_ROWS):
+        return f"{column.distinct:,} distinct values in {valued:,} rows: a key, which points at one row"
+    return ""
+
+
+def _named_for_people(column: ColumnProfile, rows: int) -> str:
+    if column.kind == "boolean":
+        return ""
+    things = may_name_people(column.name) and not names_people(column.name) and len(words(column.name)) > 1
+    few = column.distinct <= MANY_NAMES and column.distinct <= SHARE * rows
+    if column.kind == "text" and (may_name_people(column.name) and not (things and few)):
+        return f"named like the name of a person, with {column.distinct:,} distinct values"
+    if points_at_people(column.name) and (column.distinct > FEW or column.kind == "text"):
+        return f"named like what identifies a person, with {column.distinct:,} distinct values"
+    if words(column.name) & KEYS and column.distinct > MANY_NAMES:
+        return f"named like a key, with {column.distinct:,} distinct values"
+    return ""
+
+
+def _addresses(column: ColumnProfile, rows: int) -> str:
+    patterns = {
+        "e-mail addresses": EMAIL.fullmatch,
+        "account numbers (IBAN)": IBAN.fullmatch,
+        "street addresses": _street,
+    }
+    for what, matches in patterns.items():
+        if _share(column, lambda value, matches=matches: bool(matches(value))) >= SOME:  # type: ignore[misc]
+            return f"its values look like {what}"
+    return ""
+
+
+def _numbers(column: ColumnProfile, rows: int) -> str:
+    why = f"its values look like numbers of phones, accounts, insurances or taxes, of {DIGITS} digits or more"
+    if _is_place(column) or column.distinct <= FEW or 2 * column.shape.dates > column.distinct:
+        return ""
+    if column.kind in NUMBERS:
+        return why if column.shape.whole and column.shape.shortest >= DIGITS else ""
+    return why if _share(column, _long_number) >= MOST else ""
+
+
+def _names(column: ColumnProfile, rows: int) -> str:
+    if column.kind != "text" or _is_place(column):
+        return ""
+    if _share(column, _common_name) >= SOME:
+        return "its values look like names of people"
+    many = column.distinct > MANY_NAMES or (column.distinct > FEW and column.distinct > SHARE * rows)
+    if many and _share(column, _capitalised) >= MOST:
+        return f"{column.distinct:,} distinct values of capitalised words: they may be names of people"
+    return ""
+
+
+def _free_text(column: ColumnProfile, rows: int) -> str:
+    if column.kind != "text":
+        return ""
+    sentences = column.distinct > FEW and _share(column, lambda value: len(value.split()) >= WORDY) >= SOME
+    if sentences or column.shape.longest >= LONG // 2:
+        return "free text, in which anything may stand"
+    return ""
+
+
+RULES: tuple[Rule, ...] = (_key, _named_for_people, _addresses, _numbers, _names, _free_text)
+
+
+def _share(column: ColumnProfile, test: Callable[[str], bool]) -> float:
+    sample = column.shape.sample
+    return sum(test(value.strip()) for value in sample) / len(sample) if sample else 0.0
+
+
+def _is_place(column: ColumnProfile) -> bool:
+    return bool(words(column.name) & PLACES)
+
+
+def _is_code(column: ColumnProfile) -> bool:
+    return column.shape.digits == column.distinct and column.shape.longest < DIGITS
+
+
+def _street(value: str) -> bool:
+    return bool(STREET.search(value)) and any(c.isdigit() for c in value)
+
+
+def _long_number(value: str) -> bool:
+    return sum(c.isdigit() for c in value) >= DIGITS - 1 and bool(NUMBER.fullmatch(value))
+
+
+def _common_name(value: str) -> bool:
+    plain = "".join(c for c in unicodedata.normalize("NFKD", value) if not unicodedata.combining(c)).casefold()
+    found = re.findall(r"[a-z]+", plain.replace("ł", "l"))
+    return 0 < len(found) <= 4 and not any(c.isdigit() for c in value) and any(word in COMMON for word in found)
+
+
+def _capitalised(value: str) -> bool:
+    parts = value.replace(",", " ").split()
+    return 0 < len(parts) <= 4 and all(CAPITALISED.fullmatch(part) and part[0].isupper() for part in parts)

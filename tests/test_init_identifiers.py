@@ -1,0 +1,241 @@
+"""`anon init --yes` never writes a config that publishes who people are: names, keys, addresses, numbers and free text
+are recognized by name and content, repeated people by their rows, whatever kind the source is of."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from datetime import date, timedelta
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from anon.profile import columns as profiling
+from typer.testing import CliRunner, Result
+
+from anon.cli import app
+from anon.config import load
+
+FIRST, LAST = ["Mary", "Ann", "Rosa", "Ida", "John", "Omar"], ["Jones", "Meyer", "Costa", "Novak", "Silva"]
+DISEASES = [f"disease {number}" for number in range(40)]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def anon(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def visits(number: str = "patient_no", each: int = 14) -> pa.Table:
+    """120 patients with some visits each; every patient has a number that looks like nothing else."""
+    rng, rows = random.Random(5), []
+    for patient in range(120):
+        about = {
+            number: 770_000 + patient * 7,
+            "first": rng.choice(FIRST),
+            "last": rng.choice(LAST),
+            "born": date(1940, 1, 1) + timedelta(days=rng.randrange(23_000)),
+            "sex": rng.choice("FM"),
+            "zip": f"021{rng.randrange(10):02}",
+        }
+        few = rng.sample(DISEASES, 2)
+        rows += [
+            about | {"visited": date(2023, 1, 1) + timedelta(days=rng.randrange(300)), "diagnosis": rng.choice(few)}
+            for _ in range(each)
+        ]
+    return pa.Table.from_pylist(rows)
+
+
+def write(table: pa.Table, kind: str) -> list[str]:
+    """The table as a source of a kind, and the arguments that name it."""
+    if kind == "csv":
+        pa.csv.write_csv(table, "table.csv")
+    elif kind == "parquet":
+        pq.write_table(table, "table.parquet")
+    else:
+        with duckdb.connect("table.duckdb") as con:
+            con.register("given", table)
+            con.execute("CREATE TABLE visits AS SELECT * FROM given")
+        return ["table.duckdb", "--query", "SELECT * FROM visits"]
+    return [f"table.{kind}"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
+@pytest.mark.parametrize("number", ["patient_no", "nr", "code"])
+def test_visits_never_publish_numbers_or_names(here: Path, kind: str, number: str) -> None:
+    done = anon("init", *write(visits(number), kind), "--sensitive", "diagnosis", "--yes", "--out", "c.yaml")
+    assert done.exit_code == 0, done.stderr
+    columns = load(here / "c.yaml").columns
+    assert (columns.individual, columns.multiplicity) == (number, "multiset")
+    assert columns.identifiers == ["first", "last"] and "visited" not in columns.published()
+    done = anon("run", "c.yaml")
+    assert done.exit_code in (0, 3), done.stderr
+    for file in (here / "table-release").rglob("*.parquet"):
+        for column in pq.read_table(file).columns:
+            assert not {str(value) for value in column.to_pylist()} & {*FIRST, *LAST, "770000", "770007"}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
+def test_rows_are_not_people_beside_a_person_key(here: Path, kind: str) -> None:
+    source, flags = (
+        write(visits(), kind),
+        ["--individual", "row", "--sensitive", "diagnosis", "--yes", "--out", "c.yaml"],
+    )
+    done = anon("init", *source, *flags)
+    assert done.exit_code == 2 and "--individual patient_no" in done.stderr and not (here / "c.yaml").exists()
+    assert anon("init", *source, *flags, "--identifier", "patient_no").exit_code == 2
+    assert anon("init", *source, *flags, "--drop", "patient_no").exit_code == 0
+    assert "patient_no" not in load(here / "c.yaml").columns.identifiers
+
+
+def test_a_person_key_with_gaps_is_asked_for(here: Path) -> None:
+    table = visits()
+    holes = pa.array([None if row == 3 else value.as_py() for row, value in enumerate(table["patient_no"])])
+    pq.write_table(table.set_column(0, "patient_no", holes), "table.parquet")
+    done = anon("init", "table.parquet", "--sensitive", "diagnosis", "--yes")
+    assert done.exit_code == 2 and "--individual COLUMN" in done.stderr
+
+
+DIRECT: dict[str, Any] = {
+    "nachname": lambda row: ["Abt", "Bode", "Ciupek"][row % 3],
+    "Imię": lambda row: ["Bolko", "Cezar", "Dobrawa"][row % 3],
+    "Prénom": lambda row: ["Aude", "Basile"][row % 2],
+    "achternaam": lambda row: ["de Aa", "Buur"][row % 2],
+    "apellidos": lambda row: ["Abad", "Bueno"][row % 2],
+    "cognome": lambda row: ["Abate", "Bruno"][row % 2],
+    "who": lambda row: f"{chr(65 + row % 26)}{'aeiou'[row % 5]}l{'aeiou'[row % 7 % 5]}n Qa{'bcdfg'[row % 5]}u",
+    "doctor": lambda row: FIRST[row % 6],
+    "contact": lambda row: f"p{row % 70}@example.org",
+    "reach": lambda row: f"+49 30 {100_000 + row % 90}",
+    "reach_digits": lambda row: 4_930_100_000 + row % 90,
+    "bank": lambda row: f"DE89 3704 0044 0532 0130 {row % 90:02}",
+    "policy": lambda row: f"A{123_456_000 + row % 90}",
+    "lives": lambda row: f"{'ABC'[row % 3]}lte Straße {row % 40}",
+    "remark": lambda row: f"came in with a cough on day {row % 30}",
+    "kundennummer": lambda row: row % 90,
+    "running": lambda row: row,
+    "notes": lambda row: "long " * 40 + "ab"[row % 2],
+    "wide": lambda row: f"x{row % 350}-{row % 11}",
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_identifies_people_is_never_proposed_for_publication(here: Path, kind: str) -> None:
+    rng = random.Random(8)
+    rows = range(700)
+    table = {name: [make(rng.randrange(10_000)) for _ in rows] for name, make in DIRECT.items()}
+    table |= {"running": list(rows), "sex": [rng.choice("FM") for _ in rows], "age": [rng.randrange(91) for _ in rows]}
+    table |= {
+        "town": [f"Town{rng.choice('abcdefghijk')}" for _ in rows],
+        "job": [f"job {rng.randrange(9)}" for _ in rows],
+    }
+    source = write(pa.table(table), kind)
+    done = anon("init", *source, "--individual", "row", "--no-sensitive", "--yes", "--out", "c.yaml")
+    assert done.exit_code == 0, done.stderr
+    assert set(load(here / "c.yaml").columns.published()) == {"sex", "age", "town", "job"}
+    text = (here / "c.yaml").read_text(encoding="utf-8")
+    assert all(f"{name}: " in text or f"- {name}" in text or f'"{name}"' in text for name in DIRECT)
+
+
+def test_a_sensitive_column_that_looks_like_an_identifier_is_pointed_out(here: Path) -> None:
+    rows = 300
+    table = {"sex": ["FM"[row % 2] for row in range(rows)], "remark": [DIRECT["remark"](row) for row in range(rows)]}
+    done = anon("init", *write(pa.table(table), "parquet"), "--individual", "row", "--sensitive", "remark", "--yes")
+    assert done.exit_code == 0 and "# look at it before you publish it: free text" in done.stdout
+
+
+def tables() -> dict[str, dict[str, list[Any]]]:
+    rng, rows = random.Random(2), range(180)
+    return {
+        "a date of birth that is nearly unique": {
+            "born": [date(1930, 1, 1) + timedelta(days=rng.randrange(25_000)) for _ in rows],
+            "sex": [rng.choice("FM") for _ in rows],
+            "zip": [f"{rng.randrange(9) + 10_000}" for _ in rows],
+        },
+        "balanced": {"a": [row % 10 for row in rows], "b": [row % 12 for row in rows], "c": [row % 2 for row in rows]},
+        "nulls": {
+            "a": [None if row % 3 else row for row in rows],
+            "b": [None if row % 2 else float(row % 17) for row in rows],
+            "c": ["x" if row else "y" for row in rows],
+        },
+        "unique beside constant pairs": {"a": [row / 7 for row in rows], "b": [row // 90 for row in rows]},
+    }
+
+
+@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_shares_told_are_those_of_a_count_by_hand(here: Path, name: str, kind: str) -> None:
+    table = tables()[name]
+    rows = list(zip(*table.values()))
+    told = json.loads(anon("init", *write(pa.table(table), kind), "--json").stdout)
+    known = [each["name"] for each in told["proposal"] if each["role"] == "quasi-identifier"]
+    profile = told["profile"]
+
+    def alone(columns: list[str]) -> int:
+        at = [list(table).index(column) for column in columns]
+        counts = Counter(tuple(row[each] for each in at) for row in rows)
+        return sum(count == 1 for count in counts.values())
+
+    shown = [*profile["pairs"], *profile["growing"], *([profile["together"]] if profile["together"] else [])]
+    assert {tuple(sorted(pair["columns"])) for pair in profile["pairs"]} == set(combinations(sorted(known), 2))
+    for each in shown:
+        assert each["rows_alone"] == alone(each["columns"])
+    assert max(each["rows_alone"] for each in shown) == alone(known)
+
+
+BOMB = r"""
+import pathlib, re, sys
+from anon.cli import app
+try:
+    app(sys.argv[1:])
+finally:
+    peak = re.search(r"VmHWM:\s+(\d+)", pathlib.Path("/proc/self/status").read_text())
+    print(int(peak[1]) * 1024 // 10**6, file=sys.stderr)
+"""
+
+
+def test_huge_texts_stay_within_the_memory(here: Path) -> None:
+    rows, text = 600, "x" * 1_000_000
+    with pq.ParquetWriter("bomb.parquet", pa.schema({"sex": pa.string(), "note": pa.string()}), compression="zstd",
+                          use_dictionary=False) as writer:  # fmt: skip
+        columns = {"sex": ["FM"[row % 2] for row in range(rows)], "note": [f"{row} {text}" for row in range(rows)]}
+        writer.write_table(pa.table(columns))
+    command = ["init", "bomb.parquet", "--individual", "row", "--no-sensitive", "--yes", "--memory", "400MB"]
+    done = subprocess.run([sys.executable, "-c", BOMB, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "note: cannot be used: its values are too large for the memory" in done.stdout
+    assert "limits: {memory: 400MB}" in done.stdout
+    assert int(done.stderr.split()[-1]) < 400
+
+
+@pytest.mark.parametrize("size", ["much", "100MB"])
+def test_a_memory_that_cannot_be_is_refused(here: Path, size: str) -> None:
+    done = anon("init", *write(visits(), "parquet"), "--memory", size, "--yes")
+    assert done.exit_code == {"much": 2, "100MB": 6}[size] and "memory" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_are_counted_in_batches(here: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    query = profiling._Profiling._query
+
+    def noting(self: profiling._Profiling, kind: str, columns: list[str]) -> str:
+        asked.append(len(columns))
+        return query(self, kind, columns)
+
+    monkeypatch.setattr(profiling._Profiling, "_query", noting)
+    table = {f"c{at}": [row * (at + 3) % 17 for row in range(200)] for at in range(600)}
+    done = anon("init", *write(pa.table(table), kind), "--json")
+    assert done.exit_code == 0 and asked == [250, 250, 100]
