@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from anon import pipeline
 from anon.backends import local
 from anon.config import load
 from anon.core import interrupt
@@ -203,7 +202,7 @@ def test_a_request_to_stop_that_duckdb_takes_for_a_failure_is_exit_130(
             raise duckdb.InvalidInputException("Python exception occurred while executing the UDF")
 
     house.write(ROWS)
-    monkeypatch.setattr(pipeline, "open_source", stopped)
+    monkeypatch.setattr(local, "open_source", stopped)
     outcome = house.cli("run")
     assert outcome.code == 130 and "interrupted; nothing was published" in outcome.stderr
     assert not interrupt.requested()  # of what follows in the same process

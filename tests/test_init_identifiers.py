@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from anon.profile import columns as profiling
 from typer.testing import CliRunner, Result
 
-from anon.cli import app
+from anon.cli.app import app
 from anon.config import load
+from anon.profile import columns as profiling
 
 FIRST, LAST = ["Mary", "Ann", "Rosa", "Ida", "John", "Omar"], ["Jones", "Meyer", "Costa", "Novak", "Silva"]
 DISEASES = [f"disease {number}" for number in range(40)]
@@ -197,7 +197,7 @@ def test_the_shares_told_are_those_of_a_count_by_hand(here: Path, name: str, kin
 
 BOMB = r"""
 import pathlib, re, sys
-from anon.cli import app
+from anon.cli.app import app
 try:
     app(sys.argv[1:])
 finally:
