@@ -269,7 +269,7 @@ def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:
         labels |= node["labels"]
         group = recoding.assign(np.array([codes], np.uint16).T.copy())[0]
         assert node["group"] == group
-        assert list(labels.values()) == [c.labels[c.of_group[group]] for c in recoding.labels]
+        assert list(labels.values()) == [c.labels[c.of_group[group]].as_py() for c in recoding.labels]
 
 
 def test_a_value_that_looks_like_a_label_is_refused() -> None:

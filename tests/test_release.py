@@ -370,7 +370,7 @@ def test_a_source_that_loses_rows_between_passes_is_refused(tmp_path: Path, monk
 
 
 def test_labels_of_a_row_group_are_a_dictionary_of_its_own() -> None:
-    labels = ColumnLabels([None, "1-2", "3-4", ">=5"], np.array([3, 0, 1, 2]), np.zeros((4, 2), np.int64))
+    labels = ColumnLabels(pa.array([None, "1-2", "3-4", ">=5"]), np.array([3, 0, 1, 2]), np.zeros((4, 2), np.int64))
     array = release.files.label_array(labels, np.array([0, 1, 3], np.uint32), np.array([2, 1, 1]))
     assert array.dictionary.to_pylist() == ["3-4", ">=5"]
     assert array.to_pylist() == [">=5", ">=5", None, "3-4"]

@@ -125,16 +125,6 @@ class Domain:
 
     def label(self, low: int, high: int) -> str | None:
         """The published label of the cell of codes low..high (inclusive)."""
-        if (low, high) not in self._labels:
-            self._labels[low, high] = self._label(low, high)
-        return self._labels[low, high]
-
-    @cached_property
-    def _labels(self) -> dict[tuple[int, int], str | None]:
-        """Labels that were asked for: order, release and recoding ask for the same ones."""
-        return {}
-
-    def _label(self, low: int, high: int) -> str | None:
         if (low, high) == (0, self.size - 1):
             return "*"
         if self.tree is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.artifacts.recoding import FORMAT
@@ -151,7 +152,7 @@ def column_labels(column: Levels, level: int, nodes: NDArray[Any]) -> ColumnLabe
     used, inverse = np.unique(nodes, return_inverse=True)
     words = column.labels(level)
     used = used.astype(np.int64)
-    labels = [words[node] for node in used]
+    labels = pa.array([words[node] for node in used], pa.string())
     ends = np.append(column.first[level], column.domain.size)
     cells = np.stack([ends[used], ends[used + 1] - 1], axis=1)
     return in_order(column.domain, labels, cells, inverse.reshape(-1))

@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anon.artifacts.recoding import FORMAT
@@ -21,8 +23,9 @@ from anon.cube import Domain
 from anon.errors import ConfigError, Problem
 
 Ints = NDArray[np.int64]
-NODES = 65_536  # that are written at a time
-LABEL = 320  # bytes of a label, its cell and its bounds as objects, about
+NODES = 16_384  # that are written at a time, and labels of a column that are remembered meanwhile
+LABELS = 16_384  # that are made at a time
+BOUND = 160  # bytes of a bound between two codes as objects, about
 
 
 @dataclass(frozen=True)
@@ -30,14 +33,14 @@ class ColumnLabels:
     """The labels of one column over all groups: each different one once, in canonical order, and who has which. There
     may be millions of groups, so their numbers are as narrow as they can be."""
 
-    labels: list[str | None]
+    labels: pa.Array  # of texts
     of_group: NDArray[Any]
     cells: Ints  # [labels, 2] the lowest and the highest code under each
 
     @property
     def nbytes(self) -> int:
-        """What they take of the memory, with what their domain remembers of them."""
-        return self.of_group.nbytes + self.cells.nbytes + LABEL * len(self.labels)
+        """What they take of the memory."""
+        return self.of_group.nbytes + self.cells.nbytes + int(self.labels.nbytes)
 
     @property
     def low(self) -> NDArray[np.uint16]:
@@ -97,9 +100,10 @@ class Recoding:
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory."""
+        """What it takes of the memory, with the bounds that its domains remember."""
+        bounds = BOUND * sum(domain.size for domain in self.domains if domain.tree is None)
         own = (self.column, self.cut_start, self.cut, self.child, self.own_low, self.own_high, self.people)
-        return sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
+        return bounds + sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
 
     def span(self, column: int) -> tuple[NDArray[np.float64], float]:
         """How far the cell of each group spans on a column's own scale, and how far the column does."""
@@ -140,7 +144,7 @@ class Recoding:
         above = np.full(len(self.column), -1, np.int8)  # the column that the parent of each node is split by
         above[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
         label: list[Callable[[int, int], str]] = [
-            cache(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains
+            lru_cache(NODES)(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains
         ]
         for first in range(0, len(above), NODES):
             yield from self._some_nodes(first, above[first : first + NODES], label)
@@ -194,17 +198,23 @@ def column_labels(domain: Domain, low: NDArray[np.uint16], high: NDArray[np.uint
     both = (low.astype(np.uint32) << 16) | high
     cells = np.unique(both)
     pairs = np.stack([cells >> 16, cells & 0xFFFF], axis=1).astype(np.int64)
-    labels = [domain.label(a, b) for a, b in pairs.tolist()]
-    return in_order(domain, labels, pairs, np.searchsorted(cells, both))
+    pieces = [pa.array([], pa.string())]
+    for first in range(0, len(pairs), LABELS):
+        some = pairs[first : first + LABELS].tolist()
+        pieces.append(pa.array([domain.label(a, b) for a, b in some], pa.string()))
+    return in_order(domain, pa.concat_arrays(pieces), pairs, np.searchsorted(cells, both))
 
 
-def in_order(domain: Domain, labels: list[str | None], cells: Ints, inverse: Ints) -> ColumnLabels:
+def in_order(domain: Domain, labels: pa.Array, cells: Ints, inverse: Ints) -> ColumnLabels:
     """Labels of different cells in canonical order, given which of them each group has."""
-    _check_labels(domain, labels, cells)
-    order = sorted(range(len(labels)), key=lambda i: (labels[i] is not None, (labels[i] or "").encode()))
+    _refuse_labels_like_values(domain, labels, cells)
+    order = pc.array_sort_indices(labels, null_placement="at_start").to_numpy()  # by the bytes of UTF-8
     rank = np.empty(len(order), np.min_scalar_type(len(order)))
     rank[order] = np.arange(len(order))
-    return ColumnLabels([labels[i] for i in order], rank[inverse], cells[order])
+    labels = labels.take(pa.array(order))
+    if pc.any(pc.equal(labels[1:], labels[:-1])).as_py():
+        raise AssertionError(f"column {domain.column}: two cells have one label")
+    return ColumnLabels(labels, rank[inverse], cells[order])
 
 
 def refuse_values_like_labels(domains: list[Domain]) -> None:
@@ -221,14 +231,13 @@ def refuse_values_like_labels(domains: list[Domain]) -> None:
         raise ConfigError(problems)
 
 
-def _check_labels(domain: Domain, labels: list[str | None], cells: Ints) -> None:
-    """Labels must tell their cells apart, from each other and from the data's own values."""
+def _refuse_labels_like_values(domain: Domain, labels: pa.Array, cells: Ints) -> None:
+    """Raise ConfigError if the label of a cell is a value of the data outside it."""
     if domain.kind == "text":
         values = {word: code for code, word in enumerate(domain.texts)}
-        taken = sum(word in values and [values[word]] * 2 != cell for word, cell in zip(labels, cells.tolist()))
+        words = labels.to_pylist()
+        taken = sum(word in values and [values[word]] * 2 != cell for word, cell in zip(words, cells.tolist()))
         if taken:
             found = f"{taken} generalized labels that are also values of the data"
             path = f"columns.quasi_identifiers.{domain.column}"
             raise ConfigError.at(path, found, "values that no label can be taken for")
-    if len(set(labels)) < len(labels):
-        raise AssertionError(f"column {domain.column}: two cells have one label")

@@ -61,11 +61,11 @@ def label_array(labels: ColumnLabels, groups: NDArray[Any], lengths: NDArray[np.
     """The labels of runs of rows as a dictionary of those that occur here, in order; pyarrow would write every entry of
     a larger one."""
     used, index = np.unique(labels.of_group[groups], return_inverse=True)
-    words = [labels.labels[code] for code in used]
-    missing = sum(word is None for word in words)  # at most one, and then the first
+    missing = int(labels.labels.null_count > 0 and used[0] == 0)  # null is the first label
+    words = labels.labels.take(pa.array(used[missing:]))
     repeated = np.repeat(index.astype(np.int32) - missing, lengths)
     index = pa.array(repeated, mask=repeated < 0 if missing else None)
-    return pa.DictionaryArray.from_arrays(index, pa.array(words[missing:], pa.string()), safe=False)
+    return pa.DictionaryArray.from_arrays(index, words, safe=False)
 
 
 def value_array(domain: Domain, codes: NDArray[np.uint16]) -> pa.Array:

@@ -16,7 +16,7 @@ from anon.recoding.tree import ColumnLabels, Recoding, column_labels
 from anon.search.partition.candidates import Ints, Nodes, Splits, ranges
 
 LISTS = ("column", "cuts", "cut", "own_low", "own_high", "low", "high", "people")
-PIECE = 1_048_576  # nodes
+PIECE = 131_072  # nodes
 Codes = NDArray[np.uint16]
 Numbers = NDArray[np.uint32]  # of nodes or groups
 GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node continues in another fragment

@@ -65,7 +65,7 @@ def _relabelled(tree: Tree, recoding: ReusedTree, grammars: list[Grammar]) -> Tr
     """The tree with the labels that its groups have now; those without people have none."""
     labels = []
     for own, grammar in zip(recoding.labels, grammars):
-        words = pa.array([*own.labels, None], pa.string())
+        words = pa.concat_arrays([own.labels, pa.nulls(1, pa.string())])
         codes = np.full(tree.groups, len(own.labels), np.int64)
         codes[recoding.was] = own.of_group
         labels.append(GroupLabels.from_codes(words, codes, grammar))

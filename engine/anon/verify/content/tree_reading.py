@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -63,9 +64,9 @@ class _Raw:
         return raw
 
     @property
-    def column(self) -> Ints:
+    def column(self) -> NDArray[np.int16]:
         """The column that each node is split by, -1 for a group."""
-        return ((self.nodes[:, 1] >> 32) & 0xFF) - 1
+        return ((self.nodes[:, 1] >> 32) & 0xFF).astype(np.int16) - 1
 
     @property
     def others(self) -> Ints:
@@ -127,16 +128,20 @@ class _Raw:
 
     def labels_of(self, j: int) -> Codes:
         """The labels of each group in a column that is cut freely: that of the last cut above the group."""
-        column, group = self.column, self.column < 0
-        length = np.where(group, 0, self.others + 1)
-        parent = np.repeat(np.arange(len(column), dtype=np.uint32), length)  # of each node but the root
+        column, parent = self.column, self.parent
         found = np.zeros(len(column), np.int32)
-        first, last = 1, 1 + int(length[0])
+        first, last = 1, 1 + int(np.searchsorted(parent, 1))
         while first < last:  # level by level
             above = parent[first - 1 : last - 1]
             found[first:last] = np.where(column[above] == j, self.label[first:last], found[above])
-            first, last = last, last + int(length[first:last].sum())
-        return self.by_group(found[group])
+            first, last = last, 1 + int(np.searchsorted(parent, last))
+        return self.by_group(found[column < 0])
+
+    @cached_property
+    def parent(self) -> NDArray[np.uint32]:
+        """The node above each node but the root, in order."""
+        length = np.where(self.column < 0, 0, self.others + 1)
+        return np.repeat(np.arange(len(length), dtype=np.uint32), length)
 
 
 def _packed(table: pa.Table, column: Ints) -> Ints:
