@@ -161,3 +161,17 @@ def test_groups_that_people_were_assigned_to_one_by_one_are_explained_too(
     assert [(column["column"], column["level"]) for column in told["columns"]] == [("sex", 0), ("age", 0)]
     page = (tmp_path / "out-run" / "report.html").read_text()
     assert "may be recognized" in page and "cannot be told apart" not in page
+
+
+def test_a_recoding_that_does_not_fit_in_the_memory_is_refused_before_it_is_read(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.write(ROWS)
+    house.run()
+    folder = house.folder / "out-run"
+    size = (folder / "recoding.json").stat().st_size
+    monkeypatch.setattr("anon.report.explain.OBJECTS", 300_000_000 // size + 1)
+    monkeypatch.setattr("anon.report.explain.read_run", lambda run: pytest.fail("it was read"))
+    code, said = explain(folder, "--memory", "400MB")
+    assert code == 6
+    assert "too little for the recoding.json of this run, which takes" in said and "at least 50" in said

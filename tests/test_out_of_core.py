@@ -139,9 +139,13 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024)
 
 
 def peak(config: Path) -> tuple[int, int]:
-    """Exit code and largest resident memory of a run. A process of its own starts it: a child is counted with what its
-    parent had in memory."""
-    run = [sys.executable, "-m", "anon", "run", str(config), "--overwrite", "--force"]
+    """Exit code and largest resident memory of a run."""
+    return peak_of("run", str(config), "--overwrite", "--force")
+
+
+def peak_of(*command: str) -> tuple[int, int]:
+    """Those of any command. A process of its own starts it: a child is counted with what its parent had in memory."""
+    run = [sys.executable, "-m", "anon", *command]
     told = subprocess.run([sys.executable, "-c", PEAK, *run], capture_output=True, text=True, check=True)
     code, size = map(int, told.stdout.split())
     return code, size
@@ -225,9 +229,9 @@ def test_the_whole_process_keeps_to_the_stated_memory(tmp_path: Path, limit: int
     """Where groups depend on each other, most splits of a level wait for those before them."""
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps(settings(tmp_path, privacy, rows=1_500_000, memory=f"{limit}MB")))
-    code, size = peak(config)
-    assert code == 0
-    assert size <= limit * 1_000_000
+    for code, size in (peak(config), peak_of("explain", str(tmp_path / "out-run"))):
+        assert code == 0
+        assert size <= limit * 1_000_000
 
 
 def test_groups_of_two_or_three_people_keep_to_the_stated_memory(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anon.artifacts.reading import read_run
+from anon.artifacts.reading import read_run, read_sealed
+from anon.config.grammar import Limits
+from anon.core.memory import require
 from anon.report.promises import closest
 
 if TYPE_CHECKING:
@@ -15,14 +17,35 @@ if TYPE_CHECKING:
     from anon.runs.options import Options
 
 
+OBJECTS = 9  # times the bytes of a recoding.json: what its nodes take as objects
+
+
 def explained(run: Path, options: Options, progress: Progress) -> dict[str, Any]:
     """Why a run came to its release, and what looser criteria would come to, for which its source is read again."""
     from anon.explanation.relaxing import relaxing
 
-    manifest, report, recoding = read_run(run)
-    told = _told(report, recoding)
+    _check_memory(run, options)
+    manifest, report, told = _read(run)
     found = relaxing(manifest, report, options, progress)
     return told | {"binding": _binding(told["criteria"], report, found), "relaxing": found}
+
+
+def _check_memory(run: Path, options: Options) -> None:
+    """Raise ResourceError if the recoding of a run takes more memory than there is."""
+    limits = read_sealed(run, "manifest.json")["config"].get("limits")
+    try:
+        stated = Limits.model_validate(limits or {}).memory
+    except ValueError:  # a variable, whose value no manifest holds
+        stated = Limits().memory
+    recoding = run / "recoding.json"
+    if recoding.is_file():
+        require(options.memory or stated, OBJECTS * recoding.stat().st_size, "the recoding.json of this run")
+
+
+def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Read the manifest and the report of a run, and what they and its recoding, which may be large, tell."""
+    manifest, report, recoding = read_run(run)
+    return manifest, report, _told(report, recoding)
 
 
 def _told(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from anon.search.partition.candidates import DENSE, Demands, Ints, Nodes, Splits
 from anon.search.partition.decide import CELLS
 
 Flags = NDArray[np.bool_]
+CELLS = 250_000  # counters (parts x sensitive values) that are filled at a time
 KEPT = 50_000  # cuts that one criterion alone refuses; of more of them no setting is looked for
 
 
