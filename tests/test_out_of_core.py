@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 from anon import pipeline
 from anon.backends import local
 from anon.commands.plan import plan
+from anon.config import load
+from anon.core.database import connect
 from anon.core.memory import Memory
 from anon.cube.records import OnDisk
 from anon.errors import ResourceError
@@ -25,6 +28,7 @@ from anon.runs.options import Options
 from anon.search import budget
 from anon.search.partition import decide
 from anon.search.partition import search as partition
+from anon.source import open_source
 
 ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them
 ALONE = [{"skyline": {"points": [{"l": 1, "k": 20, "m": 0, "c": 0.9}]}}]
@@ -241,3 +245,23 @@ def test_groups_of_two_or_three_people_keep_to_the_stated_memory(tmp_path: Path)
     code, size = peak(config)
     assert code == 0
     assert size <= 440_000_000
+
+
+def test_batches_of_long_texts_have_fewer_rows(tmp_path: Path) -> None:
+    texts = [f"{number}" + "x" * 4_000 for number in range(10)]
+    table = {"age": pa.array(range(20_000)), "value": pa.array(texts).take(pa.array(np.arange(20_000) % 10))}
+    pq.write_table(pa.table(table), tmp_path / "source.parquet")
+    columns = {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["value"]}
+    config = load(
+        {
+            "source": {"path": str(tmp_path / "source.parquet")},
+            "columns": columns,
+            "privacy": [{"k_anonymity": {"k": 5}}],
+            "release": {"path": str(tmp_path / "out")},
+        }
+    )
+    with closing(connect(1_000_000_000, 1, tmp_path)) as con:
+        source = open_source(con, config, None, tmp_path)
+        for batches in (source.batches(source.sensitive), source.rows_of(f"SELECT * FROM {source.VIEW}")):
+            assert max(batch.nbytes for batch in batches) < 10_000_000
+        assert max(batch.num_rows for batch in source.batches(source.quasi_identifiers)) > 10_000

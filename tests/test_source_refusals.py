@@ -197,3 +197,14 @@ def test_a_source_that_changes_between_passes_is_exit_5(
     with pytest.raises(SourceError):
         house.run(source={"path": "parts"})
     assert not house.leftovers() and not (house.folder / "out").exists() and not (house.folder / "out-run").exists()
+
+
+def test_texts_that_are_too_long_to_be_held_are_counted_and_not_quoted(house: House) -> None:
+    word = "SECRET" * 5_462  # 32,772 bytes
+    at, rest = ROWS.schema.get_field_index("disease"), ROWS["disease"].to_pylist()[1:]
+    table = ROWS.set_column(at, "disease", pa.array([word, *rest]))
+    with pytest.raises(ConfigError) as refused:
+        house.run(table)
+    assert "1 rows with a value of more than 32,768 bytes" in str(refused.value)
+    assert "columns.sensitive.disease" in str(refused.value) and "SECRET" not in str(refused.value)
+    assert house.run(ROWS.set_column(at, "disease", pa.array([word[:32_768], *rest]))).safe

@@ -19,6 +19,8 @@ from anon.errors import Problem, UnknownColumns
 from anon.source.stacked import answers, stacked
 from anon.source.tables import ANY_DATE, CSV_TYPES, Registered, one
 
+LONGEST = 32_768  # bytes of a quasi-identifier or a sensitive value
+
 NO_HEADER = "no column named is there; has the table a header? --show-values lists the names of its columns"
 # what no column is called: a number, a date, a phone number, an address of mail
 VALUE = re.compile("|".join([*CSV_TYPES.values(), ANY_DATE, r"[+(]?[0-9][0-9 ()/.-]{4,}", r"[^@\s]+@[^@\s]+[.]\w+"]))
@@ -123,6 +125,20 @@ def null_problems(
             f"or set nulls.{role} to value or drop",
         )
         for (role, name, _), count in zip(strict, missing)
+        if count
+    ]
+
+
+def width_problems(cells: list[tuple[str, str, int]]) -> list[Problem]:
+    """Columns (role, name, rows) with values that are longer than LONGEST bytes."""
+    return [
+        Problem(
+            f"columns.{role}.{name}",
+            f"{count:,} rows with a value of more than {LONGEST:,} bytes",
+            "shorter values",
+            "every different value is held in memory; shorten them in the source",
+        )
+        for role, name, count in cells
         if count
     ]
 

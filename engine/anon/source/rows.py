@@ -16,7 +16,14 @@ import pyarrow as pa
 from anon.config import Columns, Config, Nulls
 from anon.core.database import all_optimizers, interruptible, quote, translated
 from anon.errors import ConfigError, Problem
-from anon.source.checks import individual_problems, individual_sql, null_problems, repeated_identifiers
+from anon.source.checks import (
+    LONGEST,
+    individual_problems,
+    individual_sql,
+    null_problems,
+    repeated_identifiers,
+    width_problems,
+)
 from anon.source.left_out import LeftOut, count_left_out, null_values_sql
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.persons import PersonKey, attributes_of, person_keys
@@ -25,6 +32,7 @@ from anon.source.types import Unusable, canonical, narrow, published
 
 BATCH = 32_768  # rows of a batch of any query's result
 VALUES, LARGEST = 2**20, 131_072  # values of a batch of some columns, and rows if these are few
+TEXT, FEWEST = 8_000_000, 2_048  # bytes of texts in a batch, about, and the rows that DuckDB makes at a time
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,7 @@ class Source:
     origin: Origin | None = None
     multiplicity: str = "single"
     repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `repeated_identifiers`
+    widths: dict[str, float] = field(default_factory=dict)  # bytes of a text, on average, per column of the view
     persons: list[PersonKey] = field(default_factory=list)  # where every row counts as a person: what says otherwise
 
     VIEW = "source_rows"
@@ -95,14 +104,20 @@ class Source:
         rows = f"SELECT {names} FROM {view}"
         if counted:
             rows = f"SELECT {names}, count(*) FROM {view} GROUP BY {names}"
-        yield from self.rows_of(rows, max(min(VALUES // max(len(columns), 1), LARGEST), BATCH // 4))
+        size = max(min(VALUES // max(len(columns), 1), LARGEST), BATCH // 4)
+        yield from self.rows_of(rows, self._within(size, [column.alias for column in columns]))
+
+    def _within(self, rows: int, aliases: Iterable[str]) -> int:
+        """The rows of a batch, so many or fewer, with texts of some columns."""
+        width = sum(self.widths.get(alias, 0) for alias in aliases)
+        return min(rows, max(int(TEXT / max(width, 1)), FEWEST))
 
     def rows_of(
-        self, sql: str, batch: int = BATCH, tables: dict[str, pa.Table] | None = None
+        self, sql: str, batch: int | None = None, tables: dict[str, pa.Table] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The result of a query on the views, and perhaps other tables, in batches, on a connection of its own."""
         frame = {} if self.frame is None else {"raw_rows": self.frame}
-        return self.stream(sql, frame | (tables or {}), batch)
+        return self.stream(sql, frame | (tables or {}), batch or self._within(BATCH, self.widths))
 
     def stream(self, sql: str, tables: dict[str, Any], batch: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The result of a query in batches, on a connection of its own, which does not know what was registered with
@@ -163,6 +178,7 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     left_out = count_left_out(con, Source.NULLS, who is not None) if rows < total else LeftOut()
     source = Source(con, quasi_identifiers, sensitive, keep, rows, left_out, origin, multiplicity)
     check_rows(source, config, con, "kept_rows", who)
+    check_widths(source)
     if config.columns.individual == "row":
         identifiers = {name: quote(column) for name, column in origin.identifiers.items()}
         source.repeated = repeated_identifiers(con, "raw_rows", identifiers, total)
@@ -224,6 +240,20 @@ def _create_views_of_people(con: duckdb.DuckDBPyConnection, columns: list[list[C
     with translated("reading the source"):
         con.execute(f"CREATE VIEW {Source.PEOPLE} AS SELECT {first} FROM kept_rows GROUP BY who").fetchall()
         con.execute(f"CREATE VIEW {Source.VALUES} AS {values}").fetchall()
+
+
+def check_widths(source: Source) -> None:
+    """Measure the texts of a source; ConfigError if those of which every different one is held are too long."""
+    roles = [("quasi_identifiers", source.quasi_identifiers), ("sensitive", source.sensitive), ("keep", source.keep)]
+    texts = [(role, column) for role, columns in roles for column in columns if column.kind == "text"]
+    if not texts:
+        return
+    sql = ", ".join(f"avg(strlen({c.alias})), count_if(strlen({c.alias}) > {LONGEST})" for _, c in texts)
+    found = one(source.con, f"SELECT {sql} FROM {Source.VIEW}")
+    source.widths = {column.alias: mean or 0.0 for (_, column), mean in zip(texts, found[0::2])}
+    long = [(role, c.name, count) for (role, c), count in zip(texts, found[1::2]) if role != "keep"]
+    if problems := width_problems(long):
+        raise ConfigError(problems)
 
 
 def check_rows(source: Source, config: Config, con: duckdb.DuckDBPyConnection, table: str, who: str | None) -> None:
