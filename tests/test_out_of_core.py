@@ -265,3 +265,18 @@ def test_batches_of_long_texts_have_fewer_rows(tmp_path: Path) -> None:
         for batches in (source.batches(source.sensitive), source.rows_of(f"SELECT * FROM {source.VIEW}")):
             assert max(batch.nbytes for batch in batches) < 10_000_000
         assert max(batch.num_rows for batch in source.batches(source.quasi_identifiers)) > 10_000
+
+
+def test_a_kept_text_of_a_million_values_keeps_to_the_stated_memory(tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(5), 1_000_000
+    table = {name: pa.array(rng.integers(0, size, rows)) for name, size in (("age", 100), ("zip", 5_000), ("s", 6))}
+    table["t"] = pa.array([f"{number:0120d}" for number in rng.permutation(rows).tolist()])
+    pq.write_table(pa.table(table), tmp_path / "source.parquet")
+    roles = {"quasi_identifiers": {"age": {}, "zip": {}}, "sensitive": ["s"], "keep": ["t"]}
+    config: dict[str, Any] = {"source": {"path": str(tmp_path / "source.parquet")}}
+    config |= {"columns": {"individual": "row"} | roles, "privacy": [{"k_anonymity": {"k": 5}}]}
+    config |= {"release": {"path": str(tmp_path / "out")}, "limits": {"memory": "400MB", "threads": 2}}
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    code, size = peak(tmp_path / "config.yaml")
+    assert code == 0
+    assert size <= 440_000_000

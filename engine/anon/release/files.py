@@ -24,6 +24,7 @@ Ints = NDArray[np.int64]
 
 COMPRESSION = "zstd"
 ROW_GROUP = 131_072  # rows; a constant of the format, so that the bytes do not depend on any limit
+READ = ROW_GROUP // 8  # rows that are taken from a sort at a time: its buffers double as they grow
 
 
 @dataclass(frozen=True)

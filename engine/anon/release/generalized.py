@@ -23,7 +23,7 @@ from anon.recoding.outcome import Outcome
 from anon.recoding.tree import ColumnLabels
 from anon.release import package
 from anon.release.files import (
-    ROW_GROUP,
+    READ,
     Ints,
     Written,
     changed,
@@ -118,7 +118,7 @@ def _ordered(
         rows = in_groups(source, recoding, sensitive, source.keep, failures)
         con.register("published_rows", rows)
         query = f"SELECT {', '.join(rows.schema.names)} FROM published_rows ORDER BY {in_order(rows.schema.names)}"
-        yield from con.sql(query).to_arrow_reader(ROW_GROUP)
+        yield from con.sql(query).to_arrow_reader(READ)
         return
     assert found.counts is not None, "a recoding comes with what was counted"
     for batch in counted(con, found.counts, len(sensitive)):
