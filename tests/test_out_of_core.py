@@ -21,14 +21,17 @@ from anon.commands.plan import plan
 from anon.config import load
 from anon.core.database import connect
 from anon.core.memory import Memory
+from anon.cube import domain
 from anon.cube.records import OnDisk
-from anon.errors import ResourceError
+from anon.errors import ResourceError, SourceError
+from anon.loss import utility
 from anon.recoding.tree import BOUND
 from anon.runs.options import Options
 from anon.search import budget
 from anon.search.partition import decide
 from anon.search.partition import search as partition
 from anon.source import open_source
+from anon.verify import grouped
 
 ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them
 ALONE = [{"skyline": {"points": [{"l": 1, "k": 20, "m": 0, "c": 0.9}]}}]
@@ -265,6 +268,55 @@ def test_batches_of_long_texts_have_fewer_rows(tmp_path: Path) -> None:
         for batches in (source.batches(source.sensitive), source.rows_of(f"SELECT * FROM {source.VIEW}")):
             assert max(batch.nbytes for batch in batches) < 10_000_000
         assert max(batch.num_rows for batch in source.batches(source.quasi_identifiers)) > 10_000
+
+
+def long_texts(folder: Path, texts: int, length: int, rows: int, role: str) -> dict[str, Any]:
+    """A config and its source, in small row groups: different texts of so many bytes, sensitive or kept."""
+    words = pa.array([f"{number:08d}" + chr(97 + number % 26) * (length - 8) for number in range(texts)])
+    schema = pa.schema([("age", pa.int64()), ("s", pa.int64()), ("t", pa.string())])
+    with pq.ParquetWriter(folder / "source.parquet", schema) as writer:
+        for first in range(0, rows, max(10_000_000 // length, 1)):
+            some = np.arange(first, min(first + max(10_000_000 // length, 1), rows))
+            table = {"age": some * 7 % 50, "s": some % 4, "t": words.take(pa.array(some * 11 % texts))}
+            writer.write_table(pa.table(table, schema=schema))
+    roles = {"sensitive": ["t"]} if role == "sensitive" else {"sensitive": ["s"], "keep": ["t"]}
+    return {
+        "source": {"path": str(folder / "source.parquet")},
+        "columns": {"individual": "row", "quasi_identifiers": {"age": {}}} | roles,
+        "privacy": [{"k_anonymity": {"k": 5}}],
+        "release": {"path": str(folder / "out"), "run": str(folder / "out-run")},
+        "limits": {"memory": "400MB", "threads": 2},
+    }
+
+
+def test_sensitive_texts_of_two_kilobytes_keep_to_the_stated_memory(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps(long_texts(tmp_path, 20_000, 2_000, 100_000, "sensitive")))
+    code, size = peak(config)
+    assert code == 0
+    assert size <= 440_000_000
+
+
+def test_how_long_texts_are_counted_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found through a table, and told apart by their hashes."""
+    config = long_texts(tmp_path, 300, 300, 3_000, "sensitive")
+    config["privacy"] = [{"l_diversity": {"kind": "distinct", "l": 3}}]
+    first = published(tmp_path, config), json.loads((tmp_path / "out-run" / "report.json").read_text())
+    monkeypatch.setattr(domain, "LONG_TEXTS", 0)
+    monkeypatch.setattr(grouped, "LONG_TEXTS", 0)
+    monkeypatch.setattr(utility, "LONG_TEXT", 0)
+    second = published(tmp_path, config), json.loads((tmp_path / "out-run" / "report.json").read_text())
+    assert first[0] == second[0]
+    for part in ("summary", "utility", "sensitive"):
+        assert first[1][part] == second[1][part]
+
+
+def test_long_texts_that_are_new_mean_that_the_source_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domain, "LONG_TEXTS", 0)
+    known = domain.Domain("s", "text", pa.array(["a", "b"]), True, True)
+    assert known.encode(pa.array(["b", None, "a"])).tolist() == [2, 0, 1]
+    with pytest.raises(SourceError, match="new values"):
+        known.encode(pa.array(["b", None, "c"]))
 
 
 def test_a_kept_text_of_a_million_values_keeps_to_the_stated_memory(tmp_path: Path) -> None:

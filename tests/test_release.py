@@ -185,6 +185,18 @@ def test_row_groups_of_the_file_are_full_but_for_the_last(
     assert sizes == [release.files.ROW_GROUP, release.files.ROW_GROUP, len(large) - 2 * release.files.ROW_GROUP]
 
 
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_row_groups_of_long_texts_end_early_wherever_batches_do(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(release.files, "ROW_GROUP", 8)
+    monkeypatch.setattr(release.files, "LONG", 100)
+    lengths = [10, 0, 89, 1, 250, 20, *[0] * 17, 60, 60, 7]
+    rows = pa.record_batch({"t": pa.array(["x" * length if length else None for length in lengths])})
+    batches = [rows.slice(start, size) for start in range(0, len(lengths), size)]
+    groups = list(release.files.row_groups(batches))
+    assert [group.num_rows for group in groups] == [4, 1, 8, 8, 4, 1]
+    assert pa.concat_tables(groups).to_pylist() == rows.to_pylist()
+
+
 # What must not be in the files
 
 

@@ -23,6 +23,7 @@ from anon.hierarchy import Tree
 CODES = 65_536  # a code is an unsigned 16-bit integer
 LOOKUP = 2**22  # whole numbers within a range of this size are encoded through a table
 TEXT_VALUES = 64  # text without a hierarchy is listed in labels, so it may not have more values than this
+LONG_TEXTS = 8_000_000  # bytes of texts that are found through one table for all batches
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,12 @@ class Domain:
             codes[:] = 0
         elif self._lookup is not None:
             self._look_up(values, *self._lookup, codes)
+        elif self.single and self.kind == "text" and self.values.nbytes >= LONG_TEXTS:
+            places = (self._place_of_text.get(word.as_py(), -1) for word in values)
+            found = np.fromiter(places, np.int64, len(values))
+            if (found < 0).sum() > values.null_count:
+                raise self._changed()
+            codes[:] = found + self.null
         elif self.single:
             entries = values.dictionary_encode()
             known = pc.index_in(entries.dictionary.cast(self.values.type), value_set=self.values)
@@ -95,6 +102,11 @@ class Domain:
         if values.null_count:
             codes[np.asarray(values.is_null())] = 0
         return codes
+
+    @cached_property
+    def _place_of_text(self) -> dict[str | None, int]:
+        """The place of each text; Arrow would copy all of them to find those of a batch."""
+        return {word: place for place, word in enumerate(self._objects)}
 
     def _changed(self) -> SourceError:
         return SourceError(f"column {self.column!r}: new values appeared while the source was being read")

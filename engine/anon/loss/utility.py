@@ -38,6 +38,7 @@ from anon.verify.histograms import histograms
 
 MEASURED = 1_000_000  # rows; a run on more leaves what takes more passes over the source to `anon utility`
 JOINED = 8_000_000  # bytes that a database needs for each column of labels, which it joins to the groups all at once
+LONG_TEXT = 256  # bytes on average from which on texts are told apart by their hashes of 64 bits
 DIGITS = 12  # of the divergence that do not depend on the order in which a database adds
 
 
@@ -86,13 +87,17 @@ class Original:
 
     def log_counts(self) -> float:
         """The sum of n log n over the different rows, of which there are n each."""
-        names = listed([column.alias for column in self.columns])
+        names = listed([self._compared(column) for column in self.columns])
         counted = self.source.query(
             f"SELECT n, count(*) AS tuples FROM (SELECT count(*) AS n FROM ({self._rows}) GROUP BY {names}) "
             "GROUP BY n ORDER BY n"
         )
         n, tuples = (counted[name].to_numpy().astype(np.float64) for name in ("n", "tuples"))
         return math.fsum((n * tuples * np.log(n)).tolist())
+
+    def _compared(self, column: Column) -> str:
+        """SQL: what tells the values of a column apart. Groups by long texts would hold them all."""
+        return f"hash({column.alias})" if self.source.widths.get(column.alias, 0) > LONG_TEXT else column.alias
 
     def distinct(self) -> list[Ints]:
         """Per quasi-identifier the different values of each code; more than one only where codes are bins."""

@@ -27,6 +27,7 @@ from anon.recoding.outcome import Outcome
 from anon.release import package
 from anon.release.assigned import Assigned
 from anon.release.files import (
+    READ,
     ROW_GROUP,
     Ints,
     Written,
@@ -38,6 +39,7 @@ from anon.release.files import (
     repeated,
     row_groups,
     runs,
+    text_bytes_of_codes,
     types_of,
     value_array,
     write_tables,
@@ -122,7 +124,7 @@ class Bucketized:
         view = self.source.people_view
         con.register("published_rows", in_groups(self.source, recoding, [], plain, self.failures, view))
         query = f"SELECT {', '.join((*by, *more))} FROM published_rows ORDER BY {in_order(by)}"
-        yield from con.sql(query).to_arrow_reader(ROW_GROUP)
+        yield from con.sql(query).to_arrow_reader(self.source.within(READ, by))
 
     def _write_qi(self, tables: Iterable[pa.Table]) -> None:
         """From tables of (quasi-identifiers or labels, kept values, group) of a row group each."""
@@ -140,7 +142,9 @@ class Bucketized:
         rows: list[int] = []
 
         def tables() -> Iterator[pa.Table]:
-            for table in row_groups(counts):
+            for table in row_groups(
+                counts, lambda rows: text_bytes_of_codes(self.sensitive, rows.column(1).to_numpy())
+            ):
                 rows.append(table.num_rows)
                 values = value_array(self.sensitive, table.column(1).to_numpy())
                 yield pa.table([table.column(0), values, table.column(2)], names=schema.names).cast(schema)

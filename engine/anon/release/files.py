@@ -3,7 +3,7 @@ arrays of labels and values, and streams that DuckDB reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ Ints = NDArray[np.int64]
 
 COMPRESSION = "zstd"
 ROW_GROUP = 131_072  # rows; a constant of the format, so that the bytes do not depend on any limit
+LONG = 32_000_000  # bytes of text with which a row group ends before that; another constant of the format
 READ = ROW_GROUP // 8  # rows that are taken from a sort at a time: its buffers double as they grow
 
 
@@ -102,17 +104,42 @@ def _writer(path: Path, schema: pa.Schema, labels: set[str]) -> Any:
     )  # fmt: skip
 
 
-def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly ROW_GROUP rows, the last one shorter."""
+def text_bytes(batch: pa.RecordBatch) -> Ints:
+    """The bytes of the texts in each row."""
+    found = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        if pa.types.is_string(column.type):
+            found += np.asarray(pc.binary_length(column).fill_null(0))
+    return found
+
+
+def text_bytes_of_codes(domain: Domain, codes: NDArray[np.uint16]) -> Ints:
+    """The bytes of the texts that some codes are published as."""
+    if domain.kind != "text":
+        return np.zeros(len(codes), np.int64)
+    lengths = np.asarray(pc.binary_length(domain.values)).astype(np.int64)
+    return np.append(np.zeros(int(domain.null), np.int64), lengths)[codes]
+
+
+def row_groups(
+    batches: Iterable[pa.RecordBatch], text_bytes: Callable[[pa.RecordBatch], Ints] = text_bytes
+) -> Iterator[pa.Table]:
+    """The same rows in tables of ROW_GROUP rows, or fewer where LONG bytes of text are complete before that, the last
+    one shorter. `text_bytes`: those that each row publishes. Where tables end depends on the rows alone."""
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows = text = 0
     for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        while rows >= ROW_GROUP:
-            table = pa.Table.from_batches(held)
-            yield table.slice(0, ROW_GROUP).combine_chunks()
-            held, rows = table.slice(ROW_GROUP).to_batches(), rows - ROW_GROUP
+        ends, done = np.cumsum(text_bytes(batch)), 0
+        while done < batch.num_rows:
+            before = int(ends[done - 1]) if done else 0
+            full = int(np.searchsorted(ends, before + LONG - text)) + 1
+            end = min(full, done + ROW_GROUP - rows, batch.num_rows)
+            held.append(batch.slice(done, end - done))
+            rows, text = rows + end - done, text + int(ends[end - 1]) - before
+            if rows == ROW_GROUP or text >= LONG:
+                yield pa.Table.from_batches(held).combine_chunks()
+                held, rows, text = [], 0, 0
+            done = end
     if rows:
         yield pa.Table.from_batches(held).combine_chunks()
 

@@ -33,6 +33,8 @@ from anon.release.files import (
     repeated,
     row_groups,
     runs,
+    text_bytes,
+    text_bytes_of_codes,
     types_of,
     value_array,
     write_tables,
@@ -65,6 +67,13 @@ class Layout:
         fields += [pa.field(column.name, types[column.alias]) for column in source.keep]
         return cls(pa.schema(fields), recoding.labels, sensitive, len(source.keep))
 
+    def text_bytes(self, rows: pa.RecordBatch) -> Ints:
+        """The bytes of the sensitive and the kept texts of each row."""
+        found = text_bytes(rows)
+        for index, domain in enumerate(self.sensitive):
+            found += text_bytes_of_codes(domain, rows.column(1 + index).to_numpy())
+        return found
+
     def table(self, rows: pa.Table, groups: NDArray[Any], lengths: Ints) -> pa.Table:
         """Rows of (group, sensitive codes, kept values), in order of groups, as they are published; `groups`: the runs
         of these."""
@@ -85,7 +94,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     failures: list[BaseException] = []
 
     def tables(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
-        for rows in row_groups(_ordered(con, source, found, recoding, sensitive, failures)):
+        for rows in row_groups(_ordered(con, source, found, recoding, sensitive, failures), layout.text_bytes):
             groups, lengths = runs(rows.column(0).to_numpy())
             seen[groups] += lengths
             yield layout.table(rows, groups, lengths)
@@ -118,7 +127,7 @@ def _ordered(
         rows = in_groups(source, recoding, sensitive, source.keep, failures)
         con.register("published_rows", rows)
         query = f"SELECT {', '.join(rows.schema.names)} FROM published_rows ORDER BY {in_order(rows.schema.names)}"
-        yield from con.sql(query).to_arrow_reader(READ)
+        yield from con.sql(query).to_arrow_reader(source.within(READ, rows.schema.names))
         return
     assert found.counts is not None, "a recoding comes with what was counted"
     for batch in counted(con, found.counts, len(sensitive)):

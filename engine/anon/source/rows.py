@@ -32,7 +32,7 @@ from anon.source.types import Unusable, canonical, narrow, published
 
 BATCH = 32_768  # rows of a batch of any query's result
 VALUES, LARGEST = 2**20, 131_072  # values of a batch of some columns, and rows if these are few
-TEXT, FEWEST = 8_000_000, 2_048  # bytes of texts in a batch, about, and the rows that DuckDB makes at a time
+TEXT, FEWEST = 4_000_000, 2_048  # bytes of texts in a batch, about, and the rows that DuckDB makes at a time
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class Source:
         if counted:
             rows = f"SELECT {names}, count(*) FROM {view} GROUP BY {names}"
         size = max(min(VALUES // max(len(columns), 1), LARGEST), BATCH // 4)
-        yield from self.rows_of(rows, self._within(size, [column.alias for column in columns]))
+        yield from self.rows_of(rows, self.within(size, [column.alias for column in columns]))
 
-    def _within(self, rows: int, aliases: Iterable[str]) -> int:
+    def within(self, rows: int, aliases: Iterable[str]) -> int:
         """The rows of a batch, so many or fewer, with texts of some columns."""
         width = sum(self.widths.get(alias, 0) for alias in aliases)
         return min(rows, max(int(TEXT / max(width, 1)), FEWEST))
@@ -117,7 +117,7 @@ class Source:
     ) -> Iterator[pa.RecordBatch]:
         """The result of a query on the views, and perhaps other tables, in batches, on a connection of its own."""
         frame = {} if self.frame is None else {"raw_rows": self.frame}
-        return self.stream(sql, frame | (tables or {}), batch or self._within(BATCH, self.widths))
+        return self.stream(sql, frame | (tables or {}), batch or self.within(BATCH, self.widths))
 
     def stream(self, sql: str, tables: dict[str, Any], batch: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The result of a query in batches, on a connection of its own, which does not know what was registered with

@@ -23,6 +23,8 @@ from anon.errors import ConfigError, SourceError
 from anon.source import GroupedTable, Unusable, as_read, canonical, describe, individual_sql
 
 FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
+READ = 4_096  # sensitive values that are read at a time
+LONG_TEXTS = 8_000_000  # bytes of the different texts of a column from which on rows are counted by their hashes
 Known = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, how often n each occurs, and its code
 
 
@@ -57,6 +59,7 @@ class Grouped:
     facts: dict[Reading, str] = field(default_factory=dict)  # the tables that hold the histograms of each kind, if any
     known: Known = field(default_factory=dict)  # of a part of a table
     weighted: bool = False  # the view has equal rows once
+    by_hash: set[tuple[str, ...]] = field(default_factory=set)  # sensitive columns whose values hashes tell apart
     hashed: bool = False  # the view and COUNTS have the `hash` of each row, GROUPS the sum of those of the view
 
     VIEW = "grouped_rows"
@@ -300,6 +303,23 @@ def numbered(counted: str) -> str:
     return f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code FROM ({counted})"
 
 
+def compared(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
+    """SQL: what of a sensitive value finds it in the table that numbers them, and the same there. Rows that are counted
+    by long texts would take these texts along."""
+    value, _ = value_of(grouped, columns)
+    return (f"hash({value})", "hash(v.v)") if columns in grouped.by_hash else (value, "v.v")
+
+
+def _hashes_tell(grouped: Grouped, columns: tuple[str, ...], table: str) -> bool:
+    """Whether the texts of some sensitive columns are long, and no two values have the same hash."""
+    if len(columns) > 1:
+        long = any((name,) in grouped.by_hash for name in columns)
+    else:
+        (size,) = grouped.con.sql(f"SELECT coalesce(sum(strlen(v::VARCHAR)), 0) FROM {table}").fetchall()[0]
+        long = size >= LONG_TEXTS
+    return long and bool(grouped.con.sql(f"SELECT count(*) = count(DISTINCT hash(v)) FROM {table}").fetchall()[0][0])
+
+
 def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
     """Numbers the values of a sensitive column, or the tuples of several; the values and how often each occurs."""
     value, table = value_of(grouped, columns)
@@ -308,8 +328,14 @@ def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], 
         grouped.con.register("known_values", grouped.known[columns])
         counted = "SELECT v, n, code FROM known_values"
     grouped.con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {counted}").fetchall()
-    rows = grouped.con.sql(f"SELECT v, n FROM {table} ORDER BY code").to_arrow_table()
-    return rows["v"].to_pylist(), rows["n"].to_pylist()
+    if _hashes_tell(grouped, columns, table):
+        grouped.by_hash.add(columns)
+    values: list[Any] = []
+    times: list[int] = []
+    for batch in grouped.con.sql(f"SELECT v, n FROM {table} ORDER BY code").to_arrow_reader(READ):
+        values += batch.column(0).to_pylist()
+        times += batch.column(1).to_pylist()
+    return values, times
 
 
 def code_tuples(grouped: Grouped, columns: tuple[str, ...]) -> Ints:

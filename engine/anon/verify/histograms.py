@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.criteria import Groups, Ints, Signatures
-from anon.verify.grouped import Grouped, Reading, in_order, listed, matches, signature_table, value_of
+from anon.verify.grouped import Grouped, Reading, compared, in_order, listed, matches, signature_table, value_of
 
 BATCH = 65_536  # groups that are judged at a time, or 8 times as many numbers about them
 SIZE, VALUE = -1, 0  # what a fact tells of a part: its individuals; a value in it. From 1 on, the signatures of a prior
@@ -99,12 +99,14 @@ def _query(grouped: Grouped, reading: Reading) -> str:
 
 
 def _values(grouped: Grouped, parts: list[str], columns: tuple[str, ...]) -> str:
-    value, table = value_of(grouped, columns)
+    (_, table), (value, same) = value_of(grouped, columns), compared(grouped, columns)
     counts = grouped.counts(parts, value)
     if grouped.bucketized:  # what is told twice is added up when it is read
         counts = f"SELECT g, {value} AS s, c AS n FROM {grouped.COUNTS}"
     own = listed([f"c.{part}" for part in parts])
-    return f"SELECT {own}, {VALUE}, v.code, c.n FROM ({counts}) AS c JOIN {table} AS v ON c.s IS NOT DISTINCT FROM v.v"
+    return (
+        f"SELECT {own}, {VALUE}, v.code, c.n FROM ({counts}) AS c JOIN {table} AS v ON c.s IS NOT DISTINCT FROM {same}"
+    )
 
 
 def _signatures(grouped: Grouped, attributes: tuple[str, ...], kind: int) -> str:
