@@ -170,8 +170,8 @@ def test_a_recoding_that_does_not_fit_in_the_memory_is_refused_before_it_is_read
     house.run()
     folder = house.folder / "out-run"
     size = (folder / "recoding.json").stat().st_size
-    monkeypatch.setattr("anon.report.explain.OBJECTS", 300_000_000 // size + 1)
-    monkeypatch.setattr("anon.report.explain.read_run", lambda run: pytest.fail("it was read"))
+    monkeypatch.setattr("anon.commands.explain.OBJECTS", 300_000_000 // size + 1)
+    monkeypatch.setattr("anon.commands.explain.read_run", lambda run: pytest.fail("it was read"))
     code, said = explain(folder, "--memory", "400MB")
     assert code == 6
     assert "too little for the recoding.json of this run, which takes" in said and "at least 50" in said

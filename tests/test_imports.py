@@ -119,3 +119,20 @@ def test_no_command_loads_more_than_its_work_needs(house: House, commands: dict[
         assert dict(zip(names, told["codes"])) == dict.fromkeys(names, 0)
         assert set(told["loaded"]) <= allowed, names
     assert commands.keys() == MAY_LOAD.keys()
+
+
+WITHOUT_PANDAS = """
+import sys
+from anon.core import without_pandas
+without_pandas.refuse()
+import pyarrow
+pyarrow.array([1])
+assert "pandas" not in sys.modules
+without_pandas.allow()
+import pandas
+"""
+
+
+def test_pyarrow_does_not_load_pandas_in_the_process_of_a_command() -> None:
+    pytest.importorskip("pandas")
+    subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], check=True)

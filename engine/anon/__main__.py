@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from anon.cli import streams
-from anon.core import terminal
+from anon.core import terminal, without_pandas
 
 if TYPE_CHECKING:
     from anon.errors import AnonError
@@ -20,6 +20,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nothing here uses
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")  # pyarrow would keep memory that it has freed
     gc.set_threshold(100_000)  # what is imported stays, and was searched for garbage again and again while it grew
+    without_pandas.refuse()
     streams.be_patient()
     _leave(_command())
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.properties import submitted
 from anon.config import Spark
+from anon.core import without_pandas
 from anon.errors import SourceError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def is_frame(table: Any) -> bool:
 
 
 def _imported() -> Any:
+    without_pandas.allow()
     try:
         import pandas
         import pyspark.sql
