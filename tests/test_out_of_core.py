@@ -31,6 +31,7 @@ from anon.search import budget
 from anon.search.partition import decide
 from anon.search.partition import search as partition
 from anon.source import open_source
+from anon.source.texts import Texts
 from anon.verify import grouped
 
 ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them
@@ -295,6 +296,39 @@ def test_sensitive_texts_of_two_kilobytes_keep_to_the_stated_memory(tmp_path: Pa
     code, size = peak(config)
     assert code == 0
     assert size <= 440_000_000
+
+
+@pytest.mark.parametrize(
+    ("role", "texts", "length"), [("keep", 1_000, 200_000), ("keep", 16_000, 10_000), ("sensitive", 3_000, 20_000)]
+)
+def test_texts_that_do_not_fit_are_refused_early_with_the_least_that_is_required(
+    tmp_path: Path, role: str, texts: int, length: int
+) -> None:
+    rows = 2 * texts if role == "sensitive" else texts  # rows that share a kept text would be those of one person
+    given, config = long_texts(tmp_path, texts, length, rows, role), tmp_path / "config.yaml"
+    with pytest.raises(ResourceError, match="400 MB is too little for texts of this length; at least") as refused:
+        plan(given)
+    least = int(str(refused.value).split()[-3].removesuffix("MB"))
+    config.write_text(json.dumps(given))
+    code, size = peak(config)
+    assert code == 6
+    assert size <= 300_000_000
+    config.write_text(json.dumps(given | {"limits": {"memory": f"{least}MB", "threads": 2}}))
+    code, size = peak(config)
+    assert code == 0
+    assert size <= least * 1_100_000
+
+
+def test_long_texts_are_sorted_by_the_threads_that_there_is_memory_for() -> None:
+    found = Texts(vector=4_000_000, kept=2_000_000_000, part=240_000_000)
+    least = [found.least(threads) for threads in range(1, 9)]
+    assert least == sorted(set(least))
+    for threads, memory in enumerate(least, 1):
+        assert found.threads(memory, 8) == threads
+        assert Memory(memory).database >= found.database(threads)
+    assert found.threads(least[-1], 2) == 2
+    with pytest.raises(ResourceError, match="at least"):
+        found.threads(least[0] - 1, 8)
 
 
 def test_how_long_texts_are_counted_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,14 +67,15 @@ class LocalBackend(Backend):
         return at_rest(self.con)
 
     def write(self, source: Source, cube: Cube, outcome: Outcome) -> Written:
-        memory = self._memory(cube, outcome)
+        memory = self._memory(source, cube, outcome)
         memory.check()
         limit(self.con, memory)
         return release.write(source, outcome, _sensitive(source, cube), self.config, self.work.release, self.work.spill)
 
     def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: Written) -> Findings:
-        limits, memory = config.limits, self._memory(cube, outcome)
-        outsider = connect(limits.memory, limits.threads, self.work.spill, held=memory.held)
+        limits, memory = config.limits, self._memory(source, cube, outcome)
+        threads = source.threads or limits.threads
+        outsider = connect(limits.memory, threads, self.work.spill, held=memory.held)
         try:
             recoding = self.work.run / "recoding.json"
             expected = content.expected(source, config, recoding, outcome, _sensitive(source, cube), memory)
@@ -89,11 +90,12 @@ class LocalBackend(Backend):
         config, sensitive = self.config, _sensitive(source, cube)
         threads, multiplicity = dispatch.threads_of(config), config.columns.multiplicity
         original = Original(source, cube.domains, sensitive, multiplicity, threads)
-        return of_run(original, found.table, outcome.recoding, exact_labels(config), self._memory(cube, outcome))
+        memory = self._memory(source, cube, outcome)
+        return of_run(original, found.table, outcome.recoding, exact_labels(config), memory)
 
-    def _memory(self, cube: Cube, outcome: Outcome) -> Memory:
+    def _memory(self, source: Source, cube: Cube, outcome: Outcome) -> Memory:
         """Return the memory of the stages after the search."""
-        return Memory(self.config.limits.memory, cube.held + outcome.nbytes)
+        return Memory(self.config.limits.memory, source.held + cube.held + outcome.nbytes)
 
     @staticmethod
     def examine(

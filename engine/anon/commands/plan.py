@@ -125,14 +125,15 @@ def _reuse(
         with progress.stage("reuse"):
             tell = partial(progress.update, "reuse")
             outcome = dispatch.searched(config, cube, spill, Checkpoint(spill), options.show_values, tell)
-            memory = Memory(config.limits.memory, cube.held + outcome.nbytes)
+            memory = Memory(config.limits.memory, source.held + cube.held + outcome.nbytes)
             memory.check()
             limit(source.con, memory)
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, folder, spill)
             recoding = spill / "recoding.json"
             outcome.recoding.write(recoding)
-        outsider = connect(config.limits.memory, config.limits.threads, spill, held=memory.held)
+        threads = source.threads or config.limits.threads
+        outsider = connect(config.limits.memory, threads, spill, held=memory.held)
         with closing(outsider), progress.stage("verify"):
             expected = content.expected(source, config, recoding, outcome, sensitive, memory)
             with at_rest(source.con):

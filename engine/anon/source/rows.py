@@ -4,6 +4,7 @@ sensitive columns s0, ..., and the kept columns k0, ... in canonical types, and 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,9 +14,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from anon.config import Columns, Config, Nulls
-from anon.core.database import all_optimizers, interruptible, quote, translated
+from anon.config import Columns, Config, Limits, Nulls
+from anon.core.database import all_optimizers, interruptible, limit, quote, translated
+from anon.core.memory import Memory
 from anon.errors import ConfigError, Problem
+from anon.source import texts
 from anon.source.checks import (
     LONGEST,
     individual_problems,
@@ -28,6 +31,7 @@ from anon.source.left_out import LeftOut, count_left_out, null_values_sql
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.persons import PersonKey, attributes_of, person_keys
 from anon.source.tables import count_rows, describe, one
+from anon.source.texts import Texts
 from anon.source.types import Unusable, canonical, narrow, published
 
 BATCH = 32_768  # rows of a batch of any query's result
@@ -60,6 +64,8 @@ class Source:
     multiplicity: str = "single"
     repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `repeated_identifiers`
     widths: dict[str, float] = field(default_factory=dict)  # bytes of a text, on average, per column of the view
+    held: int = 0  # bytes that the different texts of quasi-identifiers and sensitive columns take, if they are long
+    threads: int | None = None  # of DuckDB, if long texts allow fewer than the config
     persons: list[PersonKey] = field(default_factory=list)  # where every row counts as a person: what says otherwise
 
     VIEW = "source_rows"
@@ -178,7 +184,7 @@ def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spil
     left_out = count_left_out(con, Source.NULLS, who is not None) if rows < total else LeftOut()
     source = Source(con, quasi_identifiers, sensitive, keep, rows, left_out, origin, multiplicity)
     check_rows(source, config, con, "kept_rows", who)
-    check_widths(source)
+    check_widths(source, config.limits)
     if config.columns.individual == "row":
         identifiers = {name: quote(column) for name, column in origin.identifiers.items()}
         source.repeated = repeated_identifiers(con, "raw_rows", identifiers, total)
@@ -242,18 +248,34 @@ def _create_views_of_people(con: duckdb.DuckDBPyConnection, columns: list[list[C
         con.execute(f"CREATE VIEW {Source.VALUES} AS {values}").fetchall()
 
 
-def check_widths(source: Source) -> None:
-    """Measure the texts of a source; ConfigError if those of which every different one is held are too long."""
+def check_widths(source: Source, limits: Limits) -> None:
+    """Measure the texts of a source; ConfigError if those of which every different one is held are too long,
+    ResourceError if the memory is too little for them."""
     roles = [("quasi_identifiers", source.quasi_identifiers), ("sensitive", source.sensitive), ("keep", source.keep)]
-    texts = [(role, column) for role, columns in roles for column in columns if column.kind == "text"]
-    if not texts:
+    cells = [(role, column) for role, columns in roles for column in columns if column.kind == "text"]
+    if not cells:
         return
-    sql = ", ".join(f"avg(strlen({c.alias})), count_if(strlen({c.alias}) > {LONGEST})" for _, c in texts)
+    lengths = [f"strlen({column.alias})" for _, column in cells]
+    sql = ", ".join(f"avg({n}), max({n}), count_if({n} > {LONGEST})" for n in lengths)
     found = one(source.con, f"SELECT {sql} FROM {Source.VIEW}")
-    source.widths = {column.alias: mean or 0.0 for (_, column), mean in zip(texts, found[0::2])}
-    long = [(role, c.name, count) for (role, c), count in zip(texts, found[1::2]) if role != "keep"]
-    if problems := width_problems(long):
+    source.widths = {column.alias: mean or 0.0 for (_, column), mean in zip(cells, found[0::3])}
+    if problems := width_problems([(role, c.name, n) for (role, c), n in zip(cells, found[2::3]) if role != "keep"]):
         raise ConfigError(problems)
+    longest = {column.alias: most or 0 for (_, column), most in zip(cells, found[1::3])}
+    kept, held = ([c.alias for role, c in cells if (role == "keep") == keep] for keep in (True, False))
+    _make_room(source, texts.measure(source.con, Source.VIEW, kept, held, longest), limits)
+
+
+def _make_room(source: Source, found: Texts, limits: Limits) -> None:
+    """Leave to DuckDB the memory and the threads that long texts allow; ResourceError if they allow none."""
+    most = limits.threads or os.cpu_count() or 1
+    threads = found.threads(limits.memory, most)
+    if threads < most:
+        source.threads = threads
+        source.run(f"SET threads = {threads}")
+    if found.held:
+        source.held = found.held
+        limit(source.con, Memory(limits.memory, found.held))
 
 
 def check_rows(source: Source, config: Config, con: duckdb.DuckDBPyConnection, table: str, who: str | None) -> None:

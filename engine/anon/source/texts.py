@@ -1,0 +1,100 @@
+"""How much memory the long texts of a source take, before anything is done with them. DuckDB works on 2,048 rows at a
+time and merges what it has sorted in parts of 122,880 rows, whatever the rows hold; the different texts of
+quasi-identifiers and sensitive columns are held as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from anon.core.memory import BATCHES, DATABASE, LEAST, LIBRARIES, VALUE, Memory
+from anon.errors import ResourceError
+from anon.source.tables import one
+
+VECTOR, PART = 2_048, 122_880  # rows that DuckDB makes at a time, and that it merges at a time
+SHORT = 8_000_000  # bytes of texts that need no room of their own
+HELD = 3  # times that a different text is held: as an array, as an object, and as verification reads it
+SPARE = 41_000_000  # bytes of different texts that the least memory of a process has room for
+MOST = 65_536  # different texts of a column; one with more is refused, or binned
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The bytes of texts of a source: of the 2,048 rows with most of them, of its kept columns and of the 122,880 rows
+    with most of those, and of the different texts that are held."""
+
+    vector: int = 0
+    kept: int = 0
+    part: int = 0
+    distinct: int = 0
+    values: int = 0  # the number of those
+
+    @property
+    def held(self) -> int:
+        """What is held of the different texts until the release is judged."""
+        return HELD * self._more
+
+    @property
+    def _more(self) -> int:
+        return max(self.distinct - SPARE, 0)
+
+    def database(self, threads: int) -> int:
+        """What DuckDB needs to sort and to group rows with them. Measured with kept texts of 500 bytes to 1 MB, and
+        sensitive ones of 2 to 30 kB."""
+        merged = min(self.kept, threads * self.part)
+        return DATABASE + (11 * merged + 15 * self._more + (30 + 8 * threads) * self.vector) // 10
+
+    def least(self, threads: int) -> int:
+        """The memory of the whole process of which DuckDB gets that."""
+        return max(_total(self.database(threads), self.held + VALUE * self.values), LEAST)
+
+    def threads(self, memory: int, most: int) -> int:
+        """How many threads DuckDB may use, at most so many; ResourceError if the memory is too little for one."""
+        for threads in range(most, 0, -1):
+            if self.least(threads) <= memory:
+                return threads
+        raise ResourceError(
+            f"limits.memory: {memory // 1_000_000} MB is too little for texts of this length; "
+            f"at least {-(-self.least(1) // 1_000_000)}MB is required"
+        )
+
+
+def _total(database: int, held: int) -> int:
+    """The least memory of a process that leaves so much to a database; see `Memory.database`, which takes a fifth of
+    what is free for records, and 40 MB or a tenth of the whole for batches."""
+    total = LIBRARIES + held + (database + BATCHES) * 5 // 4
+    while Memory(total, held).database < database:
+        total += total // 100
+    return total
+
+
+def measure(
+    con: duckdb.DuckDBPyConnection, view: str, kept: Sequence[str], held: Sequence[str], longest: dict[str, int]
+) -> Texts:
+    """Measure the columns of a view, given the bytes of the longest text of each; nothing if all of them are short."""
+    rows = int(one(con, f"SELECT count(*) FROM {view}")[0])
+    every = [*kept, *held]
+    if not every or min(rows, PART) * sum(longest[alias] for alias in every) <= SHORT:
+        return Texts()
+    found = [_distinct(con, view, alias) for alias in held if rows * longest[alias] > SHORT]
+    total, part = _longest(con, view, kept, PART) if kept else (0, 0)
+    distinct, values = (sum(each[at] for each in found) for at in (0, 1))
+    return Texts(_longest(con, view, every, VECTOR)[1], total, part, distinct, values)
+
+
+def _longest(con: duckdb.DuckDBPyConnection, view: str, columns: Sequence[str], rows: int) -> tuple[int, int]:
+    """The bytes of texts of all rows, and of so many of those with most of them."""
+    length = " + ".join(f"coalesce(strlen({alias}), 0)" for alias in columns)
+    lengths = f"SELECT {length} AS n FROM {view}"
+    (total,) = one(con, f"SELECT coalesce(sum(n), 0) FROM ({lengths})")
+    (most,) = one(con, f"SELECT coalesce(sum(n), 0) FROM (SELECT n FROM ({lengths}) ORDER BY n DESC LIMIT {rows})")
+    return int(total), int(most)
+
+
+def _distinct(con: duckdb.DuckDBPyConnection, view: str, alias: str) -> tuple[int, int]:
+    """The bytes and the number of the different texts of a column; of one that has too many, or short ones, nothing."""
+    each = f"SELECT max(strlen({alias})) AS n FROM {view} WHERE {alias} IS NOT NULL GROUP BY hash({alias})"
+    count, size = one(con, f"SELECT count(*), coalesce(sum(n), 0) FROM ({each})")
+    return (int(size), int(count)) if count <= MOST and size > SHORT else (0, 0)
