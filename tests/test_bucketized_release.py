@@ -347,16 +347,16 @@ def test_merge_and_colour_have_no_labels(house: House) -> None:
 def test_a_full_disk_is_a_matter_of_resources_and_leaves_nothing(
     house: House, monkeypatch: pytest.MonkeyPatch, keep: list[str]
 ) -> None:
-    from anon.core.spilled import Spilled
+    from anon.core.spilled import SpilledBatches
 
-    def full(self: Spilled, batch: pa.RecordBatch) -> None:
+    def full(self: SpilledBatches, batch: pa.RecordBatch) -> None:
         from anon.core.database import translated
 
         with translated("writing the spill"):
             raise OSError(28, "No space left on device")
 
     house.write({"age": [1, 2, 3, 4], "zip": ["00001"] * 4, "disease": list("abab"), "hours": [1, 2, 3, 4]})
-    monkeypatch.setattr(Spilled, "add", full)
+    monkeypatch.setattr(SpilledBatches, "add", full)
     wanted = {"path": "out", "run": "out-run", "form": "bucketized", "labels": "exact"}
     with pytest.raises(ResourceError, match="no space left"):
         house.run(columns__keep=keep, release=wanted, privacy=[{"group_size": {"k": 2}}])

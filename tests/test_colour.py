@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from anon.core.memory import Memory
 from anon.criteria import distances
 from anon.criteria.distances import Distance
-from anon.errors import Blocked
+from anon.errors import BlockedByValue
 from anon.search.assign import dealing, ordering
 from anon.search.assign.colour import GREEDY, ROUND_ROBIN
 from anon.search.budget import SearchBudget
@@ -58,7 +58,7 @@ def test_every_group_satisfies_the_definition(seed: int) -> None:
     for distance, measured in kinds(rng, values):
         try:
             found = coloured(table, distance, epsilon, delta, k, collapsed=rng.random() < 0.5)
-        except Blocked:
+        except BlockedByValue:
             continue
         assert_safe(table, found, measured, epsilon, delta, k)
 
@@ -72,7 +72,7 @@ def test_both_algorithms_find_releases_in_such_tables() -> None:
         for distance, measured in kinds(rng, values):
             try:
                 found = coloured(table, distance, Fraction(1, 2), Fraction(1, 2), 3)
-            except Blocked:
+            except BlockedByValue:
                 continue
             assert_safe(table, found, measured, Fraction(1, 2), Fraction(1, 2), 3)
             ways[found.facts["algorithm"]] += 1
@@ -100,7 +100,7 @@ def test_equal_values_are_refused_only_where_no_grouping_would_do(values: list[i
     table = Table([(at, value) for at, value in enumerate(values)], 5)
     try:
         coloured(table, distances.equal(5), Fraction(0), Fraction(1), k)
-    except Blocked:
+    except BlockedByValue:
         assert not possible
     else:
         assert possible
@@ -164,12 +164,14 @@ def test_a_neighbourhood_that_is_too_large_is_refused_with_the_largest_delta_tha
     numbers = [Fraction(v) for v in range(10)]
     table = Table([(at, at % 3 if at < 60 else at % 10) for at in range(100)], 10)
     line, epsilon, reached = distances.absolute(numbers), Fraction(1), Fraction("0.3")
-    with pytest.raises(Blocked, match=r"round-robin: 72 of 100 individuals \(0.72 of them\).*reached is 0\.3") as told:
+    with pytest.raises(
+        BlockedByValue, match=r"round-robin: 72 of 100 individuals \(0.72 of them\).*reached is 0\.3"
+    ) as told:
         coloured(table, line, epsilon, Fraction(1, 2), 5)
     assert told.value.code == 1
     found = coloured(table, line, epsilon, reached, 5)
     assert_safe(table, found, lambda a, b: Fraction(abs(a - b)), epsilon, reached, 5)
-    with pytest.raises(Blocked):
+    with pytest.raises(BlockedByValue):
         coloured(table, line, epsilon, reached + Fraction(1, 1000), 5)
 
 
@@ -194,7 +196,7 @@ def test_a_table_is_refused_only_if_it_is_unsafe_as_one_group(seed: int) -> None
     for distance, measured in kinds(rng, values):
         try:
             found = coloured(table, distance, epsilon, delta, k)
-        except Blocked as error:
+        except BlockedByValue as error:
             risk = proximity.risk([row[-1] for row in rows], epsilon, measured)
             assert risk > 1 - delta or people < k
             reached = re.search("largest delta that was reached is ([0-9.]+) ", str(error))

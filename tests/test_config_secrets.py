@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from anon.cli.app import app
 from anon.config import load, redact
 from anon.core.checkpoint import Checkpoint
-from anon.errors import ConfigError, Lost
+from anon.errors import ClusterLost, ConfigError
 from tests.conftest import House
 from tests.helpers_config import POINT, SMALL, changed, criterion, file, problems
 
@@ -150,7 +150,7 @@ def test_a_variable_in_the_place_of_a_release_is_not_printed(
     house.write({"age": [20] * 5, "zip": ["02139"] * 5, "disease": ["Flu"] * 5})
     outputs("run", "--json", code=2)
     monkeypatch.setattr(Checkpoint, "steps", lambda self: 3)
-    for failure, code in ((KeyboardInterrupt(), 130), (Lost("the cluster is gone"), 5)):
+    for failure, code in ((KeyboardInterrupt(), 130), (ClusterLost("the cluster is gone"), 5)):
         monkeypatch.setattr("anon.search.dispatch.searched", Mock(side_effect=failure))
         for way in ([], ["--json"], ["--log-json"]):
             outputs("run", "--overwrite", *way, code=code)

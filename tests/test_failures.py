@@ -110,7 +110,7 @@ def test_duckdb_keeps_to_the_limits(house: House) -> None:
 
 
 def test_memory_too_small_to_work_with_is_refused_before_any_work(house: House) -> None:
-    with pytest.raises(ResourceError, match="the least that would do is 400MB"):
+    with pytest.raises(ResourceError, match="at least 400MB is required"):
         house.run(limits__memory="300MB")
     assert not house.leftovers()
 

@@ -115,7 +115,7 @@ def test_with_suppression_only_criteria_that_need_it_are_checked_on_every_node(c
     values = dispatch.sensitive_values(config, cube)
     criteria = bind(config.privacy, values, shared=True)
     rebound, share = dispatch.released_values(config, values), Fraction(1, 5)
-    lattice = Lattice(cube, criteria, "loss", share, rebound, tell=lambda **facts: told.append(facts))
+    lattice = Lattice(cube, criteria, "loss", share, rebound, on_progress=lambda **facts: told.append(facts))
     safe = lattice._safe_nodes(None)
     checks = sum(facts["columns"] == len(lattice.columns) for facts in told)
     exhaustive = Search(lattice._sets(True, None), lattice.judge, lambda **facts: None)

@@ -23,7 +23,7 @@ from anon.criteria.distances import equal
 from anon.criteria.l_diversity import l_diversity
 from anon.criteria.priors import Prior, estimate
 from anon.criteria.t_closeness import TCloseness
-from anon.errors import Blocked, UnsafeError
+from anon.errors import BlockedByValue, UnsafeError
 from anon.search.assign import dealing, ordering
 from anon.search.assign.seeds import most_groups, sizes
 from anon.search.budget import SearchBudget
@@ -193,7 +193,7 @@ def test_a_value_that_is_too_frequent_is_refused_with_its_share_and_the_largest_
     table = Table([(at, 0 if at < 7 else at) for at in range(20)], 20)
     known = prior(table, [0], [[Fraction(1, 20)] * 20] * 20)
     with pytest.raises(
-        Blocked, match=r"7 of 20 individuals \(0.35 of them\) have a value.* r is 2.85714 at most"
+        BlockedByValue, match=r"7 of 20 individuals \(0.35 of them\) have a value.* r is 2.85714 at most"
     ) as error:
         merged(table, Fraction(3), [known])
     assert error.value.code == 0
@@ -206,7 +206,7 @@ def test_people_who_cannot_be_placed_are_counted() -> None:
     table = Table(rows, 4)
     p = [["0.5", "0.3", "0.1", "0.1"], ["0.005", "0.395", "0.3", "0.3"]]
     known = prior(table, [0], [[Fraction(each) for each in row] for row in p])
-    with pytest.raises(Blocked, match=r"1 of 11 individuals .* Of 3 people with one prior, 2 have a value"):
+    with pytest.raises(BlockedByValue, match=r"1 of 11 individuals .* Of 3 people with one prior, 2 have a value"):
         merged(table, Fraction(2), [known])
 
 

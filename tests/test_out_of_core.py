@@ -174,7 +174,7 @@ def test_what_is_held_of_a_group_is_small_and_taken_from_the_share_of_the_databa
 
 def test_more_groups_than_the_memory_holds_are_a_matter_of_resources() -> None:
     held = Memory(1_000_000_000, 700_000_000)
-    with pytest.raises(ResourceError, match="so many groups, which take 700 MB; the least that would do is 1045MB"):
+    with pytest.raises(ResourceError, match="this number of groups, which take 700 MB; at least 1045MB is required"):
         held.check()
     Memory(1_045_000_000, 700_000_000).check()
     assert Memory(1_045_000_000, 700_000_000).database < Memory(1_045_000_000).database
@@ -188,7 +188,7 @@ def test_more_values_than_the_memory_holds_are_a_matter_of_resources_before_the_
     config |= {"privacy": [{"k_anonymity": {"k": 5}}], "release": {"path": str(tmp_path / "out")}}
     config["limits"] = {"memory": "400MB"}
     for command in (pipeline.run, plan):
-        with pytest.raises(ResourceError, match="so many values, which take 120 MB; the least that would do is 465MB"):
+        with pytest.raises(ResourceError, match="this number of values, which take 120 MB; at least 465MB is required"):
             command(config)
     assert plan(config | {"limits": {"memory": "465MB"}}).facts["memory"]["least"] == 465_000_000
 
@@ -205,7 +205,7 @@ def test_a_split_into_more_parts_and_values_than_the_memory_holds_is_refused_bef
     columns = {"individual": "row", "quasi_identifiers": {"place": {"suppress": True}}, "sensitive": ["value"]}
     config: dict[str, Any] = {"source": {"path": str(tmp_path / "source.parquet")}, "columns": columns}
     config |= {"privacy": [{"l_diversity": {"kind": "distinct", "l": 3}}], "release": {"path": str(tmp_path / "out")}}
-    least = "so many values, which take 208 MB; the least that would do is 473MB"
+    least = "this number of values, which take 208 MB; at least 473MB is required"
     for command in (pipeline.run, plan):
         with pytest.raises(ResourceError, match=least):
             command(config | {"limits": {"memory": "400MB"}})

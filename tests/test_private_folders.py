@@ -226,18 +226,18 @@ def killed_in_scratch(folder: Path) -> None:
 def living(folder: Path) -> Iterator[Path]:
     """A spill folder of another process that is at work."""
     config = load({"limits": {"temp": str(folder)}, **minimal(folder)})
-    made, tell = os.pipe()
+    made, announce = os.pipe()
     hear, end = os.pipe()
     child = os.fork()
     if not child:
         with scratch(config, Progress()) as spill:
-            os.write(tell, str(spill).encode())
+            os.write(announce, str(spill).encode())
             os.read(hear, 1)
         os._exit(0)
     yield Path(os.read(made, 1000).decode())
     os.write(end, b"x")
     os.waitpid(child, 0)
-    for handle in (made, tell, hear, end):
+    for handle in (made, announce, hear, end):
         os.close(handle)
 
 
@@ -374,6 +374,6 @@ def test_a_folder_that_another_start_removes_before_it_is_locked_is_made_again(
         return look(folder)
 
     monkeypatch.setattr(disk, "not_private", removed_first)
-    handle = disk.made_and_locked(tmp_path / "spill", "limits.temp")
+    handle = disk.make_and_lock(tmp_path / "spill", "limits.temp")
     assert handle is not None and len(seen) == 2
     disk.close(handle)

@@ -16,7 +16,7 @@ import pytest
 import anon
 from anon.backends.spark import failures, parts, session
 from anon.backends.spark.release import Counted
-from anon.errors import AnonError, ConfigError, Lost, ResourceError, SourceError
+from anon.errors import AnonError, ClusterLost, ConfigError, ResourceError, SourceError
 from tests.conftest import House
 
 BACKEND = {"kind": "spark", "master": "local[1]"}
@@ -92,8 +92,8 @@ Py4JJavaError.__module__ = "py4j.protocol"
 @pytest.mark.parametrize(
     ("said", "kind", "words"),
     [
-        ("ExecutorLostFailure (executor 3 exited)", Lost, "lost for good; see why in the logs"),
-        ("Master removed our application: FAILED", Lost, "lost for good"),
+        ("ExecutorLostFailure (executor 3 exited)", ClusterLost, "lost for good; see why in the logs"),
+        ("Master removed our application: FAILED", ClusterLost, "lost for good"),
         ("ModuleNotFoundError: No module named 'anon'", SourceError, "install the same version of anon-engine"),
         ("java.io.IOException: No space left on device", ResourceError, "no space left"),
         ("EOFException occurred while reading the port number from pyspark.daemon's stdout", SourceError, "not start"),

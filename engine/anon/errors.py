@@ -1,5 +1,5 @@
-"""What can go wrong, one class per exit code. A message names the field, what was found and what would be right;
-it does not quote data values unless the user asked for them."""
+"""The exceptions of the engine, one class per exit code. A message names the field, what was found and what is
+expected; it does not quote data values unless the user asked for them."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any
 
 from anon.core.terminal import one_line
 
-# failures of a machine that has run out of something or is broken; others are of a place that cannot be used
+# errors of a machine that is out of a resource or broken; any other error means that a path cannot be used
 EXHAUSTED = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 
 
 class AnonError(Exception):
-    """Base of all failures that are answered with a message instead of a traceback."""
+    """The base of all failures that the command reports with a message instead of a traceback."""
 
     exit_code = 1
-    told = False  # whether it was told already, as an event
+    reported = False  # whether it was reported already, as an event
 
     def reword(self, change: Callable[[str], str]) -> None:
-        """Changes what is said, where it is known only later what may be said."""
-        self.args = tuple(change(said) if isinstance(said, str) else said for said in self.args)
+        """Apply `change` to the texts of the message, for callers that know only later what it may contain."""
+        self.args = tuple(change(text) if isinstance(text, str) else text for text in self.args)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the object that `--json` prints."""
         return {"error": str(self), "problems": [], "exit_code": self.exit_code}
 
     def values(self) -> dict[str, list[str]]:
-        """Return what the message only counts, by what it is: data, for a caller that may show values."""
+        """Return the data values that the message only counts, by kind, for a caller that may show values."""
         return {}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in the input: the dotted path of the field, what was found there, what would be right."""
+    """One mistake in the input: the dotted path of the field, what was found there and what is expected."""
 
     path: str
     found: str
@@ -50,7 +50,7 @@ class Problem:
 
 @dataclass
 class ConfigError(AnonError):
-    """The command line, the config or what it says about the data is wrong (exit 2)."""
+    """A mistake in the command line, in the config or in what it states about the data (exit 2)."""
 
     problems: list[Problem] = field(default_factory=list)
     exit_code = 2
@@ -66,39 +66,42 @@ class ConfigError(AnonError):
 
     @classmethod
     def at(cls, path: str, found: str, expected: str, hint: str = "") -> ConfigError:
+        """Return the error with one problem."""
         return cls([Problem(path, found, expected, hint)])
 
 
 @dataclass
 class UnknownColumns(ConfigError):
-    """Columns that a table does not have. `there` are those that it has, which are data where a file has no header."""
+    """Columns that a table does not have. `available` are the columns that it has; where a file has no header, their
+    names are data."""
 
-    there: list[str] = field(default_factory=list, repr=False)
+    available: list[str] = field(default_factory=list, repr=False)
 
     def values(self) -> dict[str, list[str]]:
-        return {"columns": self.there}
+        return {"columns": self.available}
 
 
 class UnsafeError(AnonError):
-    """No safe release was found, or the checked table is not safe (exit 3)."""
+    """The search found no safe release, or the checked table is not safe (exit 3)."""
 
     exit_code = 3
 
 
-class Blocked(UnsafeError):
-    """The same because of one sensitive value. `words` have a place `{value}` for what it may be called, which those
-    who raise this do not know; until they are told it is `a value`."""
+class BlockedByValue(UnsafeError):
+    """No safe release because of one sensitive value. `template` has a placeholder `{value}` for its name, which the
+    code that raises this does not know; until a caller supplies it, the message says `a value`."""
 
-    def __init__(self, words: str, code: int) -> None:
-        super().__init__(words.format(value="a value"))
-        self.words, self.code = words, code
+    def __init__(self, template: str, code: int) -> None:
+        super().__init__(template.format(value="a value"))
+        self.template, self.code = template, code
 
-    def naming(self, name: str) -> str:
-        return self.words.format(value=name)
+    def message_naming(self, name: str) -> str:
+        """Return the message with the name of the value."""
+        return self.template.format(value=name)
 
 
 class VerificationError(AnonError):
-    """The written release failed its verification; nothing was published (exit 4)."""
+    """The written release failed verification; nothing was published (exit 4)."""
 
     exit_code = 4
 
@@ -109,8 +112,8 @@ class SourceError(AnonError):
     exit_code = 5
 
 
-class Lost(SourceError):
-    """The cluster that a run worked on is gone; what its search came to is kept for `--resume`."""
+class ClusterLost(SourceError):
+    """The cluster of a run is gone; the result of its search is kept for `--resume`."""
 
 
 class ResourceError(AnonError):
@@ -119,10 +122,10 @@ class ResourceError(AnonError):
     exit_code = 6
 
 
-def of_the_machine(error: BaseException) -> ResourceError | None:
-    """Return our exception for a disk or a system that failed wherever it was used; None for any other failure.
+def as_resource_error(error: BaseException) -> ResourceError | None:
+    """Return a ResourceError if a disk or the system failed, wherever it was used; None for any other failure.
 
-    >>> str(of_the_machine(OSError(errno.EIO, "Input/output error", "out")))
+    >>> str(as_resource_error(OSError(errno.EIO, "Input/output error", "out")))
     'out: Input/output error'
     """
     if not isinstance(error, OSError) or error.errno not in EXHAUSTED:

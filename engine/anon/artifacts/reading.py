@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from anon.errors import ConfigError, of_the_machine
+from anon.errors import ConfigError, as_resource_error
 
 VERSIONS = {"manifest.json": 2, "report.json": 4}
 FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"
@@ -103,7 +103,7 @@ def _bytes(run: Path, name: str, field: str, expected: str) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError.at(field, f"{run}, where no {name} is", expected) from None
     except OSError as error:
-        raise of_the_machine(error) or _unreadable(name, field, expected) from None
+        raise as_resource_error(error) or _unreadable(name, field, expected) from None
 
 
 def _parsed(content: bytes, name: str, field: str, expected: str) -> Json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from anon.config import Config
 from anon.core.checkpoint import Checkpoint
-from anon.core.progress import Progress, Tell
+from anon.core.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,7 +85,7 @@ class Backend(ABC):
         """While the search needs the memory: hold as little of it as possible."""
         return nullcontext()
 
-    def report_progress(self, stage: str) -> Tell:
+    def report_progress(self, stage: str) -> ProgressCallback:
         """Return a function that reports facts about a stage."""
 
         def report(**facts: Any) -> None:

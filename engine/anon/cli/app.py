@@ -104,7 +104,7 @@ def _strictly(told: dict[str, Any], strict: bool, progress: Progress) -> int:
             refuse_warnings(told)
     except UnsafeError as error:
         progress.failed(error)
-        if not error.told:
+        if not error.reported:
             say(f"error: {error}", err=True)
         return error.exit_code
     return 0

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from anon.core import interrupt
 from anon.core.terminal import json_text, one_line, say, say_json
-from anon.errors import AnonError, ConfigError, Interrupted, ResourceError, UnsafeError, of_the_machine
+from anon.errors import AnonError, ConfigError, Interrupted, ResourceError, UnsafeError, as_resource_error
 
 if TYPE_CHECKING:
     from anon.core.progress import Progress
@@ -117,7 +117,7 @@ def _in_our_words(error: BaseException) -> AnonError:
         return Interrupted(str(error) if isinstance(error, KeyboardInterrupt) and error.args else interrupt.STOPPED)
     if isinstance(error, MemoryError):
         return ResourceError(f"out of memory: raise limits.memory ({error})")
-    if failure := of_the_machine(error):
+    if failure := as_resource_error(error):
         return failure
     return AnonError(f"unexpected {type(error).__name__}: a fault of anon; run with --debug and report it")
 
@@ -136,7 +136,7 @@ def _failed(error: AnonError, as_json: bool, debug: bool, show_values: bool) -> 
     if debug:
         say(traceback.format_exc(), err=True)
     values = {name: listed for name, listed in error.values().items() if listed} if show_values else {}
-    if not error.told:
+    if not error.reported:
         several = isinstance(error, ConfigError | UnsafeError)  # each of their lines is one already
         said = str(error) if several else one_line(str(error))
         say("\n".join([f"error: {said}", *_listed(values)]), err=True)

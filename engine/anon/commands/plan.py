@@ -18,7 +18,7 @@ from anon.config import Config, Lattice, Partition, Reuse, load, redact, telling
 from anon.config.support import refuse_unsupported
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import at_rest, connect, limit
-from anon.core.disk import make_private, usable
+from anon.core.disk import errors_at, make_private
 from anon.core.memory import LIBRARIES, Memory
 from anon.core.progress import Progress
 from anon.criteria import Values, bind
@@ -119,12 +119,12 @@ def _reuse(
 ) -> dict[str, Any]:
     """Apply the recoding and verify the release that it gives, in the spill folder. A reuse has no search, and whether
     an earlier recoding is safe for new rows shows in the release only."""
-    with usable("limits.temp", spill):
+    with errors_at("limits.temp", spill):
         folder = make_private(spill / "release", "limits.temp")
     try:
         with progress.stage("reuse"):
-            tell = partial(progress.update, "reuse")
-            outcome = dispatch.searched(config, cube, spill, Checkpoint(spill), options.show_values, tell)
+            on_progress = partial(progress.update, "reuse")
+            outcome = dispatch.searched(config, cube, spill, Checkpoint(spill), options.show_values, on_progress)
             memory = Memory(config.limits.memory, source.held + cube.held + outcome.nbytes)
             memory.check()
             limit(source.con, memory)

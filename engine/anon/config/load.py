@@ -22,7 +22,7 @@ from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
 from anon.config.privacy import CRITERIA
 from anon.config.yaml12 import parse_yaml
-from anon.errors import AnonError, ConfigError, Problem, of_the_machine
+from anon.errors import AnonError, ConfigError, Problem, as_resource_error
 
 VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
 DSN = "source.postgres.dsn"
@@ -114,7 +114,7 @@ def telling_no_secrets(
             try:
                 return work(loaded, *rest, **more)
             except BaseException as error:
-                ours = of_the_machine(error)
+                ours = as_resource_error(error)
                 for failure in (ours, *_with_causes(error)):
                     _take_secrets_out(failure, loaded.secrets)
                 if ours is None:

@@ -1,7 +1,7 @@
-"""What a run that was stopped leaves for the next start of the same release: the decisions of its search, level by
-level and block by block. They hold cuts and counts, no records; the source is read again, and must not have changed.
-One file per step, renamed into its place when it is whole. Each carries a digest that is bound to its name and to the
-checkpoint it belongs to, so that a damaged file, or one of another search, is never used."""
+"""The checkpoint that a stopped run leaves for the next start of the same release: the decisions of its search, level
+by level and block by block. It holds cuts and counts, no records; the source is read again, and must not have changed.
+Each step is one file, renamed into place when it is complete. Each file carries a digest that is bound to its name and
+to the checkpoint it belongs to, so that a damaged file, or one of another search, is never used."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from anon.core.database import translated
 from anon.errors import ConfigError
 
 Arrays = dict[str, NDArray[Any]]
-MARK = "run.json"  # says which run a checkpoint belongs to
-LIMIT = "limit"  # what a search settles before it begins
+MARK = "run.json"  # names the run that a checkpoint belongs to
+LIMIT = "limit"  # the step that holds the size of blocks, which a search settles before it begins
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -29,12 +29,13 @@ class Checkpoint:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.begun = False  # whether this run has taken it over
-        self.damaged = False  # whether one to resume was there, and could not be used
-        self.key = ""  # differs from that of every other checkpoint
+        self.begun = False  # whether this run owns it
+        self.damaged = False  # whether there was one to resume that could not be used
+        self.key = ""  # unique to this checkpoint
 
     def begin(self, run: dict[str, Any], resume: bool) -> None:
-        """Resume the checkpoint of the same run, or begin a new one; ConfigError if the one to resume is of another."""
+        """Resume the checkpoint of the same run, or begin a new one; raise ConfigError if the one to resume belongs to
+        another run."""
         mark = self._mark() if resume else {}
         before = mark.get("run")
         if before is not None and before != run:
@@ -51,13 +52,13 @@ class Checkpoint:
     def _begin_anew(self, run: dict[str, Any]) -> None:
         for failure in disk.remove(self.folder):
             raise failure
-        self.begun = True  # what is written from here on goes if that fails
+        self.begun = True  # if a write fails from here on, the checkpoint is removed
         self.key = secrets.token_hex(16)
         self.folder.mkdir(mode=0o700)
         disk.write_sealed(self.folder / MARK, {"run": run, "key": self.key})
 
     def _mark(self) -> dict[str, Any]:
-        """Return the run that the checkpoint belongs to, and its key; nothing if there is none or it is damaged."""
+        """Return the run that the checkpoint belongs to, and its key; empty if there is none or it is damaged."""
         try:
             found: dict[str, Any] = disk.read_sealed(self.folder / MARK)
             return found
@@ -65,16 +66,16 @@ class Checkpoint:
             return {}
 
     def steps(self) -> int:
-        """Return the number of finished steps; how large blocks are is none."""
+        """Return the number of finished steps; the size of blocks does not count as one."""
         return sum(path.stem != LIMIT for path in self.folder.glob("*.npz"))
 
     def _whole(self) -> bool:
-        """Return whether every step is as it was written, and none is without the size of its blocks."""
+        """Return whether every step is as it was written, and the size of blocks is there if any step is."""
         found = {path.stem for path in self.folder.glob("*.npz")}
         return (not found or LIMIT in found) and all(self._intact(name) for name in found)
 
     def save(self, name: str, arrays: Arrays) -> None:
-        """Keep a finished step; one that is there already stays."""
+        """Write a finished step; one that exists already stays as it is."""
         path = self._path(name)
         if path.exists():
             return
@@ -82,7 +83,7 @@ class Checkpoint:
             new = path.with_suffix(".new")
             with new.open("w+b") as file:
                 file.write(bytes(DIGEST))
-                file.flush()  # zipfile would take a failure for a file that it cannot seek in
+                file.flush()  # otherwise zipfile would treat a failed write as a file that it cannot seek in
                 np.savez(file, allow_pickle=False, **arrays)
                 digest = self._digest(name, file)
                 file.seek(0)

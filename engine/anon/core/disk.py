@@ -1,6 +1,6 @@
-"""File operations that hold under faults: private folders, locks, writes and renames that survive a crash, removals
+"""File operations that are safe under faults: private folders, locks, writes and renames that survive a crash, removals
 that report what they could not remove. Every system call of a start, a publication and a cleanup is made here, so that
-tests can let each of them fail."""
+tests can make each of them fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from anon.errors import EXHAUSTED, ConfigError, ResourceError
 
 LOCK = "lock"
 ATTEMPTS = 100  # to lock a folder that other processes remove
-NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}  # EPERM: sandboxes that do not know the call
+NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}  # EPERM: sandboxes that lack the call
 NO_SYNC = {errno.EINVAL, errno.EOPNOTSUPP}  # file systems on which a folder cannot be flushed
 
 _umask_lock = threading.Lock()
@@ -30,8 +30,8 @@ _private_users, _umask_before = 0, 0
 
 
 @contextmanager
-def usable(field: str, place: Path) -> Iterator[None]:
-    """Turn a failure of the disk at a place that the config names into ours: exit 2 or 6."""
+def errors_at(field: str, place: Path) -> Iterator[None]:
+    """Translate a disk error at a path that the config names into an error of exit code 2 or 6."""
     try:
         yield
     except OSError as error:
@@ -43,8 +43,8 @@ def usable(field: str, place: Path) -> Iterator[None]:
 
 @contextmanager
 def private_umask() -> Iterator[int]:
-    """Create files that only their owner may read, until this ends; yield the umask from before. The umask belongs to
-    the whole process: of several threads, the last one to end restores it."""
+    """Create files that only their owner may read, within this context; yield the previous umask. The umask belongs to
+    the whole process: of several threads, the last one to leave the context restores it."""
     global _private_users, _umask_before  # noqa: PLW0603
     with _umask_lock:
         if not _private_users:
@@ -59,12 +59,13 @@ def private_umask() -> Iterator[int]:
                 os.umask(_umask_before)
 
 
-def make_private(folder: Path, field: str, there: bool = False) -> Path:
-    """Make a folder of mode 0700. `there`: it may exist, if it is one of our own that nobody else can use."""
+def make_private(folder: Path, field: str, may_exist: bool = False) -> Path:
+    """Make a folder of mode 0700 and return it. With `may_exist`, an existing folder is accepted if it belongs to this
+    user and nobody else can use it."""
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
-        if not there:
+        if not may_exist:
             raise
     if wrong := not_private(folder):
         raise ConfigError.at(field, f"{folder}, which {wrong}", "no such folder, or a private one of your own")
@@ -72,7 +73,7 @@ def make_private(folder: Path, field: str, there: bool = False) -> Path:
 
 
 def not_private(folder: Path) -> str:
-    """Return why a folder cannot be trusted with personal data, or nothing."""
+    """Return why a folder cannot be trusted with personal data; empty if it can."""
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode):
         return "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is not a folder"
@@ -97,29 +98,29 @@ def lock(folder: Path) -> int | None:
         except BaseException:
             close(handle)
             raise
-        close(handle)  # whoever had it removed it just now: try again
+        close(handle)  # the process that held the lock has just removed the file: try again
 
 
-def made_and_locked(folder: Path, field: str, there: bool = False) -> int | None:
-    """Make a private folder and lock it; return the handle of the lock, None if another process has it."""
+def make_and_lock(folder: Path, field: str, may_exist: bool = False) -> int | None:
+    """Make a private folder and lock it; return the handle of the lock, None if another process holds it."""
     for _ in range(ATTEMPTS):
-        with suppress(FileNotFoundError):  # another start has taken it for one that was left, and removed it
-            make_private(folder, field, there)
+        with suppress(FileNotFoundError):  # another process took it for an abandoned folder and removed it
+            make_private(folder, field, may_exist)
             return lock(folder)
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a small file whole or not at all, and bring it to the disk."""
+    """Write a small file completely or not at all, and flush it to the disk."""
     new = path.with_name(f"{path.name}.new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        left = memoryview(content)
-        while left:
-            written = os.write(handle, left)
+        remaining = memoryview(content)
+        while remaining:
+            written = os.write(handle, remaining)
             if not written:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
-            left = left[written:]
+            remaining = remaining[written:]
         os.fsync(handle)
     finally:
         os.close(handle)
@@ -128,13 +129,13 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def write_sealed(path: Path, content: Any) -> None:
-    """Write data as JSON with its digest, whole or not at all."""
+    """Write data as JSON with its digest, completely or not at all."""
     text = json.dumps(content).encode()
     write_durably(path, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
 def read_sealed(path: Path) -> Any:
-    """Return the data of a file that `write_sealed` wrote; ValueError if it is damaged."""
+    """Return the data of a file that `write_sealed` wrote; raise ValueError if it is damaged."""
     with _opened(path) as file:
         seal, _, text = file.read().partition(b"\n")
     if hashlib.sha256(text).hexdigest().encode() != seal:
@@ -143,8 +144,8 @@ def read_sealed(path: Path) -> Any:
 
 
 def sync_tree(folder: Path) -> None:
-    """Bring a folder and all that is in it to the disk."""
-    files, folders = listed(folder)
+    """Flush a folder and its whole content to the disk."""
+    files, folders = tree_of(folder)
     for file in files:
         _sync(file)
     for each in folders:
@@ -152,7 +153,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Flush the directory entries of a folder to the disk."""
     try:
         _sync(folder)
     except OSError as error:
@@ -168,14 +169,14 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def listed(folder: Path) -> tuple[list[Path], list[Path]]:
-    """List the files and the folders below a folder and the folder itself, each in the order of their names."""
+def tree_of(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files below a folder, and the folder itself with the folders below it, each ordered by name."""
     files: list[Path] = []
     folders = [folder]
     for name in sorted(os.listdir(folder)):
         path = folder / name
         if is_folder(path):
-            below = listed(path)
+            below = tree_of(path)
             files, folders = files + below[0], folders + below[1]
         else:
             files.append(path)
@@ -183,8 +184,8 @@ def listed(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def chmod_tree(folder: Path, umask: int) -> None:
-    """Give a folder and all that is in it the permissions that new files and folders get under a umask."""
-    files, folders = listed(folder)
+    """Give a folder and its whole content the permissions that new files and folders get under a umask."""
+    files, folders = tree_of(folder)
     for file in files:
         os.chmod(file, 0o666 & ~umask)
     for each in folders:
@@ -192,12 +193,12 @@ def chmod_tree(folder: Path, umask: int) -> None:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file below a folder, in hexadecimal; OSError if one cannot be read."""
-    return {file.relative_to(folder).as_posix(): digest(file) for file in listed(folder)[0]}
+    """Return the SHA-256 of each file below a folder, in hexadecimal; raise OSError if one cannot be read."""
+    return {file.relative_to(folder).as_posix(): digest(file) for file in tree_of(folder)[0]}
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal; OSError if it cannot be read."""
+    """Return the SHA-256 of a file, in hexadecimal; raise OSError if it cannot be read."""
     with _opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -207,7 +208,8 @@ def _opened(path: Path) -> BufferedReader:
 
 
 def exchange(first: Path, second: Path) -> bool:
-    """Exchange two folders in one step, by Linux's renameat2; False where the system or the file system cannot."""
+    """Exchange two folders in one step, by Linux's renameat2; return False where the system or the file system lacks
+    it."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):
@@ -230,7 +232,7 @@ def unlink(path: Path) -> None:
 
 
 def close(handle: int) -> None:
-    """Close a handle, and give up the lock that it holds."""
+    """Close a handle, and release the lock that it holds."""
     with suppress(OSError):
         os.close(handle)
 
@@ -240,7 +242,7 @@ def names(folder: Path) -> list[str]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether there is anything of this name, also a symbolic link to nothing."""
+    """Return whether anything of this name exists, a broken symbolic link included."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -254,7 +256,7 @@ def is_folder(path: Path) -> bool:
 
 
 def remove(path: Path) -> list[OSError]:
-    """Remove a file, or a folder with all that is in it, as far as possible; return the failures."""
+    """Remove a file, or a folder with its whole content, as far as possible; return the failures."""
     failures: list[OSError] = []
     try:
         if not is_folder(path):
@@ -271,7 +273,7 @@ def remove(path: Path) -> list[OSError]:
 
 
 def remove_if_unused(folder: Path) -> None:
-    """Remove a locked folder that holds nothing but its lock, if no other process takes it over just then."""
+    """Remove a locked folder that holds nothing but its lock, unless another process takes it over meanwhile."""
     if names(folder) != [LOCK]:
         return
     os.unlink(folder / LOCK)
@@ -297,7 +299,7 @@ def parents(folder: Path, field: str) -> Iterator[None]:
     """Make a folder and those above it where they are missing; at the end remove those that were made and are empty."""
     made: list[Path] = []
     try:
-        with usable(field, folder):
+        with errors_at(field, folder):
             for each in reversed((folder, *folder.parents)):
                 if not exists(each):
                     os.mkdir(each)

@@ -1,7 +1,7 @@
-"""A request to stop that cannot get lost. Ctrl-C, SIGTERM and a closed terminal raise KeyboardInterrupt where the
-program happens to be, and Python drops an exception that is raised in a callback; so the request is also remembered,
-and looked up after every stage and before anything is published. Whoever asks again by Ctrl-C does not want to wait:
-that ends the process at once, also in the midst of a long query, where Python itself would not hear of it."""
+"""Handle requests to stop so that none is lost. Ctrl-C, SIGTERM and a closed terminal raise KeyboardInterrupt where the
+program happens to be, and Python drops an exception that is raised in a callback; so the request is also recorded, and
+checked after every stage and before anything is published. A second Ctrl-C ends the process at once, even in the middle
+of a long query, during which Python itself runs no signal handler."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 STOPPED = "interrupted; nothing was published"
 EXIT_CODE = 130
-AGAIN = 0.2  # seconds after which work is cancelled once more
+RETRY = 0.2  # seconds after which work is cancelled once more
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOW_CURSOR = b"\x1b[?25h\n"  # which a spinner hides
-PATIENCE = 1.0  # seconds after which whoever sits there is told why nothing happens
+PATIENCE = 1.0  # seconds after which a user at the terminal is informed that the command is stopping
 STOPPING = b"\nstopping at the next safe place; Ctrl-C again ends it at once\n"
 ENDED = b"error: ended at once; the next start for the same release removes the private folders .anon-* that are left\n"
 
@@ -31,26 +31,26 @@ _listening = threading.Event()
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Signals to stop are taken for requests while this lasts. Within another one it changes nothing."""
+    """Treat signals to stop as requests within this context. Nested within another one it changes nothing."""
     if _listening.is_set():
         yield
         return
     _listening.set()
     _requested.clear()
     before = {number: signal.signal(number, _request) for number in SIGNALS}
-    hear, tell = os.pipe()
-    os.set_blocking(tell, False)
-    other_fd = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    threading.Thread(target=_end_at_the_second, args=(hear,), daemon=True).start()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    other_fd = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_end_at_second_request, args=(reader,), daemon=True).start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(other_fd)
-        os.close(tell)
+        os.close(writer)
         for number, handler in before.items():
             signal.signal(number, handler)
         _listening.clear()
-        _requested.clear()  # it was about what has ended
+        _requested.clear()  # the request concerned what has ended
 
 
 def _request(number: int, frame: FrameType | None) -> None:
@@ -58,60 +58,61 @@ def _request(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _end_at_the_second(hear: int) -> None:
-    """Reads the numbers of signals as they come in, until nobody listens any more. Only Ctrl-C ends the process: a
-    terminal that closes may say so twice."""
+def _end_at_second_request(reader: int) -> None:
+    """Read the numbers of signals as they arrive, until the context ends. Only Ctrl-C ends the process: a terminal that
+    closes may send its signal twice."""
     requests = 0
-    while numbers := os.read(hear, 64):
+    while numbers := os.read(reader, 64):
         for number in numbers:
             if requests and number == signal.SIGINT:
                 os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + ENDED)
                 os._exit(EXIT_CODE)
             if number in SIGNALS:
                 requests += 1
-                waiting = threading.Timer(PATIENCE, _say_stopping)
+                waiting = threading.Timer(PATIENCE, _print_stopping)
                 waiting.daemon = True
                 waiting.start()
-    os.close(hear)
+    os.close(reader)
 
 
-def _say_stopping() -> None:
+def _print_stopping() -> None:
     if _listening.is_set() and os.isatty(2):
         os.write(2, STOPPING)
 
 
 def requested() -> bool:
-    """Whether somebody asked to stop."""
+    """Return whether a request to stop has arrived."""
     return _requested.is_set()
 
 
 def check() -> None:
-    """Raises KeyboardInterrupt if somebody asked to stop."""
+    """Raise KeyboardInterrupt if a request to stop has arrived."""
     if requested():
         raise KeyboardInterrupt
 
 
 class Deferral:
-    """Signals to stop that wait while files are put in place or removed."""
+    """Defers signals to stop while files are put in place or removed."""
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
-        self._came: list[int] = []
+        self._deferred: list[int] = []
 
     def begin(self) -> None:
-        """Let signals wait from now on; again changes nothing. Only the main thread gets any."""
+        """Defer signals from now on; a second call changes nothing. Only the main thread receives signals."""
         if not self._before and threading.current_thread() is threading.main_thread():
             self._before = {number: signal.getsignal(number) for number in SIGNALS}
             for number in SIGNALS:
-                signal.signal(number, lambda number, frame: self._came.append(number))
+                signal.signal(number, lambda number, frame: self._deferred.append(number))
 
     def end(self, published: bool = False) -> None:
-        """Deliver what came. A command that has published has nothing left to stop: there signals go on waiting."""
+        """Deliver the deferred signals. A command that has published has nothing left to stop: there signals stay
+        deferred."""
         if published and _listening.is_set():
             return
         self._restore()
-        came, self._came = self._came, []
-        for number in came[:1]:
+        deferred, self._deferred = self._deferred, []
+        for number in deferred[:1]:
             signal.raise_signal(number)
 
     def _restore(self) -> None:
@@ -120,35 +121,35 @@ class Deferral:
                 number = next(iter(self._before))
                 signal.signal(number, self._before[number] or signal.SIG_DFL)
                 del self._before[number]
-        finally:  # a signal may come in between
+        finally:  # a signal may arrive in between
             if self._before:
                 self._restore()
 
 
 @contextmanager
-def taken_back() -> Iterator[None]:
-    """Around the import of a library that takes Ctrl-C for itself: afterwards Python hears of it again."""
+def restored_handlers() -> Iterator[None]:
+    """Restore Python's signal handlers after the import of a library that installs its own for Ctrl-C."""
     yield
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             signal.signal(number, signal.getsignal(number))
 
 
-def heard(work: Callable[[], T], cancel: Callable[[], bool]) -> T:
-    """Does work that hears no signal in another thread, so that a request to stop is heard at once. `cancel` makes it
-    end, and says whether it could; what it cannot end is left behind."""
-    doing: Future[T] = Future()
+def run_interruptible(work: Callable[[], T], cancel: Callable[[], bool]) -> T:
+    """Return the result of work that does not react to signals. It runs in another thread, so that a request to stop
+    takes effect at once. `cancel` ends the work and returns whether it could; work that it cannot end is abandoned."""
+    future: Future[T] = Future()
 
-    def do() -> None:
+    def target() -> None:
         try:
-            doing.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-            doing.set_exception(error)
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            future.set_exception(error)
 
-    threading.Thread(target=do, daemon=True).start()
+    threading.Thread(target=target, daemon=True).start()
     try:
-        return doing.result()
+        return future.result()
     except KeyboardInterrupt:
-        while cancel() and wait([doing], AGAIN).not_done:
-            pass  # what was just about to begin has not heard of it
+        while cancel() and wait([future], RETRY).not_done:
+            pass  # work that was about to begin missed the cancellation
         raise

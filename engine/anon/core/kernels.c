@@ -1,7 +1,7 @@
-/* Whether the library reads array objects of numpy correctly, for compiled.py. */
+/* Check that the library reads array objects of numpy correctly, for kernels.py. */
 #include "core/kernels.h"
 
-/* Whether an array object has these fields. Follows no pointer unless all other fields are as expected. */
+/* Returns whether an array object has these fields. Follows no pointer unless all other fields are as expected. */
 KERNEL_LINKAGE int64_t kernels_read_correctly(const ArrayObject *array, int64_t data, int64_t dimensions, int64_t flags,
                                               const int64_t *shape)
 {

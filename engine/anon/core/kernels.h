@@ -1,6 +1,6 @@
 /* What all kernels share: how they take their arguments, and how they access arrays.
 
-   Python calls a kernel with numpy arrays, integers and floats (compiled.py). The kernel takes them in order at its
+   Python calls a kernel with numpy arrays, integers and floats (kernels.py). The kernel takes them in order at its
    top, and these lines are the only declaration that it has:
 
        KERNEL(search_step)
@@ -13,9 +13,9 @@
            ...
 
    An argument of another type or size is refused before the kernel does anything, and Python raises an error. Numbers
-   in an array that are used as an index are not looked at, unless a REQUIRE says so: `make sanitize` does. Kernels
-   allocate nothing: scratch space is an argument too, except for a few hundred counters on the stack. They run without
-   the interpreter lock. A kernel returns 0 or a count.
+   in an array that are used as an index are not checked, except where a REQUIRE does: `make sanitize` checks them all.
+   Kernels allocate nothing: scratch space is an argument too, except for a few hundred counters on the stack. They run
+   without the interpreter lock. A kernel returns 0 or a count.
 
    Arrays are declared as ARRAY(type), an ordinary pointer. `make sanitize` compiles the same code as C++, where it is a
    class that checks every index (kernels_checked.h). */
@@ -29,7 +29,7 @@
 
 enum { REFUSED = -1, MOST_DIMENSIONS = 4 };
 
-/* How an array object of numpy begins (PyArrayObject_fields); compiled.py verifies it before any call. */
+/* The beginning of numpy's array object (PyArrayObject_fields); kernels.py verifies it before any call. */
 typedef struct {
     void *head[2];
     void *data;
@@ -47,7 +47,7 @@ typedef union {
     double number;
 } Argument;
 
-/* Why a call was refused, for the message. `type` is the C type that was expected of an array, or a condition. */
+/* The reason why a call was refused, for the message. `type` is the expected C type of an array, or a condition. */
 typedef struct {
     const char *name, *type;
     int64_t place, dimensions, shape[MOST_DIMENSIONS];
@@ -59,7 +59,7 @@ typedef struct {
     const char *kernel, *kinds;
     const Argument *arguments;
     int64_t taken;
-    Refusal *refusal; /* NULL where nobody asks why */
+    Refusal *refusal; /* NULL if the caller does not need the reason */
 } Call;
 
 enum { INTEGER_KIND = '#', NUMBER_KIND = '.' };
@@ -124,7 +124,7 @@ static SHARED void refuse(Call *call, const char *name, const char *type)
     call->taken = REFUSED;
 }
 
-/* The next argument, an integer or a float; taken < 0 if it is something else. */
+/* Returns the next argument, an integer or a float; taken < 0 if it is something else. */
 static SHARED Argument take_word(Call *call, const char *name, char kind)
 {
     Argument none = {NULL};
@@ -134,8 +134,8 @@ static SHARED Argument take_word(Call *call, const char *name, char kind)
     return none;
 }
 
-/* The next argument, an array with numbers of the given type and with the given size in each dimension; NULL if it is
-   something else. */
+/* Returns the next argument, an array with numbers of the given type and with the given size in each dimension; NULL
+   if it is something else. */
 static SHARED const ArrayObject *take_array(Call *call, const char *name, const char *type, char kind,
                                                   bool written, const int64_t *shape, int64_t dimensions)
 {

@@ -28,7 +28,7 @@ FREE = -(2**63)  # sizes from here on are lower limits: AT_LEAST of kernels.h
 
 
 class Refusal(ctypes.Structure):
-    """Why a kernel refused its arguments, as kernels.h fills it in."""
+    """The reason why a kernel refused its arguments, as kernels.h fills it in."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -79,14 +79,14 @@ def _layout(types: tuple[Any, ...]) -> tuple[bytes, Callable[..., bytes]]:
     return kinds.encode(), Struct("=" + "".join(codes.get(kind, "Q") for kind in kinds)).pack
 
 
-def _kind(of: Any) -> str:
-    if isinstance(of, np.dtype):
-        return ARRAYS.get(of, UNKNOWN)
-    if issubclass(of, float):
+def _kind(type_: Any) -> str:
+    if isinstance(type_, np.dtype):
+        return ARRAYS.get(type_, UNKNOWN)
+    if issubclass(type_, float):
         return NUMBER
-    if issubclass(of, int | np.integer):
+    if issubclass(type_, int | np.integer):
         return INTEGER
-    raise TypeError(f"kernels take arrays, integers and floats, not {of.__name__}")
+    raise TypeError(f"kernels take arrays, integers and floats, not {type_.__name__}")
 
 
 def _error(kernel: str, refusal: Refusal, arguments: tuple[Any, ...]) -> TypeError | ValueError:
@@ -111,8 +111,8 @@ def _described(argument: Any) -> str:
     if not isinstance(argument, ndarray):
         return type(argument).__name__
     flags = argument.flags
-    words = [word for word, said in (("read-only", not flags.writeable), ("not contiguous", not flags.c_contiguous),
-                                     ("not aligned", not flags.aligned)) if said]  # fmt: skip
+    words = [word for word, holds in (("read-only", not flags.writeable), ("not contiguous", not flags.c_contiguous),
+                                      ("not aligned", not flags.aligned)) if holds]  # fmt: skip
     return ", ".join([f"{argument.dtype} with shape {argument.shape}", *words])
 
 

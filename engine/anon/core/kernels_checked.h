@@ -1,6 +1,6 @@
 /* Arrays that check every index, for `make sanitize`: the kernels are compiled as C++ then, and ARRAY(type) is a class
    that behaves like a pointer, but ends the process with a message at an access outside of the array. Because it does
-   not turn into a pointer by itself, the compiler finds every place that would go round the check. */
+   not convert to a pointer implicitly, the compiler rejects every access that would bypass the check. */
 #ifndef ANON_KERNELS_CHECKED_H
 #define ANON_KERNELS_CHECKED_H
 
@@ -39,7 +39,7 @@ template <class T> class Checked {
     {
     }
 
-    /* `length` numbers from an index on, as a pointer. */
+    /* Returns a pointer to `length` numbers from an index on. */
     T *span(Index index, int64_t length) const
     {
         const int64_t place = at + index.value;

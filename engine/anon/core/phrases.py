@@ -6,7 +6,7 @@ from typing import Any
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with as many digits as it takes to tell it from 0% and 100%, and one more of those.
+    """Return a share as a percentage with the digits that distinguish it from 0% and 100%, and one more of those.
 
     >>> percent(1), percent(0.9501), percent(0.99996), percent(1 / 3), percent(0.0004)
     ('100%', '95%', '99.996%', '33.3%', '0.04%')
@@ -14,25 +14,26 @@ def percent(share: float) -> str:
     digits, from_either = 1, 100 * min(share, 1 - share)
     while from_either > 0 and digits < 12 and from_either < 10**-digits:
         digits += 1
-    told = f"{100 * share:.{digits + (digits > 1)}f}"
-    return f"{told.rstrip('0').rstrip('.')}%"
+    number = f"{100 * share:.{digits + (digits > 1)}f}"
+    return f"{number.rstrip('0').rstrip('.')}%"
 
 
 def below(share: float, bound: float) -> str:
-    """A share as a percentage with as many digits as it takes to tell it from its bound.
+    """Return a share as a percentage with the digits that distinguish it from its bound.
 
     >>> below(0.19998, 0.2), below(0.75, 0.8)
     ('19.998%', '75%')
     """
-    told = percent(share)
+    text = percent(share)
     for digits in range(2, 8):
-        if told not in (percent(bound), f"{bound:.{digits - 1}%}") or share == bound:
-            return told
-        told = f"{share:.{digits}%}"
-    return told
+        if text not in (percent(bound), f"{bound:.{digits - 1}%}") or share == bound:
+            return text
+        text = f"{share:.{digits}%}"
+    return text
 
 
 def figure(value: Any) -> str:
+    """Return a figure of a criterion with four significant digits, or a whole number from 1,000 on."""
     if isinstance(value, dict):
         return " and ".join(map(figure, value.values()))
     if isinstance(value, str):
@@ -41,4 +42,5 @@ def figure(value: Any) -> str:
 
 
 def counted(count: int, word: str = "individual") -> str:
+    """Return a count with its noun, in the singular or plural."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -1,5 +1,5 @@
-"""What a run tells while it works, behind one small interface: nothing, bars on a terminal, periodic lines elsewhere,
-or JSON events. Messages go to stderr."""
+"""Report the progress of a run behind one small interface: not at all, as bars on a terminal, as periodic lines
+elsewhere, or as JSON events. Messages go to stderr."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 from anon.core import interrupt, terminal
 from anon.errors import AnonError
 
-Tell = Callable[..., None]  # takes named numbers about a stage under way, as Progress.update does
+ProgressCallback = Callable[..., None]  # takes named numbers about the current stage, as Progress.update does
 
 
 class Progress:
-    """Says nothing and keeps the time of each stage; the base of the other ways to tell."""
+    """Reports nothing and measures the time of each stage; the base of the other classes."""
 
     def __init__(self) -> None:
-        self.run = uuid.uuid4().hex[:12]  # the run that this is about
+        self.run = uuid.uuid4().hex[:12]  # the id of the run
         self.seconds: dict[str, float] = {}
-        self.rows: int | None = None  # that the stage under way is about, once they are known
+        self.rows: int | None = None  # of the current stage, once their number is known
         self.began = time.perf_counter()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """A stage of the way of the data, e.g. `search`."""
+        """Time and report a stage of the pipeline, e.g. `search`."""
         self.began = began = time.perf_counter()
         self.begin(name)
         failed = True
@@ -43,45 +43,45 @@ class Progress:
         pass
 
     def update(self, name: str, done: int = 0, of: int = 0, **facts: int) -> None:
-        """Facts about a stage under way, e.g. level=3; rows done, of those there are to do, which a stage that takes
-        them several times counts as often."""
-        self.tell(name, facts | self._pace(done, of))
+        """Report facts about the current stage, e.g. level=3, and the rows done of all that there are to do; a stage
+        that processes rows several times counts them each time."""
+        self.show(name, facts | self._pace(done, of))
 
     def _pace(self, done: int, of: int) -> dict[str, int]:
-        """Per cent done, rows a second, and the seconds that the rest may take."""
+        """Return the per cent done, the rows per second, and the estimated seconds left."""
         if not done or not of:
             return {}
         rate = done / max(time.perf_counter() - self.began, 1e-6)
         return {"percent": 100 * done // of, "rows_a_second": round(rate), "seconds_left": round((of - done) / rate)}
 
-    def tell(self, name: str, facts: dict[str, int]) -> None:
+    def show(self, name: str, facts: dict[str, int]) -> None:
         pass
 
     def end(self, name: str, seconds: float, failed: bool) -> None:
         pass
 
     def note(self, name: str, words: str, **facts: Any) -> None:
-        """Something that whoever waits should know, by a name, in words and in facts."""
+        """Report something that a waiting user should know, by a name, in words and in facts."""
 
     def alert(self, words: str) -> None:
-        """Report something that the user has to look after, on stderr."""
+        """Report something that the user has to take care of, on stderr."""
         terminal.say(f"warning: {terminal.one_line(words)}", err=True)
 
     def warn(self, warnings: list[dict[str, Any]]) -> None:
-        """What a run warns of, for those who do not read what it prints."""
+        """Report the warnings of a run, for programs that do not read what it prints."""
 
     def done(self, **facts: Any) -> None:
-        """The end of a run that did not fail, and facts about it."""
+        """Report the end of a run that did not fail, with facts about it."""
 
     def failed(self, error: AnonError) -> None:
-        """The end of a run that failed."""
+        """Report the end of a run that failed."""
 
     def close(self) -> None:
         pass
 
 
 class Lines(Progress):
-    """A line when a stage ends, and at most one every few seconds in between."""
+    """Prints a line when a stage ends, and at most one every few seconds in between."""
 
     every = 5.0  # seconds
 
@@ -89,7 +89,7 @@ class Lines(Progress):
         super().__init__()
         self.last = time.perf_counter()
 
-    def tell(self, name: str, facts: dict[str, int]) -> None:
+    def show(self, name: str, facts: dict[str, int]) -> None:
         if time.perf_counter() - self.last >= self.every:
             self.last = time.perf_counter()
             self.say(f"{name}: {_listed(facts)}")
@@ -106,7 +106,7 @@ class Lines(Progress):
 
 
 class Events(Progress):
-    """One JSON object per line."""
+    """Prints one JSON object per line."""
 
     def event(self, **event: Any) -> None:
         terminal.say(json.dumps({"run": self.run, **event}), err=True)
@@ -114,7 +114,7 @@ class Events(Progress):
     def begin(self, name: str) -> None:
         self.event(event="begin", stage=name)
 
-    def tell(self, name: str, facts: dict[str, int]) -> None:
+    def show(self, name: str, facts: dict[str, int]) -> None:
         self.event(event="progress", stage=name, **facts)
 
     def end(self, name: str, seconds: float, failed: bool) -> None:
@@ -133,15 +133,15 @@ class Events(Progress):
 
     def failed(self, error: AnonError) -> None:
         self.event(event="failed", **error.to_dict())
-        error.told = True
+        error.reported = True
 
     def done(self, **facts: Any) -> None:
         self.event(event="done", seconds=round(sum(self.seconds.values()), 3), **facts)
 
 
 class Bars(Progress):
-    """A bar with the facts of the stage under way, a spinner where nobody knows how much is left, and a line for each
-    stage that is done."""
+    """Shows a bar with the facts of the current stage, a spinner where the remaining work is unknown, and a line for
+    each stage that is done."""
 
     width = 20  # characters
 
@@ -156,7 +156,7 @@ class Bars(Progress):
     def begin(self, name: str) -> None:
         self.status.update(name)
 
-    def tell(self, name: str, facts: dict[str, int]) -> None:
+    def show(self, name: str, facts: dict[str, int]) -> None:
         full = self.width * facts.get("percent", 0) // 100
         bar = f" {'━' * full}[dim]{'━' * (self.width - full)}[/dim]" if "percent" in facts else ""
         self.status.update(f"{name}{bar}  {_listed(facts)}")

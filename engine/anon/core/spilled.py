@@ -1,5 +1,5 @@
-"""Batches of rows that one stage of the way of the data leaves for a later one: in memory, or in a file of the spill
-folder where there is one, and read again in the order they came."""
+"""Batches of rows that one stage of the pipeline keeps for a later one: in memory, or in a file of the spill folder
+where there is one. They are read back in the order in which they were added."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 from anon.core.database import translated
 
 
-class Spilled:
-    """Batches of one schema. After the first was read, none can be added; they can be read as often as needed."""
+class SpilledBatches:
+    """Batches of one schema. After the first read, none can be added; they can be read any number of times."""
 
     def __init__(self, schema: pa.Schema, path: Path | None) -> None:
         self.schema, self.path = schema, path
@@ -37,7 +37,7 @@ class Spilled:
                 yield from pa.ipc.open_stream(file)
 
     def close(self) -> None:
-        """Gives back what the batches take."""
+        """Free the memory or delete the file of the batches."""
         self._held = []
         if self._writer is not None and self.path is not None:
             with translated("writing the spill", disk=True):

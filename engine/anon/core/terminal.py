@@ -1,6 +1,6 @@
-"""The one place where text leaves the command: results, messages and JSON, on standard output and standard error. Names
-of columns and files and values of the data may hold characters that move the cursor, change colours, hide text or turn
-its direction; they are shown as escapes, so that nothing but the command itself writes a line of its own."""
+"""Print all output of the command: results, messages and JSON, on standard output and standard error. Names of columns
+and files and values of the data may contain characters that move the cursor, change colours, hide text or reverse its
+direction; they are shown as escapes, so that only the command itself can write a line."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import unicodedata
 from typing import Any
 
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of characters that are not shown as themselves
-JOINERS = "\u200c\u200d"  # which words of some languages and emoji consist of
+JOINERS = "\u200c\u200d"  # parts of words in some languages, and of emoji
 LINES = "\n\t"
 SEVERAL_LINES = ("sql", "reason")  # facts that are text of several lines
 
 
 def printable(text: str, keep: str = LINES) -> str:
-    r"""Return text with control characters, marks of direction and others that are not shown as escapes.
+    r"""Return text with control characters, direction marks and other invisible characters as escapes.
 
     >>> printable("zip\x1b[2K\x9bA\u202e"), printable("two\nlines"), printable("two\nlines", keep="")
     ('zip\\x1b[2K\\x9bA\\u202e', 'two\nlines', 'two\\nlines')

@@ -1,7 +1,6 @@
-"""The one way a data value, or a range of whole values, is written as text. It stands beside the whole way of the data
-(config -> source -> cube -> search -> release -> verify -> report): names of values in a config, leaves of hierarchies
-and published labels are all compared and written in this form. Numbers never use an exponent, so that the same number
-has the same text whatever the type of its column."""
+"""Write a data value, or a range of whole values, as text, in the one form that the whole engine uses: values named in
+a config, leaves of hierarchies and published labels are all compared and written in this form. Numbers never use an
+exponent, so that the same number has the same text whatever the type of its column."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ from fractions import Fraction
 EXPONENT = re.compile(r"-?[0-9](\.[0-9]{1,16})?e[-+][0-9]{1,3}")
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}")
 PLAIN_NUMBER = re.compile(r"[-+]?[0-9]{1,30}([.][0-9]{1,30})?")
-SPELLING = "case, space, Unicode, 1 or 1.0 or 01"  # what makes no other word for a reader: see `meant`
+SPELLING = "case, space, Unicode, 1 or 1.0 or 01"  # differences that do not change the word for a reader: see `meant`
 Value = bool | int | float | Decimal | date | datetime | str
 CUTTABLE = ("integer", "number", "date", "timestamp")  # kinds that may be binned when they have too many values
 
 
 def text(value: Value) -> str:
-    """The text of a data value.
+    """Return the text of a data value.
 
     Whole numbers are decimal digits:
 
@@ -72,7 +71,7 @@ def text(value: Value) -> str:
 
 
 def respelt(word: str) -> str:
-    """A number or moment in the notation of CSV files as `text` writes it; any other word as it is.
+    """Return a number or timestamp in the notation of CSV files as `text` writes it; any other word unchanged.
 
     >>> respelt("1e+20"), respelt("2024-03-09 07:30:00.250000"), respelt("02139"), respelt("2024-03-09")
     ('100000000000000000000', '2024-03-09T07:30:00.25', '02139', '2024-03-09')
@@ -86,7 +85,7 @@ def respelt(word: str) -> str:
 
 
 def span(low: str, high: str) -> str:
-    """The label of the whole numbers or dates from low to high, both given as text and inclusive.
+    """Return the label of the whole numbers or dates from low to high, both given as text and inclusive.
 
     >>> span("20", "34"), span("7", "7"), span("-5", "3"), span("2024-01-01", "2024-03-31")
     ('20-34', '7', '-5..3', '2024-01-01..2024-03-31')
@@ -114,8 +113,9 @@ def _moment(moment: datetime) -> str:
 
 
 def folded(word: str) -> str:
-    """What is left of a word without what a reader does not see or care for: case, spaces at its ends and several in
-    a row, marks of no width, and whether letters are composed. Words that are equal then are hardly two words.
+    """Return a word without the differences that a reader does not see or care about: case, leading, trailing and
+    repeated spaces, marks of zero width, and whether letters are composed. Words with equal results are most probably
+    the same word.
 
     >>> folded("Cafe\u0301  Royal ") == folded("caf\u00e9 royal"), folded("HIV\u200b") == folded("hiv")
     (True, True)
@@ -125,7 +125,7 @@ def folded(word: str) -> str:
 
 
 def meant(word: str) -> str | Fraction:
-    """Return what a word says to a reader: 1, 1.0 and 01 are one number.
+    """Return what a word means to a reader: 1, 1.0 and 01 are one number.
 
     >>> meant("01") == meant(" 1.0"), meant("HIV") == meant("hiv "), meant("1") == meant("1a")
     (True, True, False)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anon import hierarchy
 from anon.config import Builder
 from anon.core.memory import VALUE
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.core.text import CUTTABLE, text
 from anon.criteria import Criterion, Groups, Ints
 from anon.cube.counted import Counted, count, counted_values
@@ -226,11 +226,11 @@ class RecordStore:
 
     place: Callable[[int, list[int], str], Records] = lambda count, sizes, name: in_memory(count, sizes)
     threads: int = 1
-    tell: Tell = lambda **facts: None
+    on_progress: ProgressCallback = lambda **facts: None
 
     def counts(self, source: Source, columns: list[Column]) -> list[Counted]:
         """The counted values of the columns, in order."""
-        return list(count(source, columns, self.threads, self.tell))
+        return list(count(source, columns, self.threads, self.on_progress))
 
     def combinations(self, source: Source, columns: list[Column]) -> tuple[int, pa.Table | None]:
         """How many tuples of values some columns have; and these with the rows n of each, if they are not too many."""
@@ -364,7 +364,7 @@ def _records(
             at += batch.num_rows
             if len(under_way) > room.threads:
                 under_way.popleft().result()
-            room.tell(done=rows + source.rows, of=2 * source.rows)
+            room.on_progress(done=rows + source.rows, of=2 * source.rows)
         for future in under_way:
             future.result()
     if rows != source.rows:

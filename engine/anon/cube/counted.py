@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube.domain import CODES, LOOKUP, EarlierCuts
 from anon.cube.ranges import as_numbers
 from anon.errors import SourceError
@@ -52,9 +52,11 @@ def _bins(rows: Ints) -> Ints:
     return np.flatnonzero(np.append(True, share[1:] != share[:-1]))
 
 
-def count(source: Source, columns: list[Column], threads: int, tell: Tell = lambda **facts: None) -> Iterator[Counted]:
+def count(
+    source: Source, columns: list[Column], threads: int, on_progress: ProgressCallback = lambda **facts: None
+) -> Iterator[Counted]:
     """The counted values of the columns, in order; tells of the rows that were read, half of those there will be."""
-    in_tables = _in_tables(source, columns, threads, tell)
+    in_tables = _in_tables(source, columns, threads, on_progress)
     for column in columns:
         yield in_tables[column.alias] if column.alias in in_tables else _grouped(source, column)
 
@@ -90,7 +92,9 @@ def counted_values(source: Source, columns: list[Column]) -> Iterator[int]:
         source.run("DROP TABLE counted")
 
 
-def _in_tables(source: Source, columns: list[Column], threads: int, tell: Tell) -> dict[str, Counted]:
+def _in_tables(
+    source: Source, columns: list[Column], threads: int, on_progress: ProgressCallback
+) -> dict[str, Counted]:
     """Counts the columns whose numbers lie close enough together, in one stream over the source."""
     types = source.types
     whole = [c for c in columns if c.kind in ("integer", "date") and types[c.alias] in (pa.int64(), pa.date32())]
@@ -123,7 +127,7 @@ def _in_tables(source: Source, columns: list[Column], threads: int, tell: Tell) 
             while len(under_way) > 2 * len(shares):
                 under_way.popleft().result()
             rows += batch.num_rows
-            tell(done=rows, of=2 * source.rows)
+            on_progress(done=rows, of=2 * source.rows)
         for future in under_way:
             future.result()
     return {c.alias: _from_table(tables[c.alias], lows[c.alias], nulls[c.alias], types[c.alias]) for c in chosen}

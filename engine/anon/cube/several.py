@@ -28,7 +28,7 @@ def fill(cube: Cube, source: Source, encoder: Encoder, room: RecordStore) -> Non
             np.add.at(counted, column, own if index < columns else times)
         place.write(at, codes)
         at, people = at + batch.num_rows, people + int(own.sum())
-        room.tell(done=source.rows + min(at, source.rows), of=2 * source.rows)
+        room.on_progress(done=source.rows + min(at, source.rows), of=2 * source.rows)
     place.count = at
     cube.by_code, cube.totals = counts[:columns], counts[columns:]
     cube.records, cube.counted, cube.people = place, True, people

@@ -132,8 +132,8 @@ def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -
 class Again:
     """The search of a run, done again as it was and under other criteria."""
 
-    def __init__(self, config: Config, cube: Cube, rows: int, tell: Callable[..., None]) -> None:
-        self.config, self.rows, self.tell, self.searches = config, rows, tell, 0
+    def __init__(self, config: Config, cube: Cube, rows: int, on_progress: Callable[..., None]) -> None:
+        self.config, self.rows, self.on_progress, self.searches = config, rows, on_progress, 0
         self._cube, self._codes = cube, cube.records.read(0, cube.records.count)
         self.values = dispatch.sensitive_values(config, cube)
         self.means = dispatch.budget_for(config, cube)
@@ -163,7 +163,7 @@ class Again:
 
     def _search(self, privacy: list[Criterion]) -> Recoding | LevelRecoding:
         self.searches += 1
-        self.tell(searches=self.searches)
+        self.on_progress(searches=self.searches)
         config = self.config.model_copy(update={"privacy": privacy})
         recoding = dispatch.search(config, self.cube, self.values, self.means).recoding
         assert isinstance(recoding, Recoding | LevelRecoding)

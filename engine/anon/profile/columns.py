@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from anon.core.database import literal, quote
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube.domain import CODES
 from anon.errors import ConfigError
 from anon.profile.keys import PersonKeys
@@ -136,7 +136,7 @@ def profile(
     con: duckdb.DuckDBPyConnection,
     table: str | Query,
     spill: Path,
-    tell: Tell = lambda **facts: None,
+    on_progress: ProgressCallback = lambda **facts: None,
     show_values: bool = False,
 ) -> Profile:
     """Profiles a file, a folder, a glob or a query: its columns, in batches of one pass each. Names of columns that
@@ -151,14 +151,16 @@ def profile(
         hint = "add a line with names; or say --show-values, if these are names"
         raise ConfigError.at("TABLE", "a first row in place of names of columns", "names of columns", hint)
     rows = count_rows(con, source.base)
-    return Profile(rows, _Profiling(con, source, rows, tell).columns(types), source)
+    return Profile(rows, _Profiling(con, source, rows, on_progress).columns(types), source)
 
 
 class _Profiling:
     """The columns of a table, counted together as far as they are of one kind."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, source: Registered, rows: int, tell: Tell) -> None:
-        self.con, self.source, self.rows, self.tell = con, source, rows, tell
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, source: Registered, rows: int, on_progress: ProgressCallback
+    ) -> None:
+        self.con, self.source, self.rows, self.on_progress = con, source, rows, on_progress
         self.done: dict[str, ColumnProfile] = {}
 
     def columns(self, types: dict[str, str]) -> list[ColumnProfile]:
@@ -204,7 +206,7 @@ class _Profiling:
                 distinct, nulls, alone, *measured = answer
                 type_name, shape = types[name].split("(", maxsplit=1)[0], _shape(dict(zip(wanted, measured)))
                 self.done[name] = ColumnProfile(name, type_name, kind, int(nulls), int(distinct), int(alone), shape)
-            self.tell(columns=len(self.done))
+            self.on_progress(columns=len(self.done))
 
     def _query(self, kind: str, columns: list[str]) -> str:
         """SQL for what is counted of some columns of one kind."""
@@ -261,7 +263,10 @@ def _measures(kind: str) -> dict[str, str]:
 
 
 def combine(
-    con: duckdb.DuckDBPyConnection, found: Profile, known: Collection[str], tell: Tell = lambda **facts: None
+    con: duckdb.DuckDBPyConnection,
+    found: Profile,
+    known: Collection[str],
+    on_progress: ProgressCallback = lambda **facts: None,
 ) -> None:
     """Adds the combinations of columns that tell most rows apart, of those that an adversary may know, and all of
     these together."""
@@ -277,7 +282,7 @@ def combine(
             listed = ", ".join(quote(name) for name in names)
             counted = f"SELECT count(*) AS n FROM {found.part(names)} GROUP BY {listed}"
             counts[key] = int(one(con, f"SELECT count_if(n = 1) FROM ({counted})")[0])
-            tell(combinations=len(counts))
+            on_progress(combinations=len(counts))
         return counts[key]
 
     pairs = [Combination(pair, alone(pair)) for pair in combinations(found.combined, 2)]

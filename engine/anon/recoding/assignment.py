@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.artifacts.recoding import FORMAT
-from anon.core.spilled import Spilled
+from anon.core.spilled import SpilledBatches
 from anon.cube import Domain
 from anon.cube.records import Codes
 
@@ -40,7 +40,7 @@ class Assignment:
         self.columns = [f"c{index}" for index in range(len(domains))]
         kinds = [*[pa.uint16()] * len(domains), pa.uint16(), pa.uint32(), pa.uint32()]
         self.schema = pa.schema(list(zip([*self.columns, "s0", "g", "n"], kinds)))
-        self._entries = Spilled(self.schema, None if spill is None else spill / "assignment")
+        self._entries = SpilledBatches(self.schema, None if spill is None else spill / "assignment")
         self._people = np.zeros(0, np.int64)
         self._merged_into: Ints | None = None
 

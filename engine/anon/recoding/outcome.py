@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.core.spilled import Spilled
+from anon.core.spilled import SpilledBatches
 from anon.cube.records import Codes
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -29,7 +29,7 @@ class GroupCounts:
         names = ["g", *(f"s{i}" for i in range(sensitive)), "n"]
         self.schema = pa.schema(list(zip(names, [pa.uint32(), *[pa.uint16()] * sensitive, pa.int64()])))
         self.rank: NDArray[Any] = np.empty(0, np.int64)
-        self._entries = Spilled(self.schema, None if spill is None else spill / "group-counts")
+        self._entries = SpilledBatches(self.schema, None if spill is None else spill / "group-counts")
 
     def add(self, group: NDArray[Any], codes: Codes, times: NDArray[Any]) -> None:
         columns = [group.astype(np.uint32), *codes.T, times.astype(np.int64)]

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anon.core.database import fed
-from anon.core.spilled import Spilled
+from anon.core.spilled import SpilledBatches
 from anon.cube import Domain, Encoder
 from anon.recoding.assignment import Assignment
 from anon.release.files import ROW_GROUP, Ints, changed, in_order, repeated, row_groups
@@ -139,7 +139,7 @@ class Assigned:
 
         return schema, batches()
 
-    def _numbered(self, rows: Iterable[pa.RecordBatch]) -> Spilled:
+    def _numbered(self, rows: Iterable[pa.RecordBatch]) -> SpilledBatches:
         """Keeps the rows with their numbers: t, the same for equal quasi-identifiers, and r, for equal rows."""
         width, published = len(self.assignment.domains), len(self.columns)
         found, last, done = None, None, [-1, -1]
@@ -151,13 +151,13 @@ class Assigned:
             ]
             arrays = [*batch.columns, *(pa.array(number.astype(np.uint32)) for number in numbers)]
             numbered = pa.record_batch(arrays, names=[*batch.schema.names, "t", "r"])
-            found = found or Spilled(numbered.schema, self.spill / "numbered-rows")
+            found = found or SpilledBatches(numbered.schema, self.spill / "numbered-rows")
             found.add(numbered)
             last, done = batch.slice(batch.num_rows - 1), [int(number[-1]) for number in numbers]
         assert found is not None, "a source has rows"
         return found
 
-    def _ranked(self, rows: Spilled) -> NDArray[np.uint32]:
+    def _ranked(self, rows: SpilledBatches) -> NDArray[np.uint32]:
         """The place of each group in canonical order."""
 
         def listed(number: str) -> Iterator[pa.Array]:
@@ -181,7 +181,7 @@ class Assigned:
             done += batch.num_rows
         return rank
 
-    def _by_number(self, rows: Spilled) -> Iterator[pa.RecordBatch]:
+    def _by_number(self, rows: SpilledBatches) -> Iterator[pa.RecordBatch]:
         """The rows (what is published, n) with the published numbers of their groups; equal rows in the order of these.
         A run of equal rows may go on in the next batch."""
         held: list[pa.RecordBatch] = []

@@ -40,7 +40,7 @@ def check_places(config: Config, overwrite: bool) -> None:
         if isinstance(place, str):
             problems += _problems_on_store(place, shown, overwrite)
             continue
-        with disk.usable(f"release.{name}", place):
+        with disk.errors_at(f"release.{name}", place):
             names = _names_at(place)
         if names is None or not _left_by_a_run(names, mark):
             expected = "a new folder, or one of an earlier run with nothing else in it"

@@ -55,14 +55,14 @@ def make_spill(temp: Path, field: str, alert: Alert, note: Callable[[Path], None
     `note` gets before it is made, and the handle of the lock."""
     if not in_utf8(temp):
         raise ConfigError.at(field, f"{temp}, which is not in UTF-8", "a path in UTF-8")
-    with disk.usable(field, temp):
+    with disk.errors_at(field, temp):
         _remove_stale(temp, alert)
         while True:
             folder = temp / f"{PREFIX}{secrets.token_hex(16)}"
             if note is not None:
                 note(folder)
             try:
-                handle = disk.made_and_locked(folder, field)
+                handle = disk.make_and_lock(folder, field)
             except OSError:
                 remove(folder, alert)
                 raise

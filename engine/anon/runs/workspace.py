@@ -21,7 +21,7 @@ from anon.core import disk, interrupt
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import in_utf8
 from anon.core.progress import Progress
-from anon.errors import ConfigError, Lost, ResourceError
+from anon.errors import ClusterLost, ConfigError, ResourceError
 from anon.release.publication import JOURNAL, Publication, aside
 from anon.runs.scratch import Alert, alert_of, make_spill, remove
 
@@ -132,7 +132,7 @@ def _guarded(folder: Path, field: str, alert: Alert) -> Iterator[None]:
     if not in_utf8(folder):
         raise ConfigError.at(field, f"{folder.parent}, which is not in UTF-8", "a path in UTF-8")
     with disk.parents(folder.parent, field):
-        with disk.usable(field, folder.parent):
+        with disk.errors_at(field, folder.parent):
             handle = _locked(folder, field)
         try:
             yield
@@ -148,7 +148,7 @@ def _guarded(folder: Path, field: str, alert: Alert) -> Iterator[None]:
 def _locked(folder: Path, field: str) -> int:
     """Return the handle of the lock of a state folder; ConfigError if another process has it."""
     try:
-        handle = disk.made_and_locked(folder, field, there=True)
+        handle = disk.make_and_lock(folder, field, may_exist=True)
     except OSError:
         disk.abandon(folder)
         raise
@@ -167,7 +167,7 @@ def _keeping(state: State) -> Iterator[None]:
     except KeyboardInterrupt as error:
         stopped = True
         raise KeyboardInterrupt(f"{str(error) or interrupt.STOPPED}{_left(checkpoint)}") from None
-    except Lost as error:
+    except ClusterLost as error:
         stopped = True
         error.reword(lambda said: f"{said}; nothing was published{_left(checkpoint)}")
         raise
@@ -210,10 +210,10 @@ def workspace(state: State, config: Config, run_id: str) -> Iterator[Workspace]:
     handle = None
     with disk.parents(temp, field):
         try:
-            with disk.usable("release.path", state.folder.parent):
+            with disk.errors_at("release.path", state.folder.parent):
                 state.record(STAGED, run)
                 disk.make_private(release, "release.path")
-            with disk.usable("release.run", state.beside_run.parent):
+            with disk.errors_at("release.run", state.beside_run.parent):
                 disk.make_private(run, "release.run")
             spill, handle = make_spill(temp, field, state.alert, partial(state.record, SPILL))
             yield Workspace(spill, release, run, run_id, state)

@@ -15,12 +15,12 @@ import numpy as np
 from anon.config import Config, Lattice, Merge, Reuse
 from anon.core.checkpoint import Checkpoint
 from anon.core.memory import Memory
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.core.terminal import one_line
 from anon.criteria import Criterion, Groups, Signatures, Values, bind, prunes
 from anon.criteria.naming import Names, refusal
 from anon.cube import Cube
-from anon.errors import Blocked, UnsafeError
+from anon.errors import BlockedByValue, UnsafeError
 from anon.search.budget import SearchBudget
 from anon.search.cross_tables import CrossTables
 
@@ -56,7 +56,7 @@ def searched(
     spill: Path,
     checkpoint: Checkpoint,
     show_values: bool,
-    tell: Tell,
+    on_progress: ProgressCallback,
     searches: Searches = LOCAL,
 ) -> Outcome:
     """What the search of a run comes to; UnsafeError, in the user's words, if no release is safe."""
@@ -64,12 +64,12 @@ def searched(
     erratic = check_whole_table(config, cube, values, show_values)
     means = budget_for(config, cube, spill, checkpoint)
     try:
-        return search(config, cube, values, means, tell, searches)
+        return search(config, cube, values, means, on_progress, searches)
     except UnsafeError as error:
         said = str(error)
-        if isinstance(error, Blocked):
+        if isinstance(error, BlockedByValue):
             (column,) = config.columns.sensitive
-            said = error.naming(one_line(_names(config, values, show_values).of_value(column, error.code)))
+            said = error.message_naming(one_line(_names(config, values, show_values).of_value(column, error.code)))
         whole = (f"  the whole table as one group: {line}" for line in erratic)
         raise UnsafeError("\n".join([said, *whole])) from None
 
@@ -79,23 +79,23 @@ def search(
     cube: Cube,
     values: Values,
     means: SearchBudget,
-    tell: Tell = lambda **facts: None,
+    on_progress: ProgressCallback = lambda **facts: None,
     searches: Searches = LOCAL,
 ) -> Outcome:
     """Run the config's search. Takes the records of the cube with it."""
     kind = config.method.kind
     if kind == "partition":
-        return partition_search(config, cube, values, means, tell, searches).run()
+        return partition_search(config, cube, values, means, on_progress, searches).run()
     if kind == "lattice":
-        return lattice_search(config, cube, values, means, tell, searches).run()
+        return lattice_search(config, cube, values, means, on_progress, searches).run()
     if isinstance(config.method, Reuse):
         from anon.search import reuse
 
-        return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, tell)
+        return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, on_progress)
     from anon.search.assign import dispatch as assign
 
     assigned = assign.merge if isinstance(config.method, Merge) else assign.colour
-    return assigned(config, cube, values, means, tell)
+    return assigned(config, cube, values, means, on_progress)
 
 
 def threads_of(config: Config) -> int:
@@ -120,13 +120,18 @@ def budget_for(
 
 
 def partition_search(
-    config: Config, cube: Cube, values: Values, means: SearchBudget, tell: Tell, searches: Searches = LOCAL
+    config: Config,
+    cube: Cube,
+    values: Values,
+    means: SearchBudget,
+    on_progress: ProgressCallback,
+    searches: Searches = LOCAL,
 ) -> Partition:
     """Return the search by partition, ready to run."""
     prefer = config.method.prefer  # type: ignore[union-attr]
     criteria = bind(config.privacy, values, shared=True)
     prefer = prefer if isinstance(prefer, str) else "information_gain"
-    return searches.partition()(cube, criteria, prefer, means, tell)
+    return searches.partition()(cube, criteria, prefer, means, on_progress)
 
 
 def lattice_search(
@@ -134,7 +139,7 @@ def lattice_search(
     cube: Cube,
     values: Values,
     means: SearchBudget,
-    tell: Tell = lambda **facts: None,
+    on_progress: ProgressCallback = lambda **facts: None,
     searches: Searches = LOCAL,
 ) -> LatticeSearch:
     """Return the search over the lattice, ready to run."""
@@ -147,7 +152,7 @@ def lattice_search(
         Fraction(method.suppress),
         released_values(config, values),
         means,
-        tell,
+        on_progress,
     )
 
 

@@ -54,7 +54,7 @@ class PostgresQuery(Query):
         super().__init__("PostgreSQL", source.query, config)
         self.dsn = source.dsn
         try:
-            with interrupt.taken_back():
+            with interrupt.restored_handlers():
                 self.driver: Any = import_module("adbc_driver_postgresql.dbapi")
         except ImportError:
             raise SourceError(f"source.postgres needs the ADBC driver for PostgreSQL: {INSTALL}") from None
@@ -63,8 +63,8 @@ class PostgresQuery(Query):
         def copied() -> list[pa.Field]:
             return self._copied(connection, columns, tokens, to)
 
-        with closing(interrupt.heard(self._connected, lambda: False)) as connection:
-            taken = interrupt.heard(copied, lambda: _cancelled(connection))
+        with closing(interrupt.run_interruptible(self._connected, lambda: False)) as connection:
+            taken = interrupt.run_interruptible(copied, lambda: _cancelled(connection))
         return ", ".join([*(_typed(field, to, self.name) for field in taken), *map(quote, tokens.columns.values())])
 
     def _copied(self, connection: Any, columns: Columns | None, tokens: Tokens, to: Path) -> list[pa.Field]:

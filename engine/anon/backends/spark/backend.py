@@ -86,7 +86,7 @@ class SparkBackend(Backend):
         return open_source(self.spark, self.con, self.config, origin)
 
     def cube(self, source: Source) -> Cube:
-        return build_cube(self.config, source, SparkRecordStore(tell=self.report_progress("cube")))
+        return build_cube(self.config, source, SparkRecordStore(on_progress=self.report_progress("cube")))
 
     def search(self, config: Config, cube: Cube, checkpoint: Checkpoint) -> Outcome:
         report = self.report_progress("search")

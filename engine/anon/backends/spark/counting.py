@@ -79,7 +79,7 @@ class SparkRecordStore(RecordStore):
             small = at in few
             found[name] = _few(source, table, at) if small else _binned(frame, name, at, sizes[at], types[name])
         frame.unpersist()
-        self.tell(done=source.rows, of=2 * source.rows)
+        self.on_progress(done=source.rows, of=2 * source.rows)
         return [found[column.alias] for column in columns]
 
     def combinations(self, source: Source, columns: list[Column]) -> tuple[int, pa.Table | None]:
@@ -108,7 +108,7 @@ class SparkRecordStore(RecordStore):
         cube.records = SparkRecords(frame, int(sums[0][0].as_py()), width)
         if not cube.counted and cube.records.count != source.rows:
             raise SourceError("rows appeared or disappeared while the source was being read")
-        self.tell(done=2 * source.rows, of=2 * source.rows)
+        self.on_progress(done=2 * source.rows, of=2 * source.rows)
 
 
 def _counted_values(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 from anon.core.database import FULL
-from anon.errors import AnonError, ConfigError, Lost, Problem, ResourceError, SourceError, UnsafeError
+from anon.errors import AnonError, ClusterLost, ConfigError, Problem, ResourceError, SourceError, UnsafeError
 
 MARK = "anon-failure:"
 OURS = {kind.__name__: kind for kind in (SourceError, ResourceError, UnsafeError)}
@@ -65,7 +65,7 @@ KNOWN: list[tuple[str, type[AnonError], str]] = [
         r"Master removed our application|All masters are unresponsive|SparkContext was shut down|"
         r"ExecutorLostFailure|MetadataFetchFailed|FetchFailed|Connection refused|Answer from Java side is empty|"
         r"stopped SparkContext|An error occurred while trying to connect",
-        Lost,
+        ClusterLost,
         GONE,
     ),
     (
@@ -107,7 +107,7 @@ def _ours(what: str, error: Exception) -> BaseException:
         if found := re.search(pattern, said):
             return kind(f"{what}: {words.format(*found.groups())}")
     if _stopped():  # which Spark may call a bug of its own
-        return Lost(f"{what}: {GONE}")
+        return ClusterLost(f"{what}: {GONE}")
     python = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception))\b", said, re.MULTILINE)
     return SourceError(f"{what}: Spark failed ({(python or [type(error).__name__])[-1]}); {LOGS}")
 

@@ -59,7 +59,7 @@ class SparkPartition(Partition):
         assert isinstance(cube.records, SparkRecords)
         self.passes = SparkPasses(cube.records)
         upper = top.Top(cube, rules, self.passes, self.limit, self.means)
-        ended = top.search(upper, rules, state, self.pace.tell, self.steps)
+        ended = top.search(upper, rules, state, self.pace.advance, self.steps)
         self.tree = upper.tree()
         unique = self._unique(ended.groups, ended.group_records)
         return [upper.fragment], cube.records, ended.roots, unique, ended.state
@@ -87,7 +87,7 @@ class SparkPartition(Partition):
             self.steps.finish(f"block-{run[0]}", found)
             state = merged
             people = int(nodes.people[slice(*run)].sum())
-            self.pace.tell(people * LEVELS, blocks=len(runs) - at - 1)
+            self.pace.advance(people * LEVELS, blocks=len(runs) - at - 1)
             yield found
         gathered.unpersist()
 

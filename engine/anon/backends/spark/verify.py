@@ -22,7 +22,7 @@ from anon.config import Config, Variational
 from anon.core.database import translated
 from anon.core.text import text
 from anon.criteria import Criterion, Ints, State, Values, bind
-from anon.errors import Lost, SourceError, VerificationError
+from anon.errors import ClusterLost, SourceError, VerificationError
 from anon.release import Written
 from anon.verify import judge as local
 from anon.verify.content import EMPTY, Content, published
@@ -88,7 +88,7 @@ def verify(
         local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, expected))
         known = _known(con, seen)
         found = _judge(spark, seen, known, written, config)
-    except Lost:  # which says nothing about the release
+    except ClusterLost:  # which says nothing about the release
         raise
     except (SourceError, ValueError) as error:
         told = f" ({error})" if isinstance(error, SourceError) else ""

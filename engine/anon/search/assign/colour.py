@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.criteria import Dissimilarity
 from anon.criteria.arithmetic import at_most
 from anon.criteria.distances import Lists, Neighbours, Windows
 from anon.cube import Cube
-from anon.errors import Blocked
+from anon.errors import BlockedByValue
 from anon.search.assign.dealing import Chunk, Dealer, Dealt, Rule, split
 from anon.search.assign.ordering import Ints, Ordered, in_order
 from anon.search.budget import SearchBudget
@@ -122,13 +122,13 @@ class Colour:
         criterion: Dissimilarity,
         least: int,
         means: SearchBudget | None = None,
-        tell: Tell = lambda **facts: None,
+        on_progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         self.cube, self.criterion, self.least = cube, criterion, least
-        self.means, self.tell, self.domains = means or SearchBudget(), tell, cube.domains
+        self.means, self.on_progress, self.domains = means or SearchBudget(), on_progress, cube.domains
         self.facts: dict[str, Any] = {}
         self.doubtful: list[int] = []  # groups that may not be safe, and why
-        self.refusal: Blocked | None = None
+        self.refusal: BlockedByValue | None = None
 
     def run(self, add: Callable[[Any, Ints, Ints], None]) -> int:
         """Hands over who goes to which group: codes, group, people. Takes the records of the cube with it. Returns how
@@ -139,9 +139,9 @@ class Colour:
         counts[windows.place] = self.cube.totals[0]
         rule = smallest(windows, counts, delta, self.least)
         algorithm = ROUND_ROBIN if rule or isinstance(near, Windows) else GREEDY
-        ordered = in_order(self.cube, lambda codes: np.zeros(codes.shape[1], np.int64), self.means, self.tell)
+        ordered = in_order(self.cube, lambda codes: np.zeros(codes.shape[1], np.int64), self.means, self.on_progress)
         if rule is not None:
-            found = Dealer(ordered, rule, self.domains, self.means.threads, self.tell).run()
+            found = Dealer(ordered, rule, self.domains, self.means.threads, self.on_progress).run()
         elif isinstance(near, Windows):
             found = _as_one_group(ordered)
         else:
@@ -157,10 +157,10 @@ class Colour:
         ordered.records.close()
         return ordered.unique
 
-    def _refusal(self, windows: Windows, counts: Ints, algorithm: str) -> Blocked:
+    def _refusal(self, windows: Windows, counts: Ints, algorithm: str) -> BlockedByValue:
         delta, worst, inside = reached(windows, counts, self.least)
         people = int(counts.sum())
-        return Blocked(
+        return BlockedByValue(
             f"no safe release was found by {algorithm}: {inside:,} of {people:,} individuals "
             f"({inside / people:.3g} of them) lie within epsilon of {{value}}, too many for groups of at least "
             f"{self.least} with delta = {at_most(self.criterion.delta)}; the largest delta that was reached is "
@@ -189,7 +189,7 @@ class _Greedy(Dealer):
         size, every = max(BLOCK // 2, search.least), np.arange(len(lists.start) - 1)
         # a rule that anybody may be dealt by
         anyhow = Rule(size, np.full(2 * size + 1, 2**40), every, every, every)
-        super().__init__(ordered, anyhow, search.domains, search.means.threads, search.tell)
+        super().__init__(ordered, anyhow, search.domains, search.means.threads, search.on_progress)
         self.least = search.least
         self.most = allowed(search.criterion.delta, 2 * size)
         self.near = np.zeros((len(every), len(every)), np.uint8)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.core import interrupt
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube import Domain
 from anon.cube.records import Codes
 from anon.search.assign.ordering import Ints, Ordered
@@ -135,10 +135,16 @@ class Dealer:
         rule: Rule,
         domains: list[Domain],
         threads: int,
-        tell: Tell = lambda **facts: None,
+        on_progress: ProgressCallback = lambda **facts: None,
         classes: NDArray[np.bool_] | None = None,
     ) -> None:
-        self.ordered, self.rule, self.scale, self.threads, self.tell = ordered, rule, scales(domains), threads, tell
+        self.ordered, self.rule, self.scale, self.threads, self.on_progress = (
+            ordered,
+            rule,
+            scales(domains),
+            threads,
+            on_progress,
+        )
         self.begin = np.append(0, np.cumsum(ordered.people))  # the number of the first person of each class
         self.classes = np.ones(len(ordered.people), bool) if classes is None else classes
 
@@ -156,7 +162,7 @@ class Dealer:
                 people, future = ahead.popleft()
                 yield future.result()
                 done += people
-                self.tell(done=total + done, of=2 * total)
+                self.on_progress(done=total + done, of=2 * total)
                 interrupt.check()
 
     def _chunks(self) -> Iterator[Chunk]:

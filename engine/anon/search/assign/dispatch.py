@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from anon.config import Config
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.criteria import Criterion, Dissimilarity, RRobustness, Values, bind
 from anon.cube import Cube
-from anon.errors import Blocked, UnsafeError
+from anon.errors import BlockedByValue, UnsafeError
 from anon.recoding.assignment import Assignment
 from anon.recoding.outcome import Outcome
 from anon.search.assign.colour import Colour
@@ -23,22 +23,22 @@ from anon.search.cross_tables import Adversaries, Adversary, CrossTables
 AIMED = {"merge": ("r_robustness", "group_size"), "colour": ("dissimilarity", "group_size")}
 
 
-def merge(config: Config, cube: Cube, values: Values, means: SearchBudget, tell: Tell) -> Outcome:
+def merge(config: Config, cube: Cube, values: Values, means: SearchBudget, on_progress: ProgressCallback) -> Outcome:
     """Groups for r-robustness. `values.cross_table` are the cross tables of the cube."""
     criteria = bind(config.privacy, values)
     aimed = [criterion for criterion in criteria if isinstance(criterion, RRobustness)]
     others = [criterion for criterion in criteria if not isinstance(criterion, RRobustness)]
     assert isinstance(values.cross_table, CrossTables)
     adversaries = Adversaries(aimed, values.cross_table)
-    search = Merge(cube, adversaries, _least(others), means, tell)
+    search = Merge(cube, adversaries, _least(others), means, on_progress)
     return assigned("merge", search, criteria, means, adversaries.all)
 
 
-def colour(config: Config, cube: Cube, values: Values, means: SearchBudget, tell: Tell) -> Outcome:
+def colour(config: Config, cube: Cube, values: Values, means: SearchBudget, on_progress: ProgressCallback) -> Outcome:
     """Groups for dissimilarity."""
     criteria = bind(config.privacy, values)
     (aimed,) = [criterion for criterion in criteria if isinstance(criterion, Dissimilarity)]
-    return assigned("colour", Colour(cube, aimed, _least(criteria), means, tell), criteria, means)
+    return assigned("colour", Colour(cube, aimed, _least(criteria), means, on_progress), criteria, means)
 
 
 def _least(criteria: list[Criterion]) -> int:
@@ -67,11 +67,11 @@ def assigned(
     return Outcome(assignment, None, unique, sum(one.prior.nbytes for one in adversaries))
 
 
-def _refusal(method: str, search: Blocked | None, failing: list[list[str]]) -> UnsafeError:
+def _refusal(method: str, search: BlockedByValue | None, failing: list[list[str]]) -> UnsafeError:
     """What the search says of people it could not place, or what its groups failed at first, and what fails in the
     end."""
     first, last = (", ".join(names) for names in (failing[0], failing[-1]))
     end = f"merged with ever more groups, up to the whole table as one group, they fail {last}"
     if search is not None:
-        return Blocked(f"{search.words}; {end}", search.code)
+        return BlockedByValue(f"{search.template}; {end}", search.code)
     return UnsafeError(f"no safe release was found: groups that {method} made do not satisfy {first}; {end}")

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.criteria.arithmetic import at_most
 from anon.cube import Cube
-from anon.errors import Blocked
+from anon.errors import BlockedByValue
 from anon.search.assign.dealing import Dealer, Dealt, scales
 from anon.search.assign.ordering import Ints, Ordered, in_order
 from anon.search.assign.residue import People, Placing, cap, pool
@@ -43,20 +43,20 @@ class Merge:
         adversaries: Adversaries,
         least: int,
         means: SearchBudget | None = None,
-        tell: Tell = lambda **facts: None,
+        on_progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         self.cube, self.adversaries, self.others_least = cube, adversaries, least
-        self.means, self.tell, self.domains = means or SearchBudget(), tell, cube.domains
+        self.means, self.on_progress, self.domains = means or SearchBudget(), on_progress, cube.domains
         self.least = max(least, ceil(adversaries.r))
         self.facts: dict[str, Any] = {"algorithm": "bottom-up merging", "group_size": self.least}
         self.doubtful: list[int] = []
-        self.refusal: Blocked | None = None
+        self.refusal: BlockedByValue | None = None
 
     def run(self, add: Add) -> int:
         """Hand over who goes to which group: codes, group, people. Takes the records of the cube with it. Returns how
         many individuals have quasi-identifiers that nobody shares."""
         self._refuse_frequent()
-        ordered = in_order(self.cube, self.adversaries.classes, self.means, self.tell)
+        ordered = in_order(self.cube, self.adversaries.classes, self.means, self.on_progress)
         known, counts = self.adversaries.known(ordered.key), self._counts(ordered)
         ruled_out = known.impossible()
         seeds = self._seeds(np.where(ruled_out, 0, counts), self.adversaries.r)
@@ -90,7 +90,7 @@ class Merge:
         """Every group that is made of whole classes or of those who are left over by similar ones."""
         yield from pooled
         for rule, classes in seeds.rules():
-            yield from Dealer(ordered, rule, self.domains, self.means.threads, self.tell, classes).run()
+            yield from Dealer(ordered, rule, self.domains, self.means.threads, self.on_progress, classes).run()
 
     def _refuse_frequent(self) -> None:
         """Some group has a value at least as often as the table, and somebody in it a posterior that is no lower."""
@@ -98,7 +98,7 @@ class Merge:
         worst, people = int(counts.argmax()), int(self.cube.totals[0].sum())
         most = int(counts[worst])
         if most * self.adversaries.r_of(worst) > people:
-            raise Blocked(
+            raise BlockedByValue(
                 f"no release is safe: {most:,} of {people:,} individuals ({most / people:.3g} of them) have {{value}}, "
                 f"which is a larger share than 1/r; r is {at_most(Fraction(people, most))} at most",
                 worst,
@@ -137,7 +137,7 @@ class Merge:
         add(placing.left.codes[:, entry], into[group], np.ones(len(entry), np.int64))
         return into, rest
 
-    def _refusal(self, best: float, rest: People, impossible: People, counts: Ints) -> Blocked:
+    def _refusal(self, best: float, rest: People, impossible: People, counts: Ints) -> BlockedByValue:
         people, own = counts.sum(axis=1), np.where(self.adversaries.named, counts, 0)
         left, most = rest.total + impossible.total, own.max(axis=1)
         concerned = np.isin(np.arange(len(most)), np.append(rest.own, impossible.own))
@@ -158,7 +158,7 @@ class Merge:
             told += f"; r = {alone} can be had without merging different priors"
         else:
             told += "; a prior over fewer attributes, or with more smoothing, tells fewer people apart"
-        return Blocked(told, int(own[worst].argmax()))
+        return BlockedByValue(told, int(own[worst].argmax()))
 
     def _without_merging(self, counts: Ints) -> int | None:
         """Return the largest whole r for which no class leaves anybody over."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from anon.core import interrupt
 from anon.core.database import connect, interruptible, translated
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.cube.building import PEOPLE
 from anon.cube.records import Codes, Records, halves, make, whole_numbers
@@ -73,7 +73,9 @@ class Ordered:
             yield codes, people, self.marks[piece] + np.cumsum(people) - people, own
 
 
-def in_order(cube: Cube, classes: Classes, means: SearchBudget, tell: Tell = lambda **facts: None) -> Ordered:
+def in_order(
+    cube: Cube, classes: Classes, means: SearchBudget, on_progress: ProgressCallback = lambda **facts: None
+) -> Ordered:
     """Orders the records of a cube, which it takes with it."""
     count, sizes = cube.records.count, [*(domain.size for domain in cube.domains), cube.others[0].size, *PEOPLE]
     fits = means.spill is None or 2 * len(sizes) * count <= means.memory.records
@@ -82,7 +84,7 @@ def in_order(cube: Cube, classes: Classes, means: SearchBudget, tell: Tell = lam
     rows = _in_memory(cube, classes) if fits else _by_database(cube, classes, means)
     for codes, people, key in rows:
         building.add(codes, people, key)
-        tell(done=building.at, of=2 * count)
+        on_progress(done=building.at, of=2 * count)
         interrupt.check()
     cube.records.close()
     return building.ordered()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from anon.core import interrupt
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.criteria import Criterion, prunes
 from anon.cube import Cube
 from anon.errors import ConfigError, UnsafeError
@@ -58,11 +58,11 @@ class Lattice:
         suppress: Fraction = Fraction(0),
         released: Rebound | None = None,
         means: SearchBudget | None = None,
-        tell: Tell = lambda **facts: None,
+        on_progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
         self.columns = [Levels(domain) for domain in cube.domains]
-        self.means, self.tell = means or SearchBudget(), tell
+        self.means, self.on_progress = means or SearchBudget(), on_progress
         size(self.columns)
         self._check_counters()
         self.values = self._sensitive_values()
@@ -124,7 +124,7 @@ class Lattice:
     def _safe_nodes(self, spill: SpillDatabase | None) -> Mask:
         sets = self._sets(any(map(needs_values, self.criteria)), spill)
         pruning = [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
-        search = Search(sets, self.judge, self.tell)
+        search = Search(sets, self.judge, self.on_progress)
         safe = search.pruned(pruning)
         return safe if len(pruning) == len(self.criteria) else search.checked(safe)
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from anon.core import interrupt
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.search.lattice.frequency import FrequencySets, Known, Node
 from anon.search.lattice.judging import Judge, Mask
 
@@ -39,7 +39,7 @@ class Search:
 
     sets: FrequencySets
     judge: Judge
-    tell: Tell
+    on_progress: ProgressCallback
     checks: int = 0
 
     @property
@@ -89,7 +89,7 @@ class Search:
     def _safe(self, known: Known, node: Node, which: list[int]) -> bool:
         interrupt.check()
         self.checks += 1
-        self.tell(columns=len(known.columns), checks=self.checks)
+        self.on_progress(columns=len(known.columns), checks=self.checks)
         return self.judge.safe(known.at(node), which)
 
     def checked(self, candidates: Mask) -> Mask:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.core.checkpoint import Arrays
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.cube.records import Codes, Records, whole_numbers
@@ -238,7 +238,7 @@ def search(
     crew: Crew | None = None,
     room: Scratch | None = None,
     cells: int | None = None,
-    tell: Tell = lambda **facts: None,
+    on_progress: ProgressCallback = lambda **facts: None,
 ) -> BlockResult:
     """Splits the roots, whose records lie in order and are moved, for as long as every criterion keeps holding.
     `cells`: counters that may be filled at a time."""
@@ -248,7 +248,7 @@ def search(
     entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []
     unique = level = 0
     while len(nodes):
-        tell(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
+        on_progress(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
         chosen = decisions.decide(nodes)
         leaf = fragment.add_level(nodes, chosen, cube.domains)
         leaves = np.flatnonzero(leaf)

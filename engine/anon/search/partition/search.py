@@ -25,7 +25,7 @@ from math import ceil, log2
 import numpy as np
 
 from anon.core.checkpoint import LIMIT, Arrays
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.criteria import Criterion, State
 from anon.cube import Cube
 from anon.cube.records import Records, make
@@ -71,7 +71,7 @@ class Partition:
         criteria: list[Criterion],
         prefer: str = "widest",
         means: SearchBudget | None = None,
-        progress: Tell = lambda **facts: None,
+        progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         """`prefer`: widest | balanced | information_gain (of cube.target); progress gets facts about it."""
         self.cube, self.means, self.rules = cube, means or SearchBudget(), Rules.of(cube, criteria, prefer)
@@ -139,7 +139,7 @@ class Partition:
         marks = partial(make, means.memory.marks, means.spill, cube.records.count)
         passes = Passes(cube.records, marks, means.threads)
         upper = top.Top(cube, rules, passes, self.limit, means)
-        ended = top.search(upper, rules, state, self.pace.tell, self.steps)
+        ended = top.search(upper, rules, state, self.pace.advance, self.steps)
         records = room(cube.records.sizes, "sorted-records")
         top.sort(upper, ended, records)
         passes.close()
@@ -177,8 +177,8 @@ class Partition:
             search = partial(self._block, crew, records, nodes, rooms, latest)
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())
-                self.pace.tell(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
-                by_itself = {"tell": partial(self.pace.within, people)}
+                self.pace.advance(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
+                by_itself = {"on_progress": partial(self.pace.within, people)}
                 while len(ahead) < (1 if alone else 2 * workers) and (following := next(todo, None)):
                     ahead.append(pool.submit(search, following, **(by_itself if alone else {})))
                 found = ahead[0].result()
@@ -191,7 +191,7 @@ class Partition:
                 left[0] = merged
                 ahead.popleft()
                 self.steps.finish(f"block-{run[0]}", found)
-                self.pace.tell(people * LEVELS, blocks=len(runs) - done - 1)
+                self.pace.advance(people * LEVELS, blocks=len(runs) - done - 1)
                 yield found
 
     def _block(
@@ -202,7 +202,7 @@ class Partition:
         rooms: Spares[Scratch],
         latest: Callable[[], list[State]],
         run: tuple[int, int],
-        tell: Tell = lambda **facts: None,
+        on_progress: ProgressCallback = lambda **facts: None,
         again: bool = False,
     ) -> BlockResult:
         """What one block comes to from the latest state, unless that is among the finished steps."""
@@ -215,17 +215,17 @@ class Partition:
         with rooms.one() as room, crew.block():
             codes = shaped(room.codes, records.width, last - first)
             records.fill(first, codes, range(records.width))
-            return block.search(self.cube, self.rules, codes, roots, latest(), crew, room, self.cells, tell)
+            return block.search(self.cube, self.rules, codes, roots, latest(), crew, room, self.cells, on_progress)
 
 
 class Pace:
     """How far a search has come, in rows taken down a level; to sort counts for SORT levels, a block for LEVELS."""
 
-    def __init__(self, people: int, limit: int, progress: Tell) -> None:
+    def __init__(self, people: int, limit: int, progress: ProgressCallback) -> None:
         above = ceil(log2(people / limit)) + SORT if people > limit else 0
         self.done, self.rows, self.progress = 0, people * (above + LEVELS), progress
 
-    def tell(self, more: int, **facts: int) -> None:
+    def advance(self, more: int, **facts: int) -> None:
         """Passes facts on, with how many rows were done and how many there are in all."""
         self.done = min(self.done + more, self.rows)
         self.progress(done=self.done, of=self.rows, **facts)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.core.checkpoint import Arrays
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.cube.records import Records, whole_numbers
@@ -385,7 +385,7 @@ def root(cube: Cube, demands: Demands) -> Nodes:
     return Nodes(zero, zero, np.zeros_like(last), last, low, high, people, np.ones(1, bool), barren)
 
 
-def search(top: Top, rules: Rules, state: list[State], tell: Tell, steps: Steps) -> Ended:
+def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCallback, steps: Steps) -> Ended:
     """Splits nodes for as long as they are large; levels that are among the finished steps are taken from there."""
     decisions = Decisions(top.cube, rules, top, state, top.cells)
     nodes, records = root(top.cube, top.demands), np.array([top.passes.records.count])
@@ -395,10 +395,10 @@ def search(top: Top, rules: Rules, state: list[State], tell: Tell, steps: Steps)
     depth = 0
     while len(nodes):
         giant = nodes.people > top.limit
-        tell(0, level=depth, open_nodes=int(giant.sum()), individuals=int(nodes.people[giant].sum()))
+        on_progress(0, level=depth, open_nodes=int(giant.sum()), individuals=int(nodes.people[giant].sum()))
         step = steps.take(f"level-{depth}", Step.of, partial(_decided, top, decisions, nodes))
         decisions.state = step.state
-        tell(int(nodes.people[giant].sum()), level=depth)
+        on_progress(int(nodes.people[giant].sum()), level=depth)
         group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, elsewhere=~giant)
         roots.append((nodes.take(np.flatnonzero(~giant)), records[~giant]))
         groups.append((nodes.take(np.flatnonzero(group)), records[group]))

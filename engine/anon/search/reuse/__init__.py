@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.reuse.counting import unique_before
@@ -18,11 +18,11 @@ from anon.search.reuse.tree import apply_tree
 __all__ = ["Earlier", "apply"]
 
 
-def apply(earlier: Earlier, cube: Cube, spill: Path | None, tell: Tell) -> Outcome:
+def apply(earlier: Earlier, cube: Cube, spill: Path | None, on_progress: ProgressCallback) -> Outcome:
     """The groups of the new rows by an earlier recoding."""
     earlier.check_hierarchies(cube.domains)
     counts = GroupCounts(cube.sensitive, spill)
     apply_it = apply_tree if earlier.method == "partition" else apply_levels
-    found = Outcome(apply_it(earlier, cube, counts, tell), counts, unique_before(cube))
+    found = Outcome(apply_it(earlier, cube, counts, on_progress), counts, unique_before(cube))
     cube.records.close()
     return found

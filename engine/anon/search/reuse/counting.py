@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from anon.core import interrupt
 from anon.core.cell_index import combined
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.cube.records import Codes
 from anon.recoding.outcome import GroupCounts
@@ -20,14 +20,14 @@ BATCH = 262_144  # records
 COUNTED = 10_000_000  # records among which the unique ones are counted
 
 
-def batches(cube: Cube, tell: Tell) -> Iterator[tuple[Codes, Codes, Ints]]:
+def batches(cube: Cube, on_progress: ProgressCallback) -> Iterator[tuple[Codes, Codes, Ints]]:
     """Codes of the quasi-identifiers, codes of the sensitive columns, and people of the records."""
     width, records = len(cube.domains), cube.records
     for start in range(0, records.count, BATCH):
         interrupt.check()
         codes = records.read(start, min(start + BATCH, records.count))
         yield codes[:width], codes[width : width + cube.sensitive], cube.people_of(codes)
-        tell(done=min(start + BATCH, records.count), of=records.count)
+        on_progress(done=min(start + BATCH, records.count), of=records.count)
 
 
 def add(counts: GroupCounts, group: Ints, sensitive: Codes, people: Ints) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anon.core.cell_index import CellIndex, combined
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.errors import UnsafeError
 from anon.recoding.levels import LevelRecoding, Levels, canonical_order
@@ -31,7 +31,7 @@ class ReusedLevels(LevelRecoding):
         path.write_bytes(self.written)
 
 
-def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) -> LevelRecoding:
+def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> LevelRecoding:
     """The groups of the new rows under earlier levels."""
     columns = [Levels(domain) for domain in cube.domains]
     chosen = tuple(earlier.level(domain.column) for domain in cube.domains)
@@ -46,7 +46,7 @@ def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) 
     cells = cells[:, order]
     index, groups = CellIndex(cells, sizes), cells.shape[1]
     people = np.zeros(groups + 1, np.int64)
-    for codes, sensitive, own_people in batches(cube, tell):
+    for codes, sensitive, own_people in batches(cube, on_progress):
         group = index.find(_nodes(columns, chosen, codes))
         people += np.bincount(group, weights=own_people, minlength=groups + 1).astype(np.int64)
         inside = group < groups

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.core.progress import Tell
+from anon.core.progress import ProgressCallback
 from anon.cube import Cube, Domain
 from anon.errors import UnsafeError
 from anon.recoding.outcome import GroupCounts
@@ -111,7 +111,7 @@ def _cell(domain: Domain, label: str | None) -> Cell:
         raise unfit() from None
 
 
-def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) -> Recoding:
+def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> Recoding:
     """The groups of the new rows in an earlier tree; those without anybody are left out."""
     placed = place(earlier.data["nodes"], earlier.cuts, cube.domains)
     leaves = len(placed.cells)
@@ -120,7 +120,7 @@ def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) ->
     cut_start = np.append(0, np.cumsum([len(cuts) for cuts in placed.cuts])).astype(np.int64)
     cut = np.array([code for cuts in placed.cuts for code in cuts], np.int64)
     members = _Members(cube.domains, placed)
-    people = _walked(cube, (column, cut_start, cut, child), members, counts, tell)
+    people = _walked(cube, (column, cut_start, cut, child), members, counts, on_progress)
     used = np.flatnonzero(people)
     low, high = members.published(used)
     labels, rank = canonical(cube.domains, low, high)
@@ -137,14 +137,18 @@ def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, tell: Tell) ->
 
 
 def _walked(
-    cube: Cube, tree: tuple[Ints, Ints, Ints, Ints], members: _Members, counts: GroupCounts, tell: Tell
+    cube: Cube,
+    tree: tuple[Ints, Ints, Ints, Ints],
+    members: _Members,
+    counts: GroupCounts,
+    on_progress: ProgressCallback,
 ) -> Ints:
     """Takes every record down the tree, to the members and the counts of its group; the people of each."""
     from anon.recoding import kernels
 
     leaves = len(members.low)
     people = np.zeros(leaves + 1, np.int64)
-    for codes, sensitive, own_people in batches(cube, tell):
+    for codes, sensitive, own_people in batches(cube, on_progress):
         group = np.zeros(codes.shape[1], np.uint32)
         kernels.walk(codes, *tree, group)
         people += np.bincount(group, weights=own_people, minlength=leaves + 1).astype(np.int64)
