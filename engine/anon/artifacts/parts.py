@@ -1,4 +1,4 @@
-"""The objects that manifest.json and report.json are made of, as far as they are read. `schema` has the files."""
+"""Models of the objects in manifest.json and report.json, as far as they are read. `schema` has the files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PERCENT = 101  # entries of a list by whole percent
 
 
 def demand(holds: bool, what: str) -> None:
-    """Raise the error that makes pydantic refuse a value."""
+    """Raise the error that makes pydantic refuse a value, unless the condition holds."""
     if not holds:
         raise ValueError(what)
 
 
-class Part(BaseModel):
-    """An object of a file. Keys that nobody reads may be there, and those with a default may be absent; null is a value
-    only of the others, and of the `nullable` ones."""
+class ArtifactPart(BaseModel):
+    """An object of a file. Keys that are not read are allowed, and those with a default may be absent; null is allowed
+    only for keys without a default, and for the `nullable` one."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, defer_build=True)
     nullable: ClassVar[str] = ""
@@ -35,7 +35,7 @@ class Part(BaseModel):
         return data
 
 
-class SourcePart(Part):
+class SourcePart(ArtifactPart):
     """A file with its bytes, or a query with its rows."""
 
     file: str = ""
@@ -50,8 +50,8 @@ class SourcePart(Part):
         return self
 
 
-class Point(Part):
-    """A skyline point of a value, and what was found of it."""
+class PointFacts(ArtifactPart):
+    """A skyline point of a value, and the findings about it."""
 
     value: str
     l: Count
@@ -64,15 +64,15 @@ class Point(Part):
     worst_labels: dict[str, str | None] = {}
 
 
-class Failure(Part):
-    """Something that a criterion demands and the table does not have."""
+class Failure(ArtifactPart):
+    """A requirement of a criterion that the table does not meet."""
 
     text: str
     worst_group: Count
 
 
-class CriterionFacts(Part):
-    """What was found of a criterion."""
+class CriterionFacts(ArtifactPart):
+    """The findings about a criterion."""
 
     name: str
     safe: bool
@@ -83,7 +83,7 @@ class CriterionFacts(Part):
     worst_labels: dict[str, str | None] = {}
     kind: str = ""
     sensitive: str | list[str] = ""
-    points: list[Point] = []
+    points: list[PointFacts] = []
     exempt: list[str] = []
     failed: list[Failure] = []
 
@@ -96,7 +96,7 @@ class CriterionFacts(Part):
         return self
 
 
-class Warned(Part):
+class WarningFacts(ArtifactPart):
     """A warning."""
 
     code: str
@@ -104,8 +104,8 @@ class Warned(Part):
     text: str
 
 
-class Risk(Part):
-    """The chance that somebody is recognized."""
+class Risk(ArtifactPart):
+    """The probability that an individual is re-identified."""
 
     highest: Annotated[float, Field(gt=0, le=1)]
     mean: Share
@@ -114,16 +114,16 @@ class Risk(Part):
     homogeneous_rows: Count
 
 
-class Kept(Part):
-    """What somebody finds who also knows a kept column."""
+class KeptColumnFacts(ArtifactPart):
+    """The groups that an adversary sees who also knows a kept column."""
 
     smallest_group: Count
     unique_share: Share
     homogeneous_share: Share
 
 
-class Reasons(Part):
-    """What is not in the release, by reason."""
+class LeftOutReasons(ArtifactPart):
+    """The number of rows or individuals that are not in the release, by reason."""
 
     all: Count
     null_quasi_identifiers: Count
@@ -136,15 +136,15 @@ class Reasons(Part):
         return self
 
 
-class LeftOut(Part):
+class LeftOutFacts(ArtifactPart):
     """Rows and individuals that are not in the release."""
 
-    rows: Reasons
-    individuals: Reasons
+    rows: LeftOutReasons
+    individuals: LeftOutReasons
 
 
-class Summary(Part):
-    """What `run` prints."""
+class Summary(ArtifactPart):
+    """The summary that `run` prints."""
 
     trial: str = ""
     safe: bool
@@ -152,30 +152,30 @@ class Summary(Part):
     individuals: Several
     groups: Several
     suppressed: Count
-    left_out: LeftOut
+    left_out: LeftOutFacts
     criteria: list[CriterionFacts]
     risk: Risk
-    with_kept: dict[str, Kept]
-    warnings: list[Warned]
+    with_kept: dict[str, KeptColumnFacts]
+    warnings: list[WarningFacts]
 
 
-class Loss(Part):
+class Loss(ArtifactPart):
     """The share of the detail that was lost."""
 
     all: Share
     columns: dict[str, Share]
 
 
-class QueryError(Part):
-    """How far random queries are off."""
+class QueryError(ArtifactPart):
+    """The relative error of random queries."""
 
     queries: Count
     median: Number
     mean: Number
 
 
-class Utility(Part):
-    """What the release still tells."""
+class UtilityFacts(ArtifactPart):
+    """The utility of the release."""
 
     groups: Count
     suppressed: Count
@@ -186,8 +186,8 @@ class Utility(Part):
     query_error: QueryError | None
 
 
-class ColumnFacts(Part):
-    """What became of a quasi-identifier."""
+class ColumnFacts(ArtifactPart):
+    """The generalization of a quasi-identifier."""
 
     name: str
     values: Count
@@ -203,7 +203,7 @@ class ColumnFacts(Part):
         return self
 
 
-class TreeNode(Part):
+class TreeNode(ArtifactPart):
     """A part of the table between cuts."""
 
     nullable = "label"
@@ -214,8 +214,8 @@ class TreeNode(Part):
     label: str | None = None
 
 
-class Levels(Part):
-    """A combination of levels with what it costs."""
+class LevelCombination(ArtifactPart):
+    """A combination of levels with its cost."""
 
     levels: dict[str, Count]
     groups: Count
@@ -227,61 +227,61 @@ class Levels(Part):
     suppressed: Count
 
 
-class Finer(Part):
-    """The combination with one level less in a column, and the places of the criteria that refuse it."""
+class Finer(ArtifactPart):
+    """The combination with one level less in a column, and the positions of the criteria that refuse it."""
 
     column: str
     level: Count
     refused_by: list[Count]
 
 
-class Lattice(Part):
+class LatticeFacts(ArtifactPart):
     """The minimal combinations of levels."""
 
     nullable = "finer"
     choose: Literal["loss", "height", "discernibility", "average", "divergence"]
-    chosen: Levels
-    minimal: list[Levels]
+    chosen: LevelCombination
+    minimal: list[LevelCombination]
     finer: list[Finer] | None = None
 
 
-class Height(Part):
+class Height(ArtifactPart):
     """The combinations of levels of one height."""
 
     nodes: Count
     safe: Count
 
 
-class LatticeNodes(Part):
-    """How many combinations of levels there are."""
+class LatticeNodes(ArtifactPart):
+    """The number of combinations of levels, by height."""
 
     heights: list[Height]
     safe: str = ""
 
 
-class Blocked(Part):
-    """Groups, and the individuals in them."""
+class GroupCounts(ArtifactPart):
+    """A number of groups and of the individuals in them."""
 
     groups: Count
     individuals: Count
 
 
-class BlockedBy(Blocked):
-    """The groups that a criterion keeps from being split."""
+class CriterionBlocking(GroupCounts):
+    """The groups that a criterion prevents from being split."""
 
-    only: Blocked
-    at_most: Blocked
-
-
-class Blocking(Part):
-    """Which criteria keep groups from being split."""
-
-    criteria: list[BlockedBy]
-    refused: Blocked
-    finest: Blocked
+    only: GroupCounts
+    at_most: GroupCounts
 
 
-class ValueFacts(Part):
+class Blocking(ArtifactPart):
+    """The criteria that prevent groups from being split."""
+
+    criteria: list[CriterionBlocking]
+    refused: GroupCounts
+    finest: GroupCounts
+
+
+class ValueFacts(ArtifactPart):
     """A sensitive value."""
 
     value: str
@@ -289,21 +289,21 @@ class ValueFacts(Part):
     highest: Share | None = None
 
 
-class LargestShare(Part):
+class LargestShare(ArtifactPart):
     """Groups and their individuals by the percentage that their most frequent value has."""
 
     groups: Annotated[list[Count], Field(min_length=PERCENT, max_length=PERCENT)]
     individuals: Annotated[list[Count], Field(min_length=PERCENT, max_length=PERCENT)]
 
 
-class Elimination(Part):
-    """Who is affected once values are ruled out."""
+class EliminationFacts(ArtifactPart):
+    """The individuals who are affected once values are ruled out."""
 
     threshold: Share
-    affected: Annotated[list[Blocked], Field(min_length=1)]
+    affected: Annotated[list[GroupCounts], Field(min_length=1)]
 
 
-class Disclosure(Part):
+class DisclosureFacts(ArtifactPart):
     """The maximum disclosure given pieces of knowledge."""
 
     implications: Annotated[list[Share], Field(min_length=1)]
@@ -311,29 +311,29 @@ class Disclosure(Part):
     worst: list[str]
 
 
-class Skyline(Part):
+class SkylineFacts(ArtifactPart):
     """A knowledge skyline, which the page draws."""
 
     confidence: Share
 
 
-class Knowledge(Part):
-    """What may be known of a value."""
+class Knowledge(ArtifactPart):
+    """The knowledge about a value that the release tolerates."""
 
     value: str
     curves: dict[str, list[list[Number]]]
-    skylines: list[Skyline]
+    skylines: list[SkylineFacts]
 
 
-class SensitiveFacts(Part):
+class SensitiveFacts(ArtifactPart):
     """A sensitive column."""
 
     column: str
     distinct: Count
     values: list[ValueFacts]
     largest_share: LargestShare | None = None
-    elimination: Elimination | None = None
-    disclosure: Disclosure | None = None
+    elimination: EliminationFacts | None = None
+    disclosure: DisclosureFacts | None = None
     knowledge: list[Knowledge]
 
     @model_validator(mode="after")

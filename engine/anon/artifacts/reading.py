@@ -1,6 +1,6 @@
-"""Reads what a run folder holds, for `report`, `explain` and `reuse`. manifest.json and report.json carry their own
-digests, and the manifest that of the recoding, so that a damaged file, or one of another run, is refused before it is
-used; `schema` and `schema_recoding` say what form their content has."""
+"""Read the files of a run folder, for `report`, `explain` and `reuse`. manifest.json and report.json carry their own
+digests, and the manifest carries that of the recoding, so that a damaged file, or one of another run, is refused before
+it is used; `schema` and `recoding` define the form of their content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sealed(content: Json) -> Json:
 
 
 def read_sealed(run: Path, name: str, field: str = FIELD, expected: str = EXPECTED) -> Json:
-    """Read the manifest or the report of a run folder; ConfigError if it is not as this version wrote it."""
+    """Return the manifest or the report of a run folder; raise ConfigError if it is not as this version wrote it."""
     found = _parsed(_bytes(run, name, field, expected), name, field, expected)
     version = found.get("version")
     if type(version) is int and version != VERSIONS[name]:
@@ -46,7 +46,7 @@ def read_sealed(run: Path, name: str, field: str = FIELD, expected: str = EXPECT
 
 
 def read_recoding(run: Path, field: str = FIELD, expected: str = EXPECTED) -> tuple[Json, bytes]:
-    """Read the recoding.json that the manifest of a run folder is about: as an object, and as it was written."""
+    """Return the recoding.json that the manifest of a run folder refers to: as an object, and as it was written."""
     manifest = read_sealed(run, "manifest.json", field, expected)
     content = _bytes(run, "recoding.json", field, expected)
     if hashlib.sha256(content).hexdigest() != manifest["recoding_sha256"]:
@@ -60,14 +60,14 @@ def read_recoding(run: Path, field: str = FIELD, expected: str = EXPECTED) -> tu
 
 
 def read_run(run: Path) -> tuple[Json, Json, Json]:
-    """Read the manifest, the report and the recoding of a run folder, which must be of one run."""
+    """Return the manifest, the report and the recoding of a run folder, which must be of one run."""
     report, manifest = read_sealed(run, "report.json"), read_sealed(run, "manifest.json")
     recoding, _ = read_recoding(run)
-    told, config = report["provenance"], manifest["config"]
+    provenance, config = report["provenance"], manifest["config"]
     method = config.get("method", {})
     columns = sorted(column["name"] for column in recoding["columns"])
     same = (
-        told == {name: manifest.get(name) for name in told}
+        provenance == {name: manifest.get(name) for name in provenance}
         and report["privacy"] == config.get("privacy")
         and isinstance(method, dict)
         and report["method"] == {"kind": report["method"]["kind"], **method}
@@ -92,7 +92,7 @@ def _check_form(name: str, found: Json) -> None:
 
 
 def _is_flat(value: Any, deepest: int = DEEPEST) -> bool:
-    """Whether the levels of nested lists and objects are few enough for every reader."""
+    """Return whether lists and objects are nested at most `deepest` levels, which every reader can process."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return deepest > 0 and all(_is_flat(each, deepest - 1) for each in inside)
 

@@ -1,5 +1,5 @@
 """The form of recoding.json, as `explain` and `reuse` read it: the columns, and a tree of cuts or the chosen levels. A
-tree may have millions of nodes, so they are looked at one by one, without a copy."""
+tree may have millions of nodes, so they are checked one by one, without a copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from anon.artifacts.parts import Count, Part, Several, demand
+from anon.artifacts.parts import ArtifactPart, Count, Several, demand
 from anon.core.text import CUTTABLE
 
 FORMAT = 1  # of recoding.json
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 Row = Annotated[list[str | None], Field(min_length=2)]
 
 
-class Column(Part):
+class NamedColumn(ArtifactPart):
     """A quasi-identifier of any recoding."""
 
     name: str
@@ -23,7 +23,7 @@ class Column(Part):
     nulls: bool
 
 
-class RecodedColumn(Column):
+class RecodedColumn(NamedColumn):
     """A quasi-identifier as a recoding needs it to be applied: its hierarchy, its values, or whether codes are bins."""
 
     binned: bool = False
@@ -42,13 +42,13 @@ class RecodedColumn(Column):
         return len(self.hierarchy[0]) - 1 if self.hierarchy else 1
 
 
-class Recoding(Part):
-    """What every recoding has, and all that one has which puts people into groups one by one."""
+class RecodingFile(ArtifactPart):
+    """The keys that every recoding has; one that assigns individuals to groups one by one has no others."""
 
     format: Literal[1]
     method: str
     groups: Several
-    columns: list[Column]
+    columns: list[NamedColumn]
 
     @model_validator(mode="after")
     def _names_columns_once(self) -> Self:
@@ -56,23 +56,23 @@ class Recoding(Part):
         return self
 
 
-class Tree(Recoding):
-    """A tree of cuts, whose nodes `check` looks at."""
+class TreeRecodingFile(RecodingFile):
+    """A tree of cuts; `check` checks its nodes."""
 
     columns: list[RecodedColumn]  # type: ignore[assignment]
 
 
-class Chosen(Part):
-    """The levels of a lattice that were released."""
+class ChosenLevels(ArtifactPart):
+    """The levels that the lattice method released."""
 
     levels: dict[str, Count]
 
 
-class Lattice(Recoding):
+class LatticeRecodingFile(RecodingFile):
     """One level for each column, and the cells that were suppressed."""
 
     columns: list[RecodedColumn]  # type: ignore[assignment]
-    chosen: Chosen
+    chosen: ChosenLevels
     suppressed_cells: list[list[str | None]]
 
     @model_validator(mode="after")
@@ -85,22 +85,22 @@ class Lattice(Recoding):
 
 
 def check(data: Json) -> None:
-    """Raise ValueError if a recoding is not of the form that its method writes."""
+    """Raise ValueError if a recoding does not have the form that its method writes."""
     method = data.get("method")
     if method == "lattice":
-        Lattice.model_validate(data)
+        LatticeRecodingFile.model_validate(data)
     elif method == "partition":
-        tree = Tree.model_validate(data)
+        tree = TreeRecodingFile.model_validate(data)
         groups = _groups(data.get("nodes"), {column.name: bool(column.hierarchy) for column in tree.columns})
         demand(sorted(groups) == list(range(tree.groups)), "every group once")
     else:
-        Recoding.model_validate(data)
+        RecodingFile.model_validate(data)
         demand("nodes" not in data and "chosen" not in data, "neither cuts nor levels")
 
 
 def _groups(nodes: Any, columns: dict[str, bool]) -> list[int]:
-    """The groups of a tree of cuts; `columns` says which columns have a hierarchy. The nodes are breadth first: the
-    children of a node follow those of the one before."""
+    """Return the groups of a tree of cuts; `columns` states which columns have a hierarchy. Nodes are breadth first:
+    the children of a node follow those of the previous one."""
     demand(isinstance(nodes, list) and bool(nodes), "nodes")
     treed, following, groups = [name for name, has_hierarchy in columns.items() if has_hierarchy], 1, []
     for number, node in enumerate(nodes):
@@ -115,7 +115,7 @@ def _groups(nodes: Any, columns: dict[str, bool]) -> list[int]:
 
 
 def _split(node: Json, columns: dict[str, bool], following: int) -> int:
-    """Check a node that is split; the number that follows those of its children."""
+    """Check a node that is split; return the number that follows those of its children."""
     column, children = node.get("column"), node.get("children")
     demand(isinstance(column, str) and column in columns, "a column")
     assert isinstance(column, str)

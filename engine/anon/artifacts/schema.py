@@ -1,5 +1,5 @@
 """The form of manifest.json and report.json, as far as `report`, `explain`, `reuse` and a later run read them. A file
-whose digest is right but whose content is not of this form was written by another program; its reader refuses it here
+whose digest is right but whose content does not have this form was written by another program; it is refused here
 instead of failing halfway."""
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from anon.artifacts.parts import (
+    ArtifactPart,
     Blocking,
     ColumnFacts,
     Count,
-    Lattice,
+    LatticeFacts,
     LatticeNodes,
     Number,
-    Part,
     SensitiveFacts,
     SourcePart,
     Summary,
     TreeNode,
-    Utility,
+    UtilityFacts,
     demand,
 )  # fmt: skip
 from anon.config import CRITERIA
 
 
-class Manifest(Part):
+class Manifest(ArtifactPart):
     """manifest.json."""
 
     run: str
@@ -49,8 +49,8 @@ def _moment(text: str) -> str:
     return text
 
 
-class Provenance(Part):
-    """What the page takes from the manifest."""
+class Provenance(ArtifactPart):
+    """The facts that the report page takes from the manifest."""
 
     run: str
     anon: str
@@ -63,7 +63,7 @@ class Provenance(Part):
 
 
 def _criterion(item: dict[str, Any]) -> dict[str, Any]:
-    """A criterion as the config has it: its name, and the numbers that its sentence needs."""
+    """Return a criterion as the config has it, checked for its name and the numbers that its sentence requires."""
     demand(len(item) == 1, "one name")
     ((name, spec),) = item.items()
     demand(name in CRITERIA and isinstance(spec, dict), "a criterion")
@@ -75,7 +75,7 @@ def _criterion(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value is a number as a config is written down: decimals that no float is equal to are text."""
+    """Return whether a value is a number as a config is serialized: decimals that no float equals are text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return False
     try:
@@ -95,7 +95,7 @@ def _sizes(sizes: dict[str, int]) -> dict[str, int]:
     return sizes
 
 
-class Report(Part):
+class Report(ArtifactPart):
     """report.json."""
 
     trial: str = ""
@@ -104,8 +104,8 @@ class Report(Part):
     labels: Literal["exact", "generalized"]
     method: Annotated[dict[str, Any], AfterValidator(_method)]
     privacy: list[Annotated[dict[str, Any], AfterValidator(_criterion)]]
-    utility: Utility
-    lattice: Lattice | None = None
+    utility: UtilityFacts
+    lattice: LatticeFacts | None = None
     group_sizes: Annotated[dict[str, Count], AfterValidator(_sizes)]
     seconds: dict[str, Number]
     blocking: Blocking | dict[str, Any] = Field({})
