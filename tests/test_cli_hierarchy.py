@@ -109,11 +109,11 @@ def test_intervals_that_make_no_hierarchy_are_refused(here: Path, arguments: lis
 @pytest.mark.parametrize(
     ("kind", "lines", "words"),
     [
-        ("prefix", [SECRET, f"{SECRET[:-1]}*"], "list line 2: the label (leaf) stands again at level 1 on line 1"),
+        ("prefix", [SECRET, f"{SECRET[:-1]}*"], "list line 2: the label (leaf) occurs again at level 1 on line 1"),
         ("prefix", [], "list without a row"),
         ("parents", [f"{SECRET},x", f"{SECRET},y"], "list line 2: the value of line 1 again"),
         ("parents", [f"{SECRET},x", SECRET], "list line 2: 1 names"),
-        ("parents", [f"{SECRET},x", f"x,{SECRET}"], "list line 1: a value whose ancestors go round in a circle"),
+        ("parents", [f"{SECRET},x", f"x,{SECRET}"], "list line 1: a value whose ancestors form a cycle"),
         ("parents", [f'"{SECRET},x'], "list line 1: not CSV"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from anon.core.memory import LIBRARIES
 from anon.errors import ResourceError
 from anon.hierarchy import HierarchyGap, inspect, paths, read
-from anon.hierarchy.labels import Level
+from anon.hierarchy.labels import LabelLevel
 from tests.helpers_hierarchy import HierarchyFile, csv_file, labels, refusal, tree_of
 
 EDUCATION = "Bachelors;Higher;*\n10th;School;*\nMasters;Higher;*\n11th;School;*\n"
@@ -58,9 +58,9 @@ def test_forms_of_a_file(tmp_path: Path, content: str, expected: tuple[str, ...]
         ("a;x;*\nb;x;*\na;x;*\n", 3, "the same row as on line 1"),
         ("a;x;*\nb;y;*\na;y;*\n", 3, 'leaf "a" with other labels than on line 1'),
         ("a;x;p;*\nb;x;q;*\n", 2, '"x" at level 1 is under "q", on line 1 under "p"'),
-        ("a;x;y;*\nb;z;x;*\n", 1, '"x" (level 1) stands again at level 2 on line 2, for other leaves'),
-        ("a;x;*\nb;y;*\nc;a;*\n", 1, '"a" (leaf) stands again at level 1 on line 3, for other leaves'),
-        ("a;*;x\nb;y;z\n", 1, '"*" (level 1) stands again for the root, for other leaves'),
+        ("a;x;y;*\nb;z;x;*\n", 1, '"x" (level 1) occurs again at level 2 on line 2, for other leaves'),
+        ("a;x;*\nb;y;*\nc;a;*\n", 1, '"a" (leaf) occurs again at level 1 on line 3, for other leaves'),
+        ("a;*;x\nb;y;z\n", 1, '"*" (level 1) occurs again for the root, for other leaves'),
         ('a;x;*\n"b;x;*\n', 2, "not CSV"),
         ('"a\nb";x;*\nc;y;*;*\n', 3, "4 fields"),
         (b"a;x;*\nb;\xff;*\n", 2, "bytes that are not UTF-8"),
@@ -109,7 +109,7 @@ def test_levels_number_labels_as_they_come(tmp_path: Path) -> None:
     rng = random.Random(3)
     for size in (0, 1, 2, 50, 500):
         labels = [rng.choice(["b", "a", "", "é", None, "aa", str(rng.randrange(40))]) for _ in range(size)]
-        level, names = Level.of(labels), list(dict.fromkeys(labels))
+        level, names = LabelLevel.from_labels(labels), list(dict.fromkeys(labels))
         assert level.names.to_pylist() == names
         assert level.number.tolist() == [names.index(label) for label in labels]
         assert level.first.tolist() == [labels.index(name) for name in names]

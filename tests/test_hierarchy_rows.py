@@ -71,7 +71,7 @@ def test_prefix_rows_hide_one_more_character_per_level(tmp_path: Path) -> None:
 
 def test_a_value_that_looks_like_a_prefix_is_refused_by_its_line_alone(tmp_path: Path) -> None:
     (tmp_path / "codes.txt").write_text("ab\na*\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"codes.txt line 2: the label \(leaf\) stands again at level 1") as caught:
+    with pytest.raises(ConfigError, match=r"codes.txt line 2: the label \(leaf\) occurs again at level 1") as caught:
         prefix_rows(tmp_path / "codes.txt")
     assert "a*" not in str(caught.value)
 
@@ -107,9 +107,9 @@ def test_parent_rows_follow_the_chains(tmp_path: Path, content: str, rows: list[
         ("Kim,x\nb,x\nKim,y\n", 3, "the value of line 1 again"),
         ("a,x\nKim\n", 2, "1 names; expected a value and its parent"),
         ("a,x\nKim,\n", 2, "1 names"),
-        ("a,Kim\nKim,y\ny,Kim\n", 1, "in a circle"),
-        ("a,x\nKim,Kim\n", 2, "in a circle"),
-        ("Kim,x\n*,x\nx,y\nb,y\n", 2, "the label (leaf) stands again for the root"),
+        ("a,Kim\nKim,y\ny,Kim\n", 1, "form a cycle"),
+        ("a,x\nKim,Kim\n", 2, "form a cycle"),
+        ("Kim,x\n*,x\nx,y\nb,y\n", 2, "the label (leaf) occurs again for the root"),
         ('Kim,x\n"Kim,x\n', 2, "not CSV"),
     ],
 )

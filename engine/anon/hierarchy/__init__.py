@@ -1,7 +1,6 @@
-"""Hierarchies of one column, between source and cube in the way of the data (config -> source -> cube -> search ->
-release -> verify -> report): a builder of the config, or a hierarchy file in the form that ARX reads, gives every value
-of the column its labels level by level (`paths`), and `Tree` turns these into nodes over ordered integer codes, each
-node one contiguous range of codes. New hierarchy files are made here as well."""
+"""Hierarchies of one column: a builder of the config, or a hierarchy file in the form that ARX reads, assigns every
+value of the column its labels level by level (`paths`), and `Tree` turns these into nodes over ordered integer codes,
+each node one contiguous range of codes. New hierarchy files are also made here."""
 
 from anon.hierarchy.builders import paths
 from anon.hierarchy.files import HierarchyGap, Inspection, inspect, read, shape

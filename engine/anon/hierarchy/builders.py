@@ -1,6 +1,5 @@
-"""From the values of a column to their labels, the first step of the hierarchy stage between source and cube in the way
-of the data (config -> source -> cube -> search -> release -> verify -> report): one function per builder of the
-config, each refusing values that it cannot label with their count."""
+"""Make the labels of a column's values: one function per builder of the config. Each refuses values that it cannot
+label, with their count."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from anon.core.text import Value, text
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.files import HierarchyGap, Table, read, rooted
-from anon.hierarchy.intervals import Cells, in_units
+from anon.hierarchy.files import HierarchyGap, HierarchyTable, read, rooted
+from anon.hierarchy.intervals import IntervalCells, in_units
 from anon.hierarchy.labels import ROOT, Paths, Row
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def paths(builder: Builder, values: Sequence[Value], column: str, *, role: str = "quasi_identifiers") -> Paths:
-    """The labels of each distinct non-null value, from level 1 up to the root `*`; level 0 is `text(value)`.
+    """Return the labels of each distinct non-null value, from level 1 up to the root `*`; level 0 is `text(value)`.
 
     All paths have the same length. Numbers, dates and digits are expected in value order. `role` is the section of the
     config that names the column.
@@ -49,12 +48,12 @@ def _interval_paths(builder: Intervals, values: Sequence[Any], where: str) -> Pa
     hint = "one word or leading zero among the numbers of a CSV column makes it text"
     _refuse_other_types(values, _is_number, _NUMBER, where, ("numbers", "a column of numbers", hint))
     whole = all(isinstance(value, int) for value in values)
-    cells = Cells.of(builder.intervals, builder.origin, builder.top, builder.bottom, whole)
+    cells = IntervalCells.from_numbers(builder.intervals, builder.origin, builder.top, builder.bottom, whole)
     return Paths(cell_paths(cells, values, where), where)
 
 
-def cell_paths(cells: Cells, values: Sequence[Any], where: str) -> list[Row]:
-    """The labels of numbers, made once for all that share their narrowest cell."""
+def cell_paths(cells: IntervalCells, values: Sequence[Any], where: str) -> list[Row]:
+    """Return the labels of numbers, made once for all that share their narrowest cell."""
     parts = [cells.part(in_units(value, cells.places)) for value in values]
     _refuse_some(
         parts,
@@ -92,7 +91,7 @@ def _is_digits(value: Value, count: int) -> bool:
 
 
 def _refuse_short_numbers(values: Sequence[Any], count: int, where: str) -> None:
-    """Short whole numbers have probably lost their leading zeros, which deserves its own words."""
+    """Refuse short whole numbers with a message about leading zeros, which they have probably lost."""
     numbers = (value for value in values if isinstance(value, int) and not isinstance(value, bool))
     short = sum(1 for number in numbers if number >= 0 and len(text(number)) < count)
     if short:
@@ -105,8 +104,8 @@ def _refuse_short_numbers(values: Sequence[Any], count: int, where: str) -> None
 
 
 def masked(value: str, width: int) -> Row:
-    """Labels that hide one more character at each level. Values are aligned on the left and the longest has `width`
-    characters; a shorter one stays as it is until its own end is reached."""
+    """Return labels that mask one more character at each level. Values are aligned on the left and the longest has
+    `width` characters; a shorter one stays unchanged until the mask reaches its end."""
     labels = [value if len(value) <= keep else value[:keep] + "*" * (width - keep) for keep in range(width - 1, 0, -1)]
     return (*labels, ROOT)
 
@@ -143,7 +142,7 @@ def _refuse_some(values: Sequence[Any], fits: Callable[[Any], bool], where: str,
 def _refuse_other_types(
     values: Sequence[Any], fits: Callable[[Any], bool], written: re.Pattern[str], where: str, words: tuple[str, ...]
 ) -> None:
-    """Refuses a column of another type. A few stray values make a whole column text, so those are the ones counted."""
+    """Refuse a column of another type. A few stray values make a whole column text, so only those are counted."""
     what, expected, hint = words
     others = [value for value in values if not fits(value)]
     as_text = sum(isinstance(value, str) and written.fullmatch(value) is not None for value in others)
@@ -164,7 +163,7 @@ def _file_paths(builder: HierarchyFile, values: Sequence[Any], where: str) -> Pa
     return Paths([row[1:] for row in rooted(table).rows(place)], where, table.ranks()[place].tolist())
 
 
-def _gap(missing: list[str], total: int, table: Table) -> HierarchyGap:
+def _gap(missing: list[str], total: int, table: HierarchyTable) -> HierarchyGap:
     found = f"{len(missing)} of {total} distinct values that are not leaves of {table.name}"
     hint = "`anon hierarchy test FILE --on TABLE --column C` counts them, --show-values lists them"
     problem = Problem(table.where, found, "every value of the column as a leaf", hint)

@@ -1,6 +1,5 @@
-"""The cells of the `intervals` builder, part of the hierarchy stage between source and cube in the way of the data
-(config -> source -> cube -> search -> release -> verify -> report): which cell of each width a number lies in, and the
-label of that cell, in exact arithmetic."""
+"""The cells of the `intervals` builder: the cell of each width that a number lies in, and the label of that cell, in
+exact arithmetic."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ Number = int | Decimal
 
 
 @dataclass(frozen=True)
-class Cells:
-    """The cells of an interval builder. All numbers are counted in units of 10**-places, so that they are integers and
-    every comparison is exact."""
+class IntervalCells:
+    """The cells of an interval builder. All numbers are in units of 10**-places, so that they are integers and every
+    comparison is exact."""
 
     widths: list[int]
     origin: int
@@ -29,11 +28,12 @@ class Cells:
     written: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_numbers(
         cls, widths: Sequence[Number], origin: Number, top: Number | None, bottom: Number | None, whole: bool
-    ) -> Cells:
-        given = [n for n in (*widths, origin, top, bottom) if n is not None]
-        places = max(len(text(n).partition(".")[2]) for n in given)
+    ) -> IntervalCells:
+        """Return the cells for the numbers of a config; `whole`: all values of the column are whole numbers."""
+        numbers = [n for n in (*widths, origin, top, bottom) if n is not None]
+        places = max(len(text(n).partition(".")[2]) for n in numbers)
 
         def units(number: Number) -> int:
             return int(in_units(number, places))
@@ -48,8 +48,8 @@ class Cells:
         )
 
     def part(self, unit: float) -> int | str | None:
-        """Equal for values with equal labels: the label of an open end, or the number of the narrowest cell. None for
-        infinity without an open end to take it, and for NaN."""
+        """Return what is equal for values with equal labels: the label of an open end, or the number of the narrowest
+        cell. None for infinity without an open end that covers it, and for NaN."""
         if self.top is not None and unit >= self.top:
             return self._top_label
         if self.bottom is not None and unit < self.bottom:
@@ -57,7 +57,7 @@ class Cells:
         return (unit - self.origin) // self.widths[0] if isinstance(unit, int) else None
 
     def path(self, part: int | str) -> Row:
-        """The labels of all levels for one part."""
+        """Return the labels of all levels for one part."""
         if isinstance(part, str):
             return (*[part] * len(self.widths), ROOT)
         unit = self.origin + part * self.widths[0]
@@ -82,14 +82,14 @@ class Cells:
         return f"<={bottom - 1}" if self.whole else f"<{self._number(bottom)}"
 
     def _number(self, unit: int) -> str:
-        """Neighbouring cells and all levels share their bounds, so each is written once."""
+        """Return the text of a bound. Neighbouring cells and all levels share their bounds, so each is made once."""
         if unit not in self.written:
             self.written[unit] = text(Decimal(f"{unit}E-{self.places}"))
         return self.written[unit]
 
 
 def in_units(number: float | Decimal, places: int) -> int | float:
-    """The number in units of 10**-places, rounded down; infinity and NaN stay what they are."""
+    """Return a number in units of 10**-places, rounded down; infinity and NaN unchanged."""
     exact = Decimal(float.__repr__(number)) if isinstance(number, float) else number
     if isinstance(exact, Decimal) and not exact.is_finite():
         return float(exact)

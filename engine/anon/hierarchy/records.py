@@ -1,5 +1,5 @@
-"""The CSV files that a config names beside the source (hierarchies, priors, distances): read a record at a time, and
-gathered into `Columns` of Arrow text, which take little more than the file does."""
+"""Read the CSV files that a config names beside the source (hierarchies, priors, distances), record by record, and
+collect them into `RecordColumns` of Arrow text, which take little more memory than the file has bytes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anon.core.arrays import Ints
 from anon.errors import ConfigError, Problem
 
 Record = tuple[int, list[str]]  # the line it starts on, and its fields
 PROBLEMS_SHOWN = 10
-BATCH = 5_000  # records that are put into columns at a time
-RECORD = 100  # bytes that telling a record from all others takes, beside its text
-HEAD = 1 << 20  # characters, among which the separator is found
+BATCH = 5_000  # records that are added to columns at a time
+RECORD = 100  # bytes that sorting takes per record, beside its text
+HEAD = 1 << 20  # characters that are read to detect the separator
 
 
 def read_records(path: Path, where: str) -> Iterator[Record]:
@@ -41,36 +41,36 @@ def read_records(path: Path, where: str) -> Iterator[Record]:
             raise ConfigError.at(where, found, "fields in balanced double quotes") from None
 
 
-class Columns:
-    """The fields of records by column, and the lines that these start on. Where they would take more than there is
-    room for, they are only counted: `taken` is what they take, or would."""
+class RecordColumns:
+    """The fields of records by column, and the lines that the records start on. Where they would take more than `limit`
+    bytes, they are only counted: `taken` is what they take, or would."""
 
-    def __init__(self, width: int, room: float = inf) -> None:
-        self.room, self.taken = room, 0
-        self.lines: NDArray[np.int64] = np.empty(0, np.int64)
+    def __init__(self, width: int, limit: float = inf) -> None:
+        self.limit, self.taken = limit, 0
+        self.lines: Ints = np.empty(0, np.int64)
         self._chunks: list[list[pa.Array]] = [[] for _ in range(width)]
 
     def fill(self, records: Iterable[Record]) -> None:
-        """Take records, all as wide as the columns are many."""
+        """Add records, each with one field per column."""
         lines = []
         while batch := list(islice(records, BATCH)):
             columns = [pa.array(fields, pa.string()) for fields in zip(*(fields for _, fields in batch))]
             self.taken += len(batch) * RECORD + 2 * sum(column.nbytes for column in columns)
-            if self.taken <= self.room:
+            if self.taken <= self.limit:
                 lines.append(np.array([line for line, _ in batch], np.int64))
                 for chunks, column in zip(self._chunks, columns):
                     chunks.append(column)
-        if self.taken <= self.room:
+        if self.taken <= self.limit:
             self.lines = np.concatenate([self.lines, *lines])
 
     def pop(self) -> Iterator[pa.ChunkedArray]:
-        """Yield the columns in order, each of which is gone from here afterwards."""
+        """Yield the columns in order, and remove each from this object."""
         while self._chunks:
             yield pa.chunked_array(self._chunks.pop(0), pa.string())
 
 
 def read_text(path: Path, where: str) -> str:
-    """Read the text of a file in UTF-8, with or without a byte order mark."""
+    """Return the text of a file in UTF-8, with or without a byte order mark."""
     with _opened(path, where) as file:
         return file.read()
 
@@ -89,14 +89,14 @@ class Problems:
             self.more += 1
 
     def refuse(self) -> None:
-        """Raise them, if there are any."""
+        """Raise ConfigError with the problems, if there are any."""
         more = [Problem(self.shown[0].path, "", f"{self.more} more of the same kind")] if self.more else []
         if self.shown:
             raise ConfigError([*self.shown, *more])
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raise the first few problems, if there are any, with the number of the others."""
+    """Raise ConfigError with the first few problems, if there are any, and the number of the others."""
     found = Problems()
     for problem in problems:
         found.add(problem)
@@ -116,7 +116,7 @@ def _opened(path: Path, where: str) -> Iterator[io.TextIOWrapper]:
 
 
 def _undecodable(path: Path) -> int:
-    """Find the first line that is not UTF-8."""
+    """Return the number of the first line that is not UTF-8."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -127,7 +127,7 @@ def _undecodable(path: Path) -> int:
 
 
 def _separator(content: str) -> str:
-    """`;` if the first record has one outside its quotes, else `,`."""
+    """Return `;` if the first record has one outside its quotes, else `,`."""
     record = re.match(r'(?:"(?:[^"]|"")*"|[^"\r\n])*', content.lstrip("\r\n"))
     bare = re.sub(r'"(?:[^"]|"")*"', "", record[0]) if record else ""
     return ";" if ";" in bare or "," not in bare else ","

@@ -1,6 +1,5 @@
-"""The tree of a hierarchy, the last step of the hierarchy stage before the cube in the way of the data (config ->
-source -> cube -> search -> release -> verify -> report): the label paths of a column's values become nodes over ordered
-integer codes, each node one contiguous range of codes."""
+"""The tree of a hierarchy: the label paths of a column's values become nodes over ordered integer codes, each node one
+contiguous range of codes."""
 
 from __future__ import annotations
 
@@ -11,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anon.core.arrays import Ints
 from anon.errors import ConfigError
-from anon.hierarchy.labels import ROOT, Level, Paths, Row, first_of_name
+from anon.hierarchy.labels import ROOT, LabelLevel, Paths, Row, first_of_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +20,8 @@ class Tree:
     """The nodes of a hierarchy over codes 0, 1, ...; node i < codes is the leaf of code i, the root is the last node.
 
     `levels` is the level of the root, `node_at[level, code]` the node of a code at each level from 0. Per node: its
-    label (None for null), its inclusive code range, its parent (-1 for the root) and the lowest level it stands at. The
-    children of a node are `child[child_start[node]:child_start[node + 1]]`, in code order.
+    label (None for null), its inclusive code range, its parent (-1 for the root) and its lowest level. The children of
+    a node are `child[child_start[node]:child_start[node + 1]]`, in code order.
     """
 
     levels: int
@@ -35,9 +35,9 @@ class Tree:
     child: NDArray[np.int32]
 
     @classmethod
-    def build(cls, paths: Sequence[Row], texts: Sequence[str], null: bool) -> tuple[Tree, NDArray[np.int64]]:
-        """The tree over the leaves `texts` with the label paths `paths`, and the order of the leaves in it: the leaf
-        with code i (i + 1 if `null`) is the input leaf order[i]. Null has code 0 and hangs from the root."""
+    def build(cls, paths: Sequence[Row], texts: Sequence[str], null: bool) -> tuple[Tree, Ints]:
+        """Return the tree over the leaves `texts` with the label paths `paths`, and the order of the leaves in it: the
+        leaf with code i (i + 1 if `null`) is the input leaf order[i]. Null has code 0 and is a child of the root."""
         ranks = paths.ranks if isinstance(paths, Paths) else None
         order = np.arange(len(paths)) if ranks is None else np.argsort(np.asarray(ranks, dtype=np.int64), kind="stable")
         columns: list[Row] = list(zip(*(paths[i] for i in order))) if paths else [()]
@@ -49,7 +49,7 @@ class Tree:
         return nodes.tree(), order.astype(np.int64)
 
     def common(self, low_codes: ArrayLike, high_codes: ArrayLike) -> NDArray[np.int32]:
-        """The lowest node that covers both codes, element by element."""
+        """Return the lowest node that covers both codes, element by element."""
         low, high = np.asarray(low_codes), np.asarray(high_codes)
         found: NDArray[np.int32] = self.node_at[self.levels][low]
         for row in self.node_at[self.levels - 1 :: -1]:
@@ -58,7 +58,7 @@ class Tree:
 
     @cached_property
     def labels(self) -> NDArray[np.object_]:
-        """The labels as an array, to be indexed by an array of nodes."""
+        """Return the labels as an array, to be indexed by an array of nodes."""
         return np.array(self.label, dtype=object)
 
 
@@ -70,7 +70,7 @@ def _children(parent: NDArray[np.int32], low: NDArray[np.int32]) -> tuple[NDArra
 
 
 def _inner_levels(columns: list[Row]) -> int:
-    """How many levels lie below the root and its repeats."""
+    """Return the number of levels below the root and its repeats."""
     root = set(columns[-1])
     if len(root) > 1:
         raise ValueError("the last label is not the same for all leaves")
@@ -78,7 +78,7 @@ def _inner_levels(columns: list[Row]) -> int:
 
 
 class _Nodes:
-    """A tree that grows from the leaves up, one level of labels at a time."""
+    """A tree that is built from the leaves up, one level of labels at a time."""
 
     def __init__(self, texts: list[str], null: bool) -> None:
         self.null = int(null)
@@ -91,8 +91,8 @@ class _Nodes:
         self.level = np.zeros(codes, np.int32)
 
     def add_level(self, labels: Sequence[str], whole: bool) -> None:
-        """Puts the next level on top; `labels` are those of the leaves in order, without null. A whole level is one
-        node, which takes null in."""
+        """Add the next level on top; `labels` are those of the leaves in order, without null. A `whole` level is one
+        node, which includes null."""
         row = self.rows[-1]
         low, names = (np.zeros(1, np.int32), list(labels[:1]) or [ROOT]) if whole else self._ranges(labels)
         high = np.append(low[1:], len(row)).astype(np.int32) - 1
@@ -106,8 +106,8 @@ class _Nodes:
         self.rows.append(np.repeat(nodes, high - low + 1))
 
     def _ranges(self, labels: Sequence[str]) -> tuple[NDArray[np.int32], Sequence[str | None]]:
-        """First code and label of each node of a level, null alone."""
-        level = Level.of(labels)
+        """Return the first code and the label of each node of a level; null is a node by itself."""
+        level = LabelLevel.from_labels(labels)
         if np.any(np.diff(level.number) < 0):
             raise ValueError("leaves under one label are not next to each other")
         low = level.first.astype(np.int32) + self.null
@@ -116,7 +116,7 @@ class _Nodes:
         return np.append(np.zeros(self.null, np.int32), low), [*[None] * self.null, *level.names.to_pylist()]
 
     def refuse_same_labels(self, where: str) -> None:
-        """A label must say which codes it stands for."""
+        """Refuse labels that stand for two different ranges of codes."""
         before = first_of_name(self.label)
         clashes = np.unique(before[(self.low != self.low[before]) | (self.high != self.high[before])])
         if len(clashes):
