@@ -1,6 +1,7 @@
-"""The published bound between two neighbouring values of a column that is cut freely: the roundest number, day or
-moment between them, so that a label does not begin or end at somebody's own value where there is room for another one.
-A bound is a function of the two values alone, which makes it the same on every backend and for every memory limit."""
+"""Choose the published bound between two neighbouring values of a column that is cut freely: the roundest number, day
+or timestamp between them, so that a label does not begin or end at an individual's value where another bound is
+possible. A bound is a function of the two values alone, so it is the same on every backend and for every memory
+limit."""
 
 from __future__ import annotations
 
@@ -8,22 +9,23 @@ from collections.abc import Callable, Iterator
 from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
 from typing import Any
 
-DIGITS = 17  # significant digits that tell every float from its neighbours
+DIGITS = 17  # significant digits that distinguish every float from its neighbours
 DAY = timedelta(days=1)
 
 
 def between(lower: Any, upper: Any) -> Any:
     """Return the bound b of two neighbouring values: values from b on are above the cut, the others below.
 
-    Numbers and moments: lower < b < upper, with as few significant digits as possible, near the middle. Zero has none.
+    Numbers and timestamps: lower < b < upper, with the fewest significant digits possible, near the middle. Zero has
+    none.
 
     >>> between(1234.5, 2345.25), between(0.11, 0.12), between(-3.0, 8.0)
     (2000.0, 0.115, 0.0)
     >>> between(datetime(2024, 1, 31, 23), datetime(2024, 2, 1, 7)), between(datetime(2023, 5, 1), datetime(2026, 5, 1))
     (datetime.datetime(2024, 2, 1, 0, 0), datetime.datetime(2025, 1, 1, 0, 0))
 
-    Whole numbers and days: the cell below ends one before b. Where there is room, neither that end nor b is one of the
-    two values; in a gap of two, b is the number between them, and the cell below ends at the lower one:
+    Whole numbers and days: the cell below ends one before b. Where possible, neither that end nor b is one of the two
+    values; in a gap of two, b is the number between them, and the cell below ends at the lower one:
 
     >>> between(19, 27), between(1999, 3500), between(19, 22), between(19, 21)
     (23, 3000, 21, 20)
@@ -60,7 +62,7 @@ def _whole(lower: int, upper: int) -> int:
 def _number(lower: float, upper: float) -> float:
     if lower < 0 < upper:
         return 0.0
-    middle = lower + (upper - lower) / 2  # lies between them unless nothing does: both have one sign
+    middle = lower + (upper - lower) / 2  # lies between them unless no float does: both have the same sign
     shorter = (float(f"{middle:.{digits}e}") for digits in range(DIGITS))
     return next((number for number in shorter if lower < number < upper), upper)
 
@@ -76,7 +78,7 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time.min)
 
 
-Unit = Callable[[datetime], list[datetime]]  # the beginnings of the unit next to a moment, before and after it
+Unit = Callable[[datetime], list[datetime]]  # the beginnings of the unit nearest to a moment, before and after it
 
 
 def _inside(lower: datetime, upper: datetime, units: list[Unit]) -> Iterator[datetime]:

@@ -1,5 +1,6 @@
-"""How often each value of a column occurs in the source, from which its domain is made. Whole numbers and dates that
-lie close together are counted in tables, all columns in one stream over the source; others by a GROUP BY each."""
+"""Count how often each value of a column occurs in the source; its domain is made from these counts. Whole numbers and
+dates that lie close together are counted in tables, all columns in one stream over the source; others by a GROUP BY
+each."""
 
 from __future__ import annotations
 
@@ -13,20 +14,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anon.core.arrays import Ints
 from anon.core.progress import ProgressCallback
 from anon.cube.domain import CODES, LOOKUP, EarlierCuts
 from anon.cube.ranges import as_numbers
 from anon.errors import SourceError
 from anon.source import Column, Source
 
-Ints = NDArray[np.int64]
 TABLES = 2**23  # counters in all tables together
 
 
 @dataclass(frozen=True)
-class Counted:
-    """The values of a column in order, null first where it occurs, and the rows with each; or too many to be loaded,
-    and then the smallest values of bins with about as many rows each, and the rows of these, those of null first."""
+class ValueCounts:
+    """The values of a column in order, null first where it occurs, and the rows with each; if there are too many to
+    load, the smallest values of bins with about equal numbers of rows, and the rows of these, those of null first."""
 
     distinct: int
     values: pa.Array
@@ -36,7 +37,8 @@ class Counted:
     cuts: EarlierCuts | None = None  # of an earlier recoding, which decides where cells begin and end
 
     @classmethod
-    def of(cls, values: pa.Array, rows: Ints) -> Counted:
+    def from_values(cls, values: pa.Array, rows: Ints) -> ValueCounts:
+        """Return the counts of values in order, in bins if there are too many."""
         if len(values) <= CODES:
             return cls(len(values), values, rows)
         first = values.null_count  # null is a value by itself, and comes first
@@ -47,25 +49,27 @@ class Counted:
 
 
 def _bins(rows: Ints) -> Ints:
-    """Exact weighted quantiles: each bin begins where another share of the rows is complete."""
+    """Return where bins begin, as exact weighted quantiles: each bin begins where another share of the rows is
+    complete."""
     share = (np.cumsum(rows) - rows) * (CODES - 1) // rows.sum()
     return np.flatnonzero(np.append(True, share[1:] != share[:-1]))
 
 
 def count(
     source: Source, columns: list[Column], threads: int, on_progress: ProgressCallback = lambda **facts: None
-) -> Iterator[Counted]:
-    """The counted values of the columns, in order; tells of the rows that were read, half of those there will be."""
+) -> Iterator[ValueCounts]:
+    """Yield the value counts of the columns, in order; report the rows read, which are half of those that the cube
+    reads in all."""
     in_tables = _in_tables(source, columns, threads, on_progress)
     for column in columns:
         yield in_tables[column.alias] if column.alias in in_tables else _grouped(source, column)
 
 
-def _grouped(source: Source, column: Column) -> Counted:
+def _grouped(source: Source, column: Column) -> ValueCounts:
     with counted_values(source, [column]) as distinct:
         if distinct <= CODES:
             table = source.query(f"SELECT {column.alias} AS v, n FROM counted ORDER BY v NULLS FIRST")
-            return Counted(distinct, _array(table["v"]), table["n"].to_numpy().astype(np.int64))
+            return ValueCounts(distinct, _array(table["v"]), table["n"].to_numpy().astype(np.int64))
         name = column.alias
         nulls = source.query(f"SELECT n FROM counted WHERE {name} IS NULL")["n"].to_numpy()
         table = source.query(
@@ -74,7 +78,7 @@ def _grouped(source: Source, column: Column) -> Counted:
             "SELECT min(v) AS v, max(v) AS last, sum(n)::BIGINT AS n FROM binned GROUP BY bin ORDER BY v"
         )
         bins, rows = _array(table["v"]), np.append(nulls, table["n"].to_numpy()).astype(np.int64)
-        return Counted(distinct, pa.nulls(len(nulls), bins.type), rows, bins, _array(table["last"]))
+        return ValueCounts(distinct, pa.nulls(len(nulls), bins.type), rows, bins, _array(table["last"]))
 
 
 def _array(values: pa.ChunkedArray) -> pa.Array:
@@ -83,7 +87,8 @@ def _array(values: pa.ChunkedArray) -> pa.Array:
 
 @contextmanager
 def counted_values(source: Source, columns: list[Column]) -> Iterator[int]:
-    """A table `counted` of the values of some columns, null included, and the rows n with each; how many there are."""
+    """Create the table `counted` of the values of some columns, null included, and the rows n with each, within this
+    context; yield their number."""
     listed = ", ".join(column.alias for column in columns)
     source.run(f"CREATE TEMP TABLE counted AS SELECT {listed}, count(*) AS n FROM {source.VIEW} GROUP BY {listed}")
     try:
@@ -94,8 +99,8 @@ def counted_values(source: Source, columns: list[Column]) -> Iterator[int]:
 
 def _in_tables(
     source: Source, columns: list[Column], threads: int, on_progress: ProgressCallback
-) -> dict[str, Counted]:
-    """Counts the columns whose numbers lie close enough together, in one stream over the source."""
+) -> dict[str, ValueCounts]:
+    """Return the counts of the columns whose numbers lie close enough together, from one stream over the source."""
     types = source.types
     whole = [c for c in columns if c.kind in ("integer", "date") and types[c.alias] in (pa.int64(), pa.date32())]
     whole = list({column.alias: column for column in whole}.values())
@@ -103,16 +108,16 @@ def _in_tables(
         return {}
     ends = source.ends(whole)
     spans = {alias: high - low + 1 for alias, (low, high) in ends.items()}
-    room, chosen = TABLES, []
+    available, chosen = TABLES, []
     for column in sorted((c for c in whole if c.alias in spans), key=lambda c: spans[c.alias]):
-        if spans[column.alias] <= min(room, LOOKUP):
+        if spans[column.alias] <= min(available, LOOKUP):
             chosen.append(column)
-            room -= spans[column.alias]
+            available -= spans[column.alias]
     tables = {c.alias: np.zeros(spans[c.alias], np.uint32) for c in chosen}
     lows = {c.alias: ends[c.alias][0] for c in chosen}
     nulls = dict.fromkeys(tables, 0)
     rows = 0
-    # every thread has columns of its own, so that no two of them count in one table
+    # every thread counts its own columns, so that no two of them count in one table
     shares = [own for first in range(threads) if (own := range(first, len(chosen), threads))]
 
     def add(share: range, batch: pa.RecordBatch) -> None:
@@ -136,7 +141,7 @@ def _in_tables(
 def _add(
     tables: dict[str, NDArray[np.uint32]], lows: dict[str, int], nulls: dict[str, int], column: Column, values: pa.Array
 ) -> None:
-    """Counts the values of a column in its table, and its nulls."""
+    """Count the values of a column in its table, and its nulls."""
     from anon.cube import kernels
 
     nulls[column.alias] += values.null_count
@@ -145,11 +150,11 @@ def _add(
         raise SourceError(f"column {column.name!r}: new values appeared while the source was being read")
 
 
-def _from_table(table: NDArray[np.uint32], low: int, nulls: int, kind: pa.DataType) -> Counted:
+def _from_table(table: NDArray[np.uint32], low: int, nulls: int, kind: pa.DataType) -> ValueCounts:
     at = np.flatnonzero(table)
     numbers = pa.array(at + low, pa.int64())
     values = numbers if kind == pa.int64() else numbers.cast(pa.int32()).cast(kind)
     rows = table[at].astype(np.int64)
     if nulls:
         values, rows = pa.concat_arrays([pa.nulls(1, kind), values]), np.append(nulls, rows)
-    return Counted.of(values, rows)
+    return ValueCounts.from_values(values, rows)

@@ -1,6 +1,6 @@
-"""The values of one column as ordered codes: numbers, dates and text in the order of their values, categories in the
-order of their hierarchy's leaves, so that every cell that can be published is one contiguous range of codes. `Domain`
-knows value, code and label of one column in both directions."""
+"""Map the values of one column to ordered codes: numbers, dates and text in the order of their values, categories in
+the order of their hierarchy's leaves, so that every cell that can be published is one contiguous range of codes.
+`Domain` translates between values, codes and labels of one column in both directions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Floats
 from anon.core.text import CUTTABLE, span, text
 from anon.cube.bounds import between
 from anon.cube.ranges import WHOLE, Side, as_numbers, ends_of, number_of, parsed
@@ -54,12 +55,12 @@ class Domain:
 
     @cached_property
     def texts(self) -> list[str | None]:
-        """The value of each code as text, None for null."""
+        """Return the value of each code as text, None for null."""
         return [None] * self.null + [text(value) for value in self._objects]
 
     @property
     def objects(self) -> list[Any]:
-        """The value of each code as it is in the table, None for null."""
+        """Return the value of each code as it is in the table, None for null."""
         return [None] * self.null + self._objects
 
     @cached_property
@@ -68,16 +69,16 @@ class Domain:
         return found
 
     @cached_property
-    def position(self) -> NDArray[np.float64]:
-        """Where each code lies on the column's own scale, to measure widths; null lies at the lowest value."""
+    def position(self) -> Floats:
+        """Return the position of each code on the column's scale, to measure widths; null lies at the lowest value."""
         if self.tree is None and self.kind in CUTTABLE and len(self.values):
             numbers = as_numbers(self.values).astype(np.float64)
             return np.concatenate([numbers[:1], numbers]) if self.null else numbers
         return np.arange(self.size, dtype=np.float64)
 
-    def encode(self, values: pa.Array, codes: NDArray[np.uint16] | None = None) -> NDArray[np.uint16]:
-        """Codes of values, in the array given for them. A value outside the domain means that the source changed under
-        way."""
+    def encode(self, values: pa.Array, codes: Codes | None = None) -> Codes:
+        """Return the codes of values, in the array `codes` if it is given. A value outside the domain means that the
+        source changed while it was being read, and raises SourceError."""
         codes = np.empty(len(values), np.uint16) if codes is None else codes
         if values.null_count == len(values):
             codes[:] = 0
@@ -113,7 +114,8 @@ class Domain:
 
     @cached_property
     def _lookup(self) -> tuple[int, NDArray[np.int32]] | None:
-        """For whole numbers that lie close together: the lowest, and the code of each from there on, -1 for none."""
+        """Return for whole numbers that lie close together the lowest, and the code of each from there on, -1 for
+        numbers that do not occur; None for other columns."""
         if self.kind not in WHOLE or not len(self.values) or self.values.type not in (pa.int64(), pa.date32()):
             return None
         numbers = as_numbers(self.values).astype(np.int64)
@@ -124,7 +126,7 @@ class Domain:
         codes[numbers - low] = np.arange(len(numbers)) + self.null
         return low, codes if self.single else np.maximum.accumulate(codes)
 
-    def _look_up(self, values: pa.Array, low: int, table: NDArray[np.int32], codes: NDArray[np.uint16]) -> None:
+    def _look_up(self, values: pa.Array, low: int, table: NDArray[np.int32], codes: Codes) -> None:
         from anon.cube import kernels
 
         if not kernels.look_up(as_numbers(_without_nulls(values)), low, table, not self.single, codes):
@@ -132,11 +134,12 @@ class Domain:
 
     @property
     def values_like_labels(self) -> int:
-        """How many values of text without a hierarchy could be read as a generalized label of the column."""
+        """Return the number of values, of text without a hierarchy, that could be read as a generalized label of the
+        column."""
         return sum(map(_like_label, self._objects)) if self.kind == "text" and self.tree is None else 0
 
     def label(self, low: int, high: int) -> str | None:
-        """The published label of the cell of codes low..high (inclusive)."""
+        """Return the published label of the cell of codes low..high (inclusive)."""
         if (low, high) == (0, self.size - 1):
             return "*"
         if self.tree is not None:
@@ -147,7 +150,7 @@ class Domain:
 
     @cached_property
     def _node_labels(self) -> dict[tuple[int, int], str | None]:
-        """Labels of tree nodes by code range; of nodes with the same range the lowest."""
+        """Return the labels of tree nodes by code range; of nodes with the same range that of the lowest."""
         tree = self.tree
         assert tree is not None
         order = np.argsort(-tree.level, kind="stable")
@@ -170,11 +173,12 @@ class Domain:
         return f"<{text(end)}" if low == first else f"[{text(self.bound(low))},{text(end)})"
 
     def _published_as_value(self, code: int) -> bool:
-        """Whether the cell of one code is labelled with its value. Under an earlier recoding only if it was before."""
+        """Return whether the cell of one code is labelled with its value. Under an earlier recoding it is only if it
+        was so in that one."""
         return self.single and (self.cuts is None or self._text(code) in self.cuts.exact)
 
     def bound(self, code: int) -> Any:
-        """The published bound between a code and the one before it: the values from there on are above it."""
+        """Return the published bound between a code and the previous one: values from the bound on are above it."""
         if code not in self._bounds:
             self._bounds[code] = self._bound(code)
         return self._bounds[code]
@@ -193,27 +197,28 @@ class Domain:
 
     @property
     def _largest(self) -> pa.Array:
-        """The largest value of each code."""
+        """Return the largest value of each code."""
         return self.values if self.last is None else self.last
 
     @cached_property
     def numbers(self) -> NDArray[Any]:
-        """The smallest value of each code as a number."""
+        """Return the smallest value of each code as a number."""
         return as_numbers(self.values)
 
     @cached_property
     def largest_numbers(self) -> NDArray[Any]:
-        """The largest value of each code as a number."""
+        """Return the largest value of each code as a number."""
         return as_numbers(self._largest)
 
     def cut(self, code: int) -> str | None:
-        """The text of the cut before a code: the published bound, or the value of a category; None to cut off null."""
+        """Return the text of the cut before a code: the published bound, or the value of a category; None for the cut
+        that separates null."""
         if code == self.null:
             return None
         return text(self.bound(code)) if self.kind in CUTTABLE else self._text(code)
 
     def cut_codes(self, cuts: list[str]) -> dict[str, int]:
-        """The code that begins at each cut."""
+        """Return the code that begins at each cut."""
         if self.kind not in CUTTABLE:
             return {word: code for code, word in enumerate(self.texts) if word is not None}
         bounds = as_numbers(parsed(cuts, str(self.values.type)))
@@ -221,8 +226,8 @@ class Domain:
         return dict(zip(cuts, codes.tolist()))
 
     def cell(self, label: str | None) -> tuple[int, int]:
-        """The codes low..high (inclusive) under a published label; KeyError if there are none. A range need not be one
-        that this domain would publish: it may come from other rows, or from an earlier recoding."""
+        """Return the codes low..high (inclusive) under a published label; raise KeyError if there are none. A range
+        need not be one that this domain would publish: it may come from other rows, or from an earlier recoding."""
         if self.tree is not None or self.kind in ("text", "boolean"):
             return self._cells[label]
         if label == "*":
@@ -233,7 +238,7 @@ class Domain:
 
     @cached_property
     def _cells(self) -> dict[str | None, tuple[int, int]]:
-        """Every cell that can be published, by its label."""
+        """Return every cell that can be published, by its label."""
         if self.tree is not None:
             ends = zip(self.tree.low.tolist(), self.tree.high.tolist())
             return dict(zip(self.tree.label, ends)) | {"*": (0, self.size - 1)}
@@ -247,7 +252,7 @@ class Domain:
         return 0, high
 
     def _range_cell(self, label: str) -> tuple[int, int]:
-        """The codes whose values lie in the range of a label. KeyError if it holds only a part of a bin."""
+        """Return the codes whose values lie in the range of a label; raise KeyError if it covers only part of a bin."""
         low, high = 0, len(self.values)
         if label != "not null":
             start, end, side = ends_of(label, self.kind)
@@ -258,14 +263,14 @@ class Domain:
         return low + self.null, high - 1 + self.null
 
     def _place(self, value: Any, side: Side) -> int:
-        """How many codes lie below a value; KeyError if it lies inside a bin."""
+        """Return the number of codes below a value; raise KeyError if it lies inside a bin."""
         place = int(np.searchsorted(self.numbers, value, side))
         if place != np.searchsorted(self.largest_numbers, value, side):
             raise KeyError("inside a bin")
         return place
 
     def bin_of(self, word: str) -> int:
-        """The code of the bin that a value, given as text, lies in; KeyError if it lies in none."""
+        """Return the code of the bin that a value, given as text, lies in; raise KeyError if it lies in none."""
         place = int(np.searchsorted(self.numbers, number_of(word, self.kind), "right")) - 1
         if place < 0:
             raise KeyError(word)
@@ -275,22 +280,22 @@ class Domain:
         return text(self._value(code))
 
     def _value(self, code: int) -> Any:
-        """The value of one code, without those of all others."""
+        """Return the value of one code, without converting those of all others."""
         return self.values[code - self.null].as_py()
 
 
 def _without_nulls(values: pa.Array) -> pa.Array:
-    """Some of the values in the place of those that are missing."""
+    """Return the values with nulls replaced by the smallest value."""
     return values.fill_null(pc.min(values)) if values.null_count else values
 
 
 def _before(value: Any) -> Any:
-    """The last whole value before this one."""
+    """Return the last whole value before this one."""
     return value - (datetime.timedelta(days=1) if isinstance(value, datetime.date) else 1)
 
 
 def _like_label(word: str) -> bool:
-    """Whether text has the form of a label that stands for several values.
+    """Return whether text has the form of a label that stands for several values.
 
     >>> [_like_label(word) for word in ("*", "{a|b}", "null|a", "not null", "0213*", "<=19")]
     [True, True, True, True, False, False]
@@ -299,7 +304,8 @@ def _like_label(word: str) -> bool:
 
 
 def _escaped(word: str) -> str:
-    r"""
+    r"""Return a value with the marks of set labels escaped.
+
     >>> print(_escaped("a|b"))
     a\|b
     """

@@ -1,7 +1,7 @@
-/* Between the source's rows and records. */
+/* Count and encode the source's rows. */
 #include "core/kernels.h"
 
-/* Adds every number to its counter, counts[number - low]; false if one has none. */
+/* Increments the counter of every number, counts[number - low]; returns false if one has none. */
 #define COUNT_VALUES(name, number)                                                                                     \
     KERNEL(name)                                                                                                       \
     {                                                                                                                  \
@@ -21,7 +21,8 @@
 COUNT_VALUES(cube_count_values, int64_t)
 COUNT_VALUES(cube_count_values_narrow, int32_t)
 
-/* The code table[number - low] of each number; false if there is none. Numbers beyond an open end have the last. */
+/* Looks up the code of each number, table[number - low]; returns false if there is none. Numbers beyond an open end
+   have the last code. */
 #define LOOK_UP(name, number)                                                                                          \
     KERNEL(name)                                                                                                       \
     {                                                                                                                  \
@@ -47,7 +48,8 @@ COUNT_VALUES(cube_count_values_narrow, int32_t)
 LOOK_UP(cube_look_up, int64_t)
 LOOK_UP(cube_look_up_narrow, int32_t)
 
-/* Keys of the records whose hash falls in one of 64 parts; how many they are. `keys` has room for all records. */
+/* Writes the keys of the records whose hash falls in one of 64 parts; returns their number. `keys` is large enough for
+   all records. */
 KERNEL(cube_sample)
 {
     IN(uint16_t, codes, ANY, ANY);

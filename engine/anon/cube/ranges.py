@@ -1,5 +1,5 @@
-"""Values of a column that is cut freely, and the ranges of its labels, read back from the text that `values.text` and
-`Domain.label` write: as numbers in the order of the column."""
+"""Read the values of a column that is cut freely, and the ranges of its labels, back from the text that `core.text` and
+`Domain.label` write, as numbers in the order of the column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Side = Literal["left", "right"]
 
 
 def as_numbers(values: pa.Array) -> NDArray[Any]:
-    """Numbers, dates and timestamps as numpy numbers in the same order, aligned in memory as the kernels require."""
+    """Return numbers, dates and timestamps as numpy numbers in the same order, aligned in memory as the kernels
+    require."""
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
@@ -34,6 +35,7 @@ def as_numbers(values: pa.Array) -> NDArray[Any]:
 
 
 def parsed(texts: list[str], type_name: str) -> pa.Array:
+    """Return values, given as text, as an array of the Arrow type of this name."""
     kinds = {"int64": pa.int64(), "double": pa.float64(), "date32[day]": pa.date32(), "string": pa.string()}
     if type_name == "bool":
         return pa.array([word == "true" for word in texts], pa.bool_())
@@ -46,7 +48,7 @@ def parsed(texts: list[str], type_name: str) -> pa.Array:
 
 
 def number_of(word: str, kind: str) -> Any:
-    """A value, given as text, as `as_numbers` has it; KeyError if it is none.
+    """Return a value, given as text, as the number that `as_numbers` makes of it; raise KeyError if it is no value.
 
     >>> number_of("1970-01-02", "date"), number_of("1969-12-31T23:59:59", "timestamp"), number_of("1.5", "number")
     (1, -1000000, 1.5)
@@ -65,8 +67,8 @@ def number_of(word: str, kind: str) -> Any:
 
 
 def ends_of(label: str, kind: str) -> tuple[Any, Any, Side]:
-    """Where the range of a label begins and ends, None at an open end, and the side of its end that it stops on: left
-    if it does not hold its end, right if it does. KeyError if it is no range.
+    """Return where the range of a label begins and ends, None at an open end, and `left` if it excludes its end,
+    `right` if it includes it. Raise KeyError if it is not a range.
 
     >>> ends_of("20-34", "integer"), ends_of("[1.5,2.25)", "number"), ends_of(">=-5", "integer")
     ((20, 34, 'right'), (1.5, 2.25, 'left'), (-5, None, 'left'))

@@ -1,6 +1,6 @@
-"""Records of a source whose individuals have several sensitive values, as a set or a multiset. Equal rows are always
-counted, in two ways: `people` is 1 on exactly one of an individual's records (that of their lowest value), `values`
-counts occurrences, in a set at most one of a value for each individual."""
+"""Make the records of a source whose individuals have several sensitive values, as a set or a multiset. Equal rows are
+always counted, in two ways: `people` is 1 on exactly one of an individual's records (that of their lowest value),
+`values` counts occurrences, in a set at most one of a value for each individual."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from anon.errors import SourceError
 from anon.source import Source
 
 
-def fill(cube: Cube, source: Source, encoder: Encoder, room: RecordStore) -> None:
-    """Makes the records of a cube and counts its sensitive values."""
+def fill(cube: Cube, source: Source, encoder: Encoder, store: RecordStore) -> None:
+    """Make the records of a cube and count its sensitive values."""
     width, columns = len(encoder.domains), len(cube.domains)
     sizes = [domain.size for domain in encoder.domains]
-    place, at, people = room.place(source.rows, sizes + 2 * PEOPLE, "records"), 0, 0
+    place, at, people = store.place(source.rows, sizes + 2 * PEOPLE, "records"), 0, 0
     counts = [np.zeros(size, np.int64) for size in sizes]
     for batch in source.rows_of(_query(source, encoder)):
         if at + batch.num_rows > source.rows:
@@ -28,14 +28,14 @@ def fill(cube: Cube, source: Source, encoder: Encoder, room: RecordStore) -> Non
             np.add.at(counted, column, own if index < columns else times)
         place.write(at, codes)
         at, people = at + batch.num_rows, people + int(own.sum())
-        room.on_progress(done=source.rows + min(at, source.rows), of=2 * source.rows)
+        store.on_progress(done=source.rows + min(at, source.rows), of=2 * source.rows)
     place.count = at
     cube.by_code, cube.totals = counts[:columns], counts[columns:]
     cube.records, cube.counted, cube.people = place, True, people
 
 
 def _query(source: Source, encoder: Encoder) -> str:
-    """SQL: the columns of the encoder, equal rows once, with their people and values."""
+    """Return the SQL for the columns of the encoder, equal rows once, with their people and values."""
     names = [f"c{index}" for index in range(len(encoder.columns))]
     own = [column.alias for column in encoder.columns]
     sensitive = source.sensitive[0].alias

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Ints
 from anon.criteria import CLOSE, SAFE, Criterion, Groups, State
 from anon.cube import Cube
 from anon.recoding.tree import Recoding
 from anon.search.partition.block import Block
 from anon.search.partition.candidates import DENSE, Demands, Ints, Nodes, Splits
+from anon.search.partition.decide import CELLS
 
 Flags = NDArray[np.bool_]
 CELLS = 250_000  # counters (parts x sensitive values) that are filled at a time

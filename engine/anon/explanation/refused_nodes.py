@@ -10,11 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from anon.core.arrays import Flags
 from anon.criteria import Criterion
 from anon.recoding.levels import LevelRecoding
 from anon.search.lattice import Lattice
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node
-from anon.search.lattice.judging import Mask, Rebound, needs_values
+from anon.search.lattice.judging import Rebound, needs_values
 
 LOOKED_AT = 256  # nodes; of more of them the rest is not
 
@@ -58,7 +59,7 @@ def _below(node: Node) -> list[Node]:
     return [(*node[:at], level - 1, *node[at + 1 :]) for at, level in enumerate(node) if level]
 
 
-def _highest(unsafe: Mask) -> list[Node]:
+def _highest(unsafe: Flags) -> list[Node]:
     """The nodes of a set of which none with one column a level higher is in it."""
     top = unsafe.copy()
     for axis in range(unsafe.ndim):

@@ -19,11 +19,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.artifacts.recoding import FORMAT
+from anon.core.arrays import Codes, Ints
 from anon.core.spilled import SpilledBatches
 from anon.cube import Domain
-from anon.cube.records import Codes
-
-Ints = NDArray[np.int64]
 
 
 class Assignment:

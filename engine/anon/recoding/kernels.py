@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes
 from anon.core.kernels import kernel
 
 _walk = kernel("recoding_walk")
 _walk_narrow = kernel("recoding_walk_narrow")
 
 
-def walk(codes: NDArray[np.uint16], column: NDArray[Any], *tree: NDArray[Any]) -> None:
+def walk(codes: Codes, column: NDArray[Any], *tree: NDArray[Any]) -> None:
     """Walk down a tree as it is searched, or as it is kept in fewer bytes."""
     (_walk_narrow if column.dtype == np.int8 else _walk)(codes, column, *tree)

@@ -15,13 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.artifacts.recoding import FORMAT
+from anon.core.arrays import Codes, Flags, Ints
 from anon.core.cell_index import CellIndex
 from anon.cube import Domain
 from anon.recoding import metrics
 from anon.recoding.tree import ColumnLabels, Recoding, column_facts, in_order
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.uint16]
 
 
 class Levels:
@@ -76,7 +74,7 @@ class LevelRecoding:
     dropped: Codes  # [columns, cells] the nodes of cells that are suppressed
     suppressed: int  # individuals
     facts: dict[str, Any]  # what recoding.json tells of the search: the metric, `chosen` and `minimal`
-    safe: NDArray[np.bool_] | None = None  # of a search the safe nodes of the lattice: a table with one axis per column
+    safe: Flags | None = None  # of a search the safe nodes of the lattice: a table with one axis per column
 
     @property
     def domains(self) -> list[Domain]:

@@ -13,12 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes
 from anon.core.spilled import SpilledBatches
-from anon.cube.records import Codes
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
-
-Ints = NDArray[np.int64]
 
 
 class GroupCounts:

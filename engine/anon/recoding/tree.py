@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anon.artifacts.recoding import FORMAT
+from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.core.text import CUTTABLE
 from anon.cube import Domain
 from anon.errors import ConfigError, Problem
 
-Ints = NDArray[np.int64]
 NODES = 16_384  # that are written at a time, and labels of a column that are remembered meanwhile
 LABELS = 16_384  # that are made at a time
 BOUND = 160  # bytes of a bound between two codes as objects, about
@@ -43,20 +43,20 @@ class ColumnLabels:
         return self.of_group.nbytes + self.cells.nbytes + int(self.labels.nbytes)
 
     @property
-    def low(self) -> NDArray[np.uint16]:
+    def low(self) -> Codes:
         """The lowest code in the cell of each group."""
-        lowest: NDArray[np.uint16] = self.cells[:, 0].astype(np.uint16)[self.of_group]
+        lowest: Codes = self.cells[:, 0].astype(np.uint16)[self.of_group]
         return lowest
 
     @property
-    def high(self) -> NDArray[np.uint16]:
-        highest: NDArray[np.uint16] = self.cells[:, 1].astype(np.uint16)[self.of_group]
+    def high(self) -> Codes:
+        highest: Codes = self.cells[:, 1].astype(np.uint16)[self.of_group]
         return highest
 
     @property
-    def single(self) -> NDArray[np.bool_]:
+    def single(self) -> Flags:
         """Whether the cell of each group holds one code."""
-        single: NDArray[np.bool_] = np.asarray(self.cells[:, 0] == self.cells[:, 1])[self.of_group]
+        single: Flags = np.asarray(self.cells[:, 0] == self.cells[:, 1])[self.of_group]
         return single
 
     def of(self, groups: NDArray[Any]) -> ColumnLabels:
@@ -72,10 +72,10 @@ class Recoding:
     domains: list[Domain]
     column: NDArray[np.int8]
     cut_start: NDArray[np.uint32]
-    cut: NDArray[np.uint16]
+    cut: Codes
     child: NDArray[np.uint32]
-    own_low: NDArray[np.uint16]  # the cell of each node in the column that its parent is split by
-    own_high: NDArray[np.uint16]
+    own_low: Codes  # the cell of each node in the column that its parent is split by
+    own_high: Codes
     labels: list[ColumnLabels]  # the published labels, per column
     people: Ints  # individuals per group
 
@@ -85,7 +85,7 @@ class Recoding:
     def groups(self) -> int:
         return len(self.people)
 
-    def assign(self, codes: NDArray[np.uint16]) -> NDArray[np.uint32]:
+    def assign(self, codes: Codes) -> NDArray[np.uint32]:
         """The group of each row of codes [columns, rows]."""
         from anon.recoding import kernels
 
@@ -105,7 +105,7 @@ class Recoding:
         own = (self.column, self.cut_start, self.cut, self.child, self.own_low, self.own_high, self.people)
         return bounds + sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
 
-    def span(self, column: int) -> tuple[NDArray[np.float64], float]:
+    def span(self, column: int) -> tuple[Floats, float]:
         """How far the cell of each group spans on a column's own scale, and how far the column does."""
         at, labels = self.domains[column].position, self.labels[column]
         return (at[labels.cells[:, 1]] - at[labels.cells[:, 0]])[labels.of_group], float(at[-1] - at[0])
@@ -194,7 +194,7 @@ def column_facts(domain: Domain) -> dict[str, Any]:
     return facts
 
 
-def column_labels(domain: Domain, low: NDArray[np.uint16], high: NDArray[np.uint16]) -> ColumnLabels:
+def column_labels(domain: Domain, low: Codes, high: Codes) -> ColumnLabels:
     both = (low.astype(np.uint32) << 16) | high
     cells = np.unique(both)
     pairs = np.stack([cells >> 16, cells & 0xFFFF], axis=1).astype(np.int64)

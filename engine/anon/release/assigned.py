@@ -26,11 +26,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Flags, Ints
 from anon.core.database import fed
 from anon.core.spilled import SpilledBatches
 from anon.cube import Domain, Encoder
 from anon.recoding.assignment import Assignment
-from anon.release.files import ROW_GROUP, Ints, changed, in_order, repeated, row_groups
+from anon.release.files import ROW_GROUP, changed, in_order, repeated, row_groups
 from anon.source import Column, Source
 
 BATCH = 65_536  # groups that are put in order at a time
@@ -219,7 +220,7 @@ def _in_value_order(domain: Domain) -> pa.Array:
     return domain.values if domain.tree is None else domain.values.take(pc.sort_indices(domain.values))
 
 
-def _places(domain: Domain) -> NDArray[np.uint16]:
+def _places(domain: Domain) -> Codes:
     """The place of each code in canonical order, null first."""
     places = np.arange(domain.size, dtype=np.uint16)
     if domain.tree is not None:
@@ -232,7 +233,7 @@ def _with_group(batch: pa.RecordBatch, group: Ints) -> pa.RecordBatch:
     return pa.record_batch([pa.array(group), *batch.columns[1:]], names=batch.schema.names)
 
 
-def _changes(last: pa.RecordBatch | None, batch: pa.RecordBatch, columns: int) -> NDArray[np.bool_]:
+def _changes(last: pa.RecordBatch | None, batch: pa.RecordBatch, columns: int) -> Flags:
     """Which rows differ from the one before them in their first columns; `last` comes before the batch."""
     rows = batch if last is None else pa.concat_batches([last, batch])
     differ = np.zeros(rows.num_rows - 1, bool)
@@ -250,7 +251,7 @@ def _differ(these: pa.Array, those: pa.Array) -> NDArray[Any]:
     return other
 
 
-def _not_numbers(values: pa.Array) -> NDArray[np.bool_]:
+def _not_numbers(values: pa.Array) -> Flags:
     return np.asarray(pc.fill_null(pc.is_nan(values), False))
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from anon.config import Config
 from anon.config.support import exact_labels
+from anon.core.arrays import Ints
 from anon.core.database import causes, translated
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
@@ -29,7 +30,6 @@ from anon.release.assigned import Assigned
 from anon.release.files import (
     READ,
     ROW_GROUP,
-    Ints,
     Written,
     WrittenValues,
     changed,

@@ -16,12 +16,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Ints
 from anon.cube import Domain
 from anon.errors import SourceError
 from anon.recoding.tree import ColumnLabels
 from anon.source import Column, Source, describe
-
-Ints = NDArray[np.int64]
 
 COMPRESSION = "zstd"
 ROW_GROUP = 131_072  # rows; a constant of the format, so that the bytes do not depend on any limit
@@ -54,13 +53,13 @@ def label_type(format: str) -> pa.DataType:
     return pa.string() if format == "csv" else pa.dictionary(pa.int32(), pa.string())
 
 
-def runs(group: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def runs(group: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     """The different numbers among some in order, and how often each occurs."""
     first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
     return group[first], np.diff(np.append(first, len(group)))
 
 
-def label_array(labels: ColumnLabels, groups: NDArray[Any], lengths: NDArray[np.int64]) -> pa.DictionaryArray:
+def label_array(labels: ColumnLabels, groups: NDArray[Any], lengths: Ints) -> pa.DictionaryArray:
     """The labels of runs of rows as a dictionary of those that occur here, in order; pyarrow would write every entry of
     a larger one."""
     used, index = np.unique(labels.of_group[groups], return_inverse=True)
@@ -71,7 +70,7 @@ def label_array(labels: ColumnLabels, groups: NDArray[Any], lengths: NDArray[np.
     return pa.DictionaryArray.from_arrays(index, words, safe=False)
 
 
-def value_array(domain: Domain, codes: NDArray[np.uint16]) -> pa.Array:
+def value_array(domain: Domain, codes: Codes) -> pa.Array:
     if not domain.null:
         return domain.values.take(pa.array(codes))
     index = codes.astype(np.int64) - 1

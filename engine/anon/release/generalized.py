@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.config import Config
+from anon.core.arrays import Ints
 from anon.core.database import causes, translated
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment

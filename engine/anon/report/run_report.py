@@ -9,11 +9,12 @@ import numpy as np
 from anon.artifacts.reading import VERSIONS
 from anon.config import Config
 from anon.config.support import exact_labels
+from anon.core.arrays import Ints
 from anon.core.database import translated
 from anon.core.progress import Progress
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding, LevelRecoding
-from anon.recoding.tree import Ints, Recoding
+from anon.recoding.tree import Recoding
 from anon.report.blocking import blocking
 from anon.verify.judge import Findings
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Ints
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding, LevelRecoding
-from anon.recoding.tree import Ints, Recoding
+from anon.recoding.tree import Recoding
 
 NODES = 3_000  # of a tree of cuts that are told one by one
 CHILDREN = 64  # of one node; the smallest of more are put together

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.core.cell_index import CellIndex
 from anon.core.memory import Memory, require
 from anon.criteria import RRobustness
@@ -19,9 +20,7 @@ from anon.criteria.prior_tables import CELL, Counting, SignatureTable
 from anon.criteria.priors import Prior
 from anon.criteria.protocol import NEAR
 from anon.cube import Cube
-from anon.cube.records import Codes
 from anon.errors import ConfigError
-from anon.search.assign.ordering import Ints
 
 BATCH = 131_072  # records
 MERGED = 115  # bytes that a probability takes in a search that merges
@@ -113,11 +112,11 @@ class Adversary:
         return cls(prior, r, places, CellIndex(cells, sizes), row_of, rows)
 
     @property
-    def named(self) -> NDArray[np.bool_]:
+    def named(self) -> Flags:
         """Return which values the prior asks for: all, or of a binary one those that it names."""
         return np.isin(np.arange(len(self.prior.values)), self.prior.named)
 
-    def table(self, rows: Ints) -> NDArray[np.float64]:
+    def table(self, rows: Ints) -> Floats:
         """The probabilities of all values in some rows; of a binary prior, those against each value follow. What is not
         known is the same for everybody."""
         some = self.rows[rows]
@@ -147,9 +146,9 @@ class Adversaries:
             raise ConfigError.at("privacy", "more combinations of priors than can be numbered", "fewer priors")
 
     @property
-    def named(self) -> NDArray[np.bool_]:
+    def named(self) -> Flags:
         """Return which values some prior asks for. The others may occur in a group any number of times."""
-        named: NDArray[np.bool_] = np.logical_or.reduce([one.named for one in self.all])
+        named: Flags = np.logical_or.reduce([one.named for one in self.all])
         return named
 
     @property
@@ -187,11 +186,11 @@ class Adversaries:
 class Known:
     """The priors of some classes in one table, as the kernels of merging take it."""
 
-    table: NDArray[np.float64]
+    table: Floats
     first: Ints
     binary: Ints
     named: NDArray[np.uint8]  # [priors, values] that it asks for
-    r: NDArray[np.float64]
+    r: Floats
 
     @property
     def values(self) -> int:
@@ -199,17 +198,17 @@ class Known:
         return found
 
     @property
-    def limited(self) -> NDArray[np.bool_]:
+    def limited(self) -> Flags:
         """Return which values some prior asks for."""
-        limited: NDArray[np.bool_] = np.logical_or.reduce(self.named, dtype=bool)
+        limited: Flags = np.logical_or.reduce(self.named, dtype=bool)
         return limited
 
     @cached_property
-    def logs(self) -> NDArray[np.float64]:
+    def logs(self) -> Floats:
         with np.errstate(divide="ignore"):
             return np.maximum(np.log(self.table), -700.0)  # also of zeros, which differ from everything else
 
-    def impossible(self) -> NDArray[np.bool_]:
+    def impossible(self) -> Flags:
         """[classes, values] that some prior rules out, or of which it is certain."""
         found = np.zeros((len(self.table), self.values), bool)
         for first, binary in zip(self.first.tolist(), self.binary.tolist()):
@@ -217,9 +216,9 @@ class Known:
                 found |= self.table[:, first + at * self.values : first + (at + 1) * self.values] == 0
         return found
 
-    def distance(self, one: int, others: Ints) -> NDArray[np.float64]:
+    def distance(self, one: int, others: Ints) -> Floats:
         """How far the priors of some classes are from those of one: the largest difference of logarithms."""
-        furthest: NDArray[np.float64] = np.abs(self.logs[others] - self.logs[one]).max(axis=1)
+        furthest: Floats = np.abs(self.logs[others] - self.logs[one]).max(axis=1)
         return furthest
 
     def size_for(self, classes: Ints, values: Ints) -> int:
@@ -244,7 +243,7 @@ class Known:
             found.append(float(np.prod(np.sort(wide)[-1 if binary else -2 :])) * (1 + NEAR))
         return found
 
-    def _spreads(self, classes: Ints, columns: Ints) -> NDArray[np.float64]:
+    def _spreads(self, classes: Ints, columns: Ints) -> Floats:
         some = self.table[np.ix_(classes, columns)]
         least = some.min(axis=0)
         spreads = np.full(len(columns), np.inf)

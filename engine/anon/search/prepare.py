@@ -7,7 +7,7 @@ from anon.config import Config, InformationGain, LDiversity, Reuse, Variational
 from anon.config.support import exact_labels
 from anon.core.text import text
 from anon.criteria import CATEGORICAL, always_holds, check_names, named_values, protects
-from anon.cube import Combinations, Combined, Cube, RecordStore, Tuples, Widened
+from anon.cube import Combinations, Combined, Cube, RecordStore, Tuples, WidenCounts
 from anon.errors import ConfigError, Problem
 from anon.recoding.tree import refuse_values_like_labels
 from anon.source import Column, Source
@@ -61,7 +61,7 @@ def _combined(config: Config) -> list[Combined]:
     return list(found)
 
 
-def _widened(config: Config, source: Source) -> list[Widened]:
+def _widened(config: Config, source: Source) -> list[WidenCounts]:
     """For a recoding that is reused: adds the values that it speaks of to the domains."""
     if not isinstance(config.method, Reuse):
         return []

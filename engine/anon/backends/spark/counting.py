@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from anon.backends.spark import spread
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.source import SparkSource
+from anon.core.arrays import Codes
 from anon.cube import Cube, Encoder, RecordStore
-from anon.cube.counted import Counted
+from anon.cube.counted import ValueCounts
 from anon.cube.domain import CODES
-from anon.cube.records import WIDE, Codes, Records
+from anon.cube.records import WIDE, Records
 from anon.errors import SourceError
 from anon.source import Column, Source
 
@@ -61,7 +62,7 @@ def unpacked(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[Codes]:
 class SparkRecordStore(RecordStore):
     """Counts values and makes records where the rows are."""
 
-    def counts(self, source: Source, columns: list[Column]) -> list[Counted]:
+    def counts(self, source: Source, columns: list[Column]) -> list[ValueCounts]:
         assert isinstance(source, SparkSource)
         different = list({column.alias: column for column in columns}.values())
         types = source.types
@@ -141,7 +142,7 @@ def _keyed(held: dict[int, list[pa.Table]], schema: pa.Schema) -> Iterator[pa.Re
             yield pa.record_batch(columns, schema=schema)
 
 
-def _few(source: SparkSource, table: pa.Table, at: int) -> Counted:
+def _few(source: SparkSource, table: pa.Table, at: int) -> ValueCounts:
     kind = source.types[table.column_names[1 + at]]
     own = table.filter(pc.equal(table["c"], at)).select([1 + at, table.num_columns - 1]).rename_columns(["v", "n"])
     own = own.set_column(0, "v", own["v"].cast(kind))
@@ -149,10 +150,10 @@ def _few(source: SparkSource, table: pa.Table, at: int) -> Counted:
     ordered = source.query("SELECT v, n FROM counted_values ORDER BY v NULLS FIRST")
     source.con.unregister("counted_values")
     values = pa.concat_arrays(ordered["v"].chunks) if ordered.num_rows else pa.array([], kind)
-    return Counted(len(values), values, ordered["n"].to_numpy().astype(np.int64))
+    return ValueCounts(len(values), values, ordered["n"].to_numpy().astype(np.int64))
 
 
-def _binned(frame: DataFrame, name: str, at: int, distinct: int, kind: pa.DataType) -> Counted:
+def _binned(frame: DataFrame, name: str, at: int, distinct: int, kind: pa.DataType) -> ValueCounts:
     """Bins of a column with too many values, as the local engine makes them: a value belongs to the bin that the share
     of the rows below it has come to."""
     own = frame.where(frame["c"] == at).select(name, "n")
@@ -171,7 +172,7 @@ def _binned(frame: DataFrame, name: str, at: int, distinct: int, kind: pa.DataTy
     ordered.unpersist()
     first, last = (pa.concat_arrays(table[name].cast(kind).chunks) for name in ("min(v)", "max(last)"))
     rows = np.append(null, table["sum(n)"].to_numpy()).astype(np.int64)
-    return Counted(distinct, pa.nulls(len(null), kind), rows, first, last)
+    return ValueCounts(distinct, pa.nulls(len(null), kind), rows, first, last)
 
 
 def _part() -> int:

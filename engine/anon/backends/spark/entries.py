@@ -19,7 +19,7 @@ from anon.backends.spark.counting import unpacked
 from anon.backends.spark.failures import on_spark
 from anon.core import interrupt
 from anon.cube import Cube
-from anon.cube.building import Other
+from anon.cube.building import OtherColumn
 from anon.cube.records import InMemory
 from anon.search.lattice import frequency
 from anon.search.lattice.counting import NONE, Block, Counted, Counters, Counts, Numbering, Part, Sorted, Words
@@ -85,7 +85,7 @@ class OfRecords:
     @classmethod
     def of(cls, cube: Cube, values: SensitiveValues | None) -> OfRecords:
         domains = [replace(domain, values=domain.values[:0], tree=None) for domain in cube.domains]
-        others: list[Other] = [domains[0]] * len(cube.others)
+        others: list[OtherColumn] = [domains[0]] * len(cube.others)
         empty = InMemory(np.empty((0, 0), np.uint16))
         outline = replace(cube, domains=domains, by_code=[], others=others, totals=[], records=empty, combined={})
         return cls(outline, values, cube.records.width)

@@ -16,8 +16,9 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.backends.spark.entries import COUNTING, Counting, Entries, OfEntries, OfRecords, buckets_for
+from anon.core.arrays import Codes
 from anon.cube import Cube
-from anon.cube.records import Codes, InMemory
+from anon.cube.records import InMemory
 from anon.recoding.levels import Levels
 from anon.search.lattice import Lattice
 from anon.search.lattice.counting import Counted, Numbering, Words, sorting_takes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
-from anon.cube.records import Codes
+from anon.core.arrays import Codes
 from anon.search.partition.passes import C, Chunk, Node, Passes, Tree
 
 PIECE = 65_536  # counters that are added up together

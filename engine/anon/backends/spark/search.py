@@ -16,14 +16,15 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.backends.spark.passes import SparkPasses, walked
+from anon.core.arrays import Codes, Ints
 from anon.core.checkpoint import Arrays
 from anon.criteria import State
-from anon.cube.records import Codes, InMemory, Records
+from anon.cube.records import InMemory, Records
 from anon.errors import SourceError
 from anon.recoding.outcome import GroupCounts
 from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, runs_of
-from anon.search.partition.candidates import Demands, Ints, Nodes
+from anon.search.partition.candidates import Demands, Nodes
 from anon.search.partition.search import LEVELS, Partition
 from anon.search.partition.tree import Fragment
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from anon.core.arrays import Ints
 from anon.core.progress import ProgressCallback
 from anon.criteria import Dissimilarity
 from anon.criteria.arithmetic import at_most
@@ -34,7 +35,7 @@ from anon.criteria.distances import Lists, Neighbours, Windows
 from anon.cube import Cube
 from anon.errors import BlockedByValue
 from anon.search.assign.dealing import Chunk, Dealer, Dealt, Rule, split
-from anon.search.assign.ordering import Ints, Ordered, in_order
+from anon.search.assign.ordering import Ordered, in_order
 from anon.search.budget import SearchBudget
 
 SIZES = 256  # sizes of groups that are tried, from the smallest on; after them every next is a quarter larger

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anon.core import interrupt
+from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.core.progress import ProgressCallback
 from anon.cube import Domain
-from anon.cube.records import Codes
-from anon.search.assign.ordering import Ints, Ordered
+from anon.search.assign.ordering import Ordered
 
 BLOCK = 2**19  # people; a constant, so that groups do not depend on the memory
 
@@ -55,7 +54,7 @@ class Rule:
         return self.size, self.near, self.low, self.high
 
     @classmethod
-    def copies(cls, size: int, copies: int, limited: NDArray[np.bool_]) -> Rule:
+    def copies(cls, size: int, copies: int, limited: Flags) -> Rule:
         """Return the rule by which no group has a value of those that are limited more often than `copies` times."""
         place = np.empty(len(limited), np.int64)
         place[np.argsort(~limited, kind="stable")] = np.arange(len(limited))
@@ -74,7 +73,7 @@ class Dealt:
     doubtful: list[int] = field(default_factory=list)  # groups of these that may not be safe
 
 
-def scales(domains: list[Domain]) -> NDArray[np.float64]:
+def scales(domains: list[Domain]) -> Floats:
     """Where the codes of each column lie, of the whole range of the column."""
     found = np.zeros((len(domains), max(domain.size for domain in domains)))
     for row, domain in zip(found, domains):
@@ -83,7 +82,7 @@ def scales(domains: list[Domain]) -> NDArray[np.float64]:
     return found
 
 
-def split(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: NDArray[np.float64]) -> tuple[Ints, Ints]:
+def split(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: Floats) -> tuple[Ints, Ints]:
     """Splits sets of entries, codes with the sensitive one last, for as long as both parts may be dealt. Entries with
     the same root, which ascends, are one set. Returns their order, and where the parts start in it."""
     from anon.search.assign import kernels_dealing as kernels
@@ -96,7 +95,7 @@ def split(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: NDArray[np.
     return order, leaf[: parts + 1]
 
 
-def deal(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: NDArray[np.float64]) -> Dealt:
+def deal(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: Floats) -> Dealt:
     """Splits sets of entries, each of which may be dealt, and deals out the parts."""
     from anon.search.assign import kernels_dealing as kernels
 
@@ -136,7 +135,7 @@ class Dealer:
         domains: list[Domain],
         threads: int,
         on_progress: ProgressCallback = lambda **facts: None,
-        classes: NDArray[np.bool_] | None = None,
+        classes: Flags | None = None,
     ) -> None:
         self.ordered, self.rule, self.scale, self.threads, self.on_progress = (
             ordered,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Ints
 from anon.core.kernels import kernel
 
 BLOCK = 1024  # people
-Ints = NDArray[np.int64]
 
 _colour = kernel("colour_colour")
 

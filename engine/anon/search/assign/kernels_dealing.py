@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Floats, Ints
 from anon.core.kernels import kernel
 
-Ints = NDArray[np.int64]
-Entries = tuple[NDArray[np.uint16], Ints, Ints]  # codes, places and people
+Entries = tuple[Codes, Ints, Ints]  # codes, places and people
 Rule = tuple[int, Ints, Ints, Ints]  # size, near, low and high
 
 can_be_dealt = kernel("dealing_can_be_dealt")
@@ -16,7 +15,7 @@ deal = kernel("dealing_deal")
 _split = kernel("dealing_split")
 
 
-def split(entries: Entries, order: Ints, start: Ints, scale: NDArray[np.float64], rule: Rule, leaf: Ints) -> int:
+def split(entries: Entries, order: Ints, start: Ints, scale: Floats, rule: Rule, leaf: Ints) -> int:
     """Split the nodes order[start[i]:start[i + 1]] for as long as both parts can be dealt. Write where the parts start
     in `order`, which is rearranged, to `leaf`; return how many there are."""
     columns = len(entries[0])

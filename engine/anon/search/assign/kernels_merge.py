@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Floats, Ints
 from anon.core.kernels import kernel
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Members = tuple[Ints, Ints, Ints]  # class and value of the members of each group, and how many it has
 Named = NDArray[np.uint8]
 Priors = tuple[Floats, Ints, Ints, Named, Floats]  # table, and of each prior first column, binary, named values, and r

@@ -12,19 +12,18 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from anon.core.arrays import Flags, Ints
 from anon.core.database import connect, interruptible, translated
-from anon.criteria import Criterion, Groups, Ints, Signatures, State
+from anon.criteria import Criterion, Groups, Signatures, State
 from anon.recoding.assignment import Assignment
 from anon.search.budget import SearchBudget
 from anon.search.cross_tables import Adversary
 
 BATCH = 131_072  # entries
-Mask = NDArray[np.bool_]
 
 
-def raised(level: Ints, failed: Mask) -> Ints:
+def raised(level: Ints, failed: Flags) -> Ints:
     """Return the levels of groups after runs that fail were merged with their neighbours. A group of level i is in a
     run of 2**i groups; `failed` marks the first group of those that fail.
 
@@ -51,7 +50,7 @@ class Mending:
         self.level = np.zeros(assignment.groups, np.int64)
         self.failing: list[list[str]] = []  # the names of the criteria that failed, each time they were asked
 
-    def run(self, doubtful: list[Mask]) -> bool:
+    def run(self, doubtful: list[Flags]) -> bool:
         """Merge groups until all criteria hold; `doubtful` marks for each of them the groups that it may not hold for.
         Returns False, and changes nothing, if it does not even for the whole table as one group."""
         assert self.means.spill is not None
@@ -72,7 +71,7 @@ class Mending:
         """The first group of the run that each group is in."""
         return np.arange(len(self.level)) >> self.level << self.level
 
-    def _failed(self, con: duckdb.DuckDBPyConnection, doubtful: list[Mask]) -> Mask:
+    def _failed(self, con: duckdb.DuckDBPyConnection, doubtful: list[Flags]) -> Flags:
         """The runs that fail a criterion, marked at their first groups; all, if they fail one only together."""
         into, failed, names = self.into, np.zeros(len(self.level), bool), set[str]()
         first = into == np.arange(len(into))
@@ -98,7 +97,7 @@ class Mending:
         before = sum(len(criterion.attributes) for criterion in self.criteria[:at])
         return replace(groups, signatures=groups.signatures[before : before + len(self.criteria[at].attributes)])
 
-    def _groups(self, con: duckdb.DuckDBPyConnection, into: Ints, wanted: Mask) -> Iterator[tuple[Ints, Groups]]:
+    def _groups(self, con: duckdb.DuckDBPyConnection, into: Ints, wanted: Flags) -> Iterator[tuple[Ints, Groups]]:
         """The runs that are wanted, some at a time: the numbers of their first groups, and what is in them."""
         names = [f"k{kind}" for kind in range(1 + len(self.adversaries))]
         schema = pa.schema([(name, pa.int64()) for name in ("g", "n", *names)])
@@ -113,7 +112,7 @@ class Mending:
         for entries in _whole_groups(interruptible(batches, "checking the groups")):
             yield self._histograms(*entries)
 
-    def _entries(self, into: Ints, wanted: Mask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _entries(self, into: Ints, wanted: Flags, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The entries of some runs: the run, people, the value, and the signature of each prior."""
         for batch in self.assignment.batches():
             *codes, value, group, people = (column.to_numpy() for column in batch.columns)

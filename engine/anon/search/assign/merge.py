@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from anon.core.arrays import Ints
 from anon.core.progress import ProgressCallback
 from anon.criteria.arithmetic import at_most
 from anon.cube import Cube
 from anon.errors import BlockedByValue
 from anon.search.assign.dealing import Dealer, Dealt, scales
-from anon.search.assign.ordering import Ints, Ordered, in_order
+from anon.search.assign.ordering import Ordered, in_order
 from anon.search.assign.residue import People, Placing, cap, pool
 from anon.search.assign.seeds import Seeds
 from anon.search.budget import SearchBudget

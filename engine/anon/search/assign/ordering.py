@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from anon.core import interrupt
+from anon.core.arrays import Codes, Ints
 from anon.core.database import connect, interruptible, translated
 from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.cube.building import PEOPLE
-from anon.cube.records import Codes, Records, halves, make, whole_numbers
+from anon.cube.records import Records, halves, make, whole_numbers
 from anon.search.budget import SearchBudget
 
-Ints = NDArray[np.int64]
 Classes = Callable[[Codes], Ints]  # the class of each tuple of quasi-identifier codes [columns, records]
 
 BATCH = 131_072  # records

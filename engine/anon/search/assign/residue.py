@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anon.core import interrupt
+from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.criteria.protocol import NEAR
-from anon.cube.records import Codes
 from anon.search.assign.dealing import Dealt, Rule, deal
-from anon.search.assign.ordering import Ints, Ordered
+from anon.search.assign.ordering import Ordered
 from anon.search.assign.seeds import most_groups, most_people
 from anon.search.cross_tables import Known
 
@@ -49,7 +48,7 @@ class People:
         some = np.flatnonzero(people)
         return People(self.codes[:, some], people[some], self.own[some])
 
-    def where(self, some: NDArray[np.bool_]) -> People:
+    def where(self, some: Flags) -> People:
         """Some of the entries, given which."""
         return self.with_people(np.where(some, self.people, 0))
 
@@ -94,7 +93,7 @@ def cap(ordered: Ordered, counts: Ints, most: Ints) -> People:
     return People.together(parts, ordered.records.width - 2)
 
 
-def pool(left: People, known: Known, size: int, scale: NDArray[np.float64]) -> Iterator[tuple[Dealt, People]]:
+def pool(left: People, known: Known, size: int, scale: Floats) -> Iterator[tuple[Dealt, People]]:
     """Groups of people from several classes, first of very similar ones, and who is left after each."""
     radius = np.log1p(1 / size) / 2
     while left.total >= size and radius < np.log(known.values) + 1:
@@ -124,9 +123,7 @@ def _clusters(left: People, known: Known, radius: float) -> list[Ints]:
     return [np.array(listed) for listed in members]
 
 
-def _pooled(
-    left: People, mine: NDArray[np.bool_], known: Known, size: int, scale: NDArray[np.float64]
-) -> tuple[Dealt | None, People]:
+def _pooled(left: People, mine: Flags, known: Known, size: int, scale: Floats) -> tuple[Dealt | None, People]:
     """The groups that can be made of some of the people together, and everybody who is in none of them."""
     counts = np.bincount(left.codes[-1, mine], left.people[mine], known.values).astype(np.int64)
     about = np.unique(left.own[mine]), np.flatnonzero(counts)

@@ -14,15 +14,12 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anon.core.arrays import Flags, Ints
 from anon.search.assign.dealing import Rule
-from anon.search.assign.ordering import Ints
 
 FEW = 100  # a class may leave one of this many people over
 SIZES = 8  # of groups that are tried
-
-Mask = NDArray[np.bool_]
 
 
 def sizes(least: int, r: Fraction) -> Iterator[tuple[int, int]]:
@@ -47,7 +44,7 @@ def _powers_of_two(limit: int) -> Iterator[int]:
     return (2**power for power in range((limit - 1).bit_length()))
 
 
-def most_groups(counts: Ints, size: int, copies: int, limited: Mask) -> Ints:
+def most_groups(counts: Ints, size: int, copies: int, limited: Flags) -> Ints:
     """Return for each row of counts of values the largest g such that g groups of `size` people or more can be made
     with no value of those that are limited more often than `copies` times: g <= sum of min(count, copies g) / size,
     without the minimum for other values. The sum is concave in g, so that this holds from 0 up to the largest.
@@ -65,7 +62,7 @@ def most_groups(counts: Ints, size: int, copies: int, limited: Mask) -> Ints:
     return low
 
 
-def most_people(counts: Ints, groups: Ints, copies: int, limited: Mask) -> Ints:
+def most_people(counts: Ints, groups: Ints, copies: int, limited: Flags) -> Ints:
     """Return how many people with each value can be in so many groups of each row."""
     allowed = np.minimum(counts, np.where(limited, copies * groups[:, None], counts))
     return np.where(groups[:, None] > 0, allowed, 0)
@@ -76,7 +73,7 @@ class Kind(NamedTuple):
 
     size: int
     copies: int
-    limited: Mask
+    limited: Flags
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Seeds:
     people: Ints
 
     @classmethod
-    def of(cls, counts: Ints, named: Mask, least: int, r: Fraction) -> Seeds:
+    def of(cls, counts: Ints, named: Flags, least: int, r: Fraction) -> Seeds:
         """From the people of each class who may be in its groups, and which values a prior asks for. Others are limited
         too where that leaves few people over."""
         whole, most = counts.sum(axis=1), np.zeros_like(counts)
@@ -114,7 +111,7 @@ class Seeds:
         largest: int = max(self.kinds[at].size for at in np.unique(self.kind).tolist())
         return largest
 
-    def rules(self) -> Iterator[tuple[Rule, Mask]]:
+    def rules(self) -> Iterator[tuple[Rule, Flags]]:
         """Yield the rules that classes are dealt by, and which classes those are."""
         for at in np.unique(self.kind).tolist():
             yield Rule.copies(*self.kinds[at]), (self.kind == at) & (self.groups > 0)

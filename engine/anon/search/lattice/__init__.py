@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from anon.core import interrupt
+from anon.core.arrays import Codes, Flags, Ints
 from anon.core.progress import ProgressCallback
 from anon.criteria import Criterion, prunes
 from anon.cube import Cube
 from anon.errors import ConfigError, UnsafeError
-from anon.recoding.levels import Ints, LevelRecoding, Levels, canonical_order
+from anon.recoding.levels import LevelRecoding, Levels, canonical_order
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.budget import SearchBudget
 from anon.search.lattice.choice import Choice, Utility, best
-from anon.search.lattice.counting import Codes, Part
+from anon.search.lattice.counting import Part
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
-from anon.search.lattice.judging import Judge, Mask, Rebound, needs_values
+from anon.search.lattice.judging import Judge, Rebound, needs_values
 from anon.search.lattice.search import Search, at_once, minimal
 from anon.search.lattice.spill import SpillDatabase
 
@@ -121,7 +122,7 @@ class Lattice:
         finally:
             spill.close()
 
-    def _safe_nodes(self, spill: SpillDatabase | None) -> Mask:
+    def _safe_nodes(self, spill: SpillDatabase | None) -> Flags:
         sets = self._sets(any(map(needs_values, self.criteria)), spill)
         pruning = [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
         search = Search(sets, self.judge, self.on_progress)
@@ -149,7 +150,7 @@ class Lattice:
         few = f", also if up to {float(self.suppress):.4g} of the individuals are left out" if self.suppress else ""
         return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
 
-    def _outcome(self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Mask, unique: int) -> Outcome:
+    def _outcome(self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Flags, unique: int) -> Outcome:
         counts, cells, people, dropped = GroupCounts(self.cube.sensitive, self.means.spill), [], [], []
         groups = 0
         for part in found.parts():
@@ -180,7 +181,7 @@ class Lattice:
         self,
         chosen: Choice,
         choices: list[Choice],
-        safe: Mask,
+        safe: Flags,
         cells: list[Codes],
         people: Ints,
         dropped: list[Codes],

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from anon.core.arrays import Flags, Ints
 from anon.recoding import metrics
-from anon.recoding.levels import Ints, Levels
+from anon.recoding.levels import Levels
 from anon.search.lattice.counting import Part
 from anon.search.lattice.frequency import FrequencySet, Node
-from anon.search.lattice.judging import Judge, Mask
+from anon.search.lattice.judging import Judge
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Published:
         self.groups = self.people = self.squares = self.suppressed = self.rows = self.missing = 0
         self.under = [np.zeros(column.size(level), np.int64) for column, level in zip(columns, levels)]
 
-    def add(self, part: Part, kept: Mask) -> None:
+    def add(self, part: Part, kept: Flags) -> None:
         """Adds the groups of a part that are published."""
         left = part.where(kept)
         people = int(left.n.sum())

@@ -17,11 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Flags, Ints
 from anon.core.cell_index import LARGEST
-from anon.recoding.levels import Ints
 from anon.search.lattice import kernels
 
-Codes = NDArray[np.uint16]
 Counts = NDArray[np.uint32]
 Words = NDArray[np.uint64]  # [words, entries]
 Block = tuple[Words, Counts]  # some entries in order: their numbers and their people
@@ -67,7 +66,7 @@ class Part:
         values[self.start[1:] - 1] = False
         return self.start - np.arange(len(self.start)), self.value[values], self.count[values]
 
-    def where(self, kept: NDArray[np.bool_]) -> Part:
+    def where(self, kept: Flags) -> Part:
         """Some of its cells."""
         if kept.all():
             return self
@@ -191,14 +190,14 @@ class Numbering:
         if len(count):
             yield words, count
 
-    def new_cells(self, words: Words) -> NDArray[np.bool_]:
+    def new_cells(self, words: Words) -> Flags:
         """Whether each entry is the first of its cell."""
         if self.values == 1:
             return np.ones(words.shape[1], bool)
         cell = words[-1].view(np.int64) // self.values
         return _new([*words[:-1], cell])
 
-    def people(self, words: Words) -> NDArray[np.bool_]:
+    def people(self, words: Words) -> Flags:
         """Whether each entry counts all people of its cell: the last where they have several values, else the only."""
         new = self.new_cells(words)
         last = np.append(new[1:], True)
@@ -228,7 +227,7 @@ class Numbering:
         return cells
 
 
-def _new(words: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+def _new(words: Sequence[NDArray[Any]]) -> Flags:
     """Whether each number is another than the one before."""
     new = np.zeros(len(words[0]), bool)
     new[:1] = True

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anon.core.arrays import Codes, Ints
 from anon.core.cell_index import CellIndex
 from anon.cube import Cube
 from anon.cube.records import whole_numbers
-from anon.recoding.levels import Ints, Levels
+from anon.recoding.levels import Levels
 from anon.search.lattice import kernels
 from anon.search.lattice.counting import (
     NONE,
     Block,
-    Codes,
     Counted,
     Counters,
     Counts,

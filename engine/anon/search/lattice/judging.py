@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anon.core.arrays import Flags, Ints
 from anon.criteria import Criterion, Groups, State
 from anon.cube import Cube
-from anon.recoding.levels import Ints
 from anon.search.lattice.counting import Part
 from anon.search.lattice.frequency import FrequencySet, SensitiveValues
 
-Mask = NDArray[np.bool_]
 Rebound = Callable[[int, list[int]], Criterion]  # a criterion by its place, for some of its column's values
 
 
@@ -65,11 +63,11 @@ class Judge:
                 return False
         return bool(left) and all(self._hold_together(found, which, at, dropped > 0) for at in which)
 
-    def kept(self, part: Part, which: Iterable[int]) -> Mask:
+    def kept(self, part: Part, which: Iterable[int]) -> Flags:
         """The groups of a part that are published if some criteria hold: those that are safe alone."""
         if not self.suppress:
             return np.ones(len(part.n), bool)
-        kept: Mask = part.n >= self._least(which)
+        kept: Flags = part.n >= self._least(which)
         for at in which:
             kept &= self.criteria[at].safe_alone(self.groups(part, self.criteria[at]), len(part.n))
         return kept

@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from anon.core import interrupt
+from anon.core.arrays import Flags
 from anon.core.progress import ProgressCallback
 from anon.search.lattice.frequency import FrequencySets, Known, Node
-from anon.search.lattice.judging import Judge, Mask
+from anon.search.lattice.judging import Judge
 
 R = TypeVar("R")
 
@@ -46,11 +47,11 @@ class Search:
     def shape(self) -> tuple[int, ...]:
         return tuple(column.height + 1 for column in self.sets.levels)
 
-    def pruned(self, which: list[int]) -> Mask:
+    def pruned(self, which: list[int]) -> Flags:
         """The nodes that are safe by criteria that prune."""
         if not which:
             return np.ones(self.shape, bool)
-        safe: dict[tuple[int, ...], Mask] = {(): np.ones((), bool)}
+        safe: dict[tuple[int, ...], Flags] = {(): np.ones((), bool)}
         for size in range(1, len(self.shape) + 1):
             subsets = {
                 columns: self._candidates(columns, safe) for columns in combinations(range(len(self.shape)), size)
@@ -62,14 +63,14 @@ class Search:
             safe = dict(zip(subsets, found))
         return safe[tuple(range(len(self.shape)))]
 
-    def _candidates(self, columns: tuple[int, ...], safe: dict[tuple[int, ...], Mask]) -> Mask:
+    def _candidates(self, columns: tuple[int, ...], safe: dict[tuple[int, ...], Flags]) -> Flags:
         """The nodes that are safe without each of the columns."""
         found = np.ones([self.shape[j] for j in columns], bool)
         for at in range(len(columns)):
             found &= np.expand_dims(safe[columns[:at] + columns[at + 1 :]], at)
         return found
 
-    def _lowest(self, subsets: dict[tuple[int, ...], Mask]) -> Node:
+    def _lowest(self, subsets: dict[tuple[int, ...], Flags]) -> Node:
         """For each column the lowest level that it has in any node to come."""
         lowest = list(self.shape)
         for columns, candidates in subsets.items():
@@ -78,7 +79,7 @@ class Search:
                 lowest[j] = min(lowest[j], int(candidates.any(axis=others).argmax()))
         return tuple(lowest)
 
-    def _from_below(self, columns: tuple[int, ...], candidates: Mask, which: list[int]) -> Mask:
+    def _from_below(self, columns: tuple[int, ...], candidates: Flags, which: list[int]) -> Flags:
         safe = np.zeros_like(candidates)
         with closing(Known(self.sets, columns)) as known:
             for node in _by_height(candidates):
@@ -92,7 +93,7 @@ class Search:
         self.on_progress(columns=len(known.columns), checks=self.checks)
         return self.judge.safe(known.at(node), which)
 
-    def checked(self, candidates: Mask) -> Mask:
+    def checked(self, candidates: Flags) -> Flags:
         """The candidates that are safe by all criteria, each looked at."""
         which, safe = list(range(len(self.judge.criteria))), np.zeros_like(candidates)
         with closing(Known(self.sets, tuple(range(len(self.shape))))) as known:
@@ -101,14 +102,14 @@ class Search:
         return safe
 
 
-def _by_height(nodes: Mask) -> Iterator[Node]:
+def _by_height(nodes: Flags) -> Iterator[Node]:
     """Nodes from the lowest, those of one height in the order of the columns."""
     listed = np.argwhere(nodes)
     for at in np.argsort(listed.sum(axis=1), kind="stable"):
         yield tuple(listed[at].tolist())
 
 
-def minimal(safe: Mask) -> list[Node]:
+def minimal(safe: Flags) -> list[Node]:
     """Safe nodes with no safe one below, from the lowest."""
     below = np.zeros_like(safe)  # whether some safe node lies below or here
     below |= safe

@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Ints
 from anon.core.checkpoint import Arrays
 from anon.core.progress import ProgressCallback
 from anon.criteria import Groups, State
 from anon.cube import Cube
-from anon.cube.records import Codes, Records, whole_numbers
+from anon.cube.records import Records, whole_numbers
 from anon.search.partition import kernels
 from anon.search.partition.candidates import (
     PEOPLE,
     Boundaries,
     Demands,
     Evaluator,
-    Ints,
     Nodes,
     Splits,
     children_cells,

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.criteria import Groups
 from anon.cube import Cube, Domain
 
-Ints = NDArray[np.int64]
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
 TABLE = 2_000_000  # counters of a table; what would take more is counted in lists too
 PEOPLE = -1  # in place of a value column: individuals, where they have several values each
@@ -32,8 +31,8 @@ class Nodes:
     low: Ints  # [nodes, columns] lowest code that occurs
     high: Ints
     people: Ints
-    safe: NDArray[np.bool_]  # by every criterion that is not monotone
-    barren: NDArray[np.bool_]  # no split of it can be safe
+    safe: Flags  # by every criterion that is not monotone
+    barren: Flags  # no split of it can be safe
 
     def __len__(self) -> int:
         return len(self.start)
@@ -53,8 +52,8 @@ class Splits:
     high: Ints
     people: Ints  # [parts]
     groups: dict[int, Groups] = field(default_factory=dict)  # per column of the cube's others: the parts as groups
-    safe: NDArray[np.bool_] = field(init=False)  # [parts] by every criterion that is not monotone
-    barren: NDArray[np.bool_] = field(init=False)  # [parts] no split of it can be safe
+    safe: Flags = field(init=False)  # [parts] by every criterion that is not monotone
+    barren: Flags = field(init=False)  # [parts] no split of it can be safe
 
     def __post_init__(self) -> None:
         self.safe, self.barren = np.ones(len(self.low), bool), np.zeros(len(self.low), bool)
@@ -108,7 +107,7 @@ class Splits:
         """The children of one split as groups."""
         return self.groups[column].part(int(self.part_start[index]), int(self.part_start[index + 1]))
 
-    def safe_children(self, index: int) -> NDArray[np.bool_]:
+    def safe_children(self, index: int) -> Flags:
         """Which of them are safe by every criterion that is not monotone."""
         return self.safe[self.part_start[index] : self.part_start[index + 1]]
 
@@ -136,7 +135,7 @@ class Demands:
     fewest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     largest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def barren(self, people: Ints, groups: Groups) -> NDArray[np.bool_]:
+    def barren(self, people: Ints, groups: Groups) -> Flags:
         """Groups of so many people of which no split can satisfy these. There are at least as many people outside the
         largest counts of a group as of its parts together: the largest counts of the parts add up to no less."""
         found = people < 2 * self.least
@@ -160,7 +159,7 @@ def largest_split(cube: Cube) -> int:
     return min(max(listed, default=0), int(cube.totals[0].sum()))
 
 
-def _in_lists(size: int, cells: Ints | int) -> NDArray[np.bool_]:
+def _in_lists(size: int, cells: Ints | int) -> Flags:
     """Whether splits with so many counters, of a column with so many codes, are counted in lists."""
     return np.asarray(cells) > (TABLE if size <= DENSE else -1)
 
@@ -287,7 +286,7 @@ class Evaluator(ABC):
         return start, cell_low, cell_high
 
 
-def widths(domains: list[Domain], low: Ints, high: Ints) -> NDArray[np.float64]:
+def widths(domains: list[Domain], low: Ints, high: Ints) -> Floats:
     """How wide nodes [nodes, columns] are that reach from low to high: that range over the range of the table; for a
     hierarchy of the leaves under the covering node."""
     found = np.empty(low.shape)
@@ -311,7 +310,7 @@ def children_cells(nodes: Nodes, chosen: Splits) -> tuple[Ints, Ints]:
     return low, high
 
 
-def unreached(parts: int, columns: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+def unreached(parts: int, columns: int) -> tuple[Codes, Codes]:
     """The codes [parts, columns] from and to which parts reach that no record was seen of yet."""
     low = np.full((parts, columns), 65_535, np.uint16)
     return low, np.zeros_like(low)

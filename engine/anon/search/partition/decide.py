@@ -26,12 +26,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anon.core.arrays import Flags, Floats, Ints
 from anon.core.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube
-from anon.search.partition.candidates import Boundaries, Demands, Evaluator, Ints, Nodes, Splits, widths
+from anon.search.partition.candidates import Boundaries, Demands, Evaluator, Nodes, Splits, widths
 
 CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time, and as many in store
 CELL = 100  # bytes that each of them takes, with all that is made of it
@@ -135,7 +135,7 @@ class Level:
     count: Ints  # how many of them can be split
     place: Ints  # the column being offered
     offered: Ints  # candidates of it that were offered
-    open: NDArray[np.bool_]  # nodes that are not decided
+    open: Flags  # nodes that are not decided
     waiting: dict[int, deque[Candidate]] = field(default_factory=dict)  # until all nodes before are decided
     chosen: list[Splits] = field(default_factory=list)
 
@@ -215,7 +215,7 @@ class Decisions:
         rank[~splittable] = np.inf
         return np.argsort(rank, axis=1, kind="stable"), splittable.sum(axis=1)
 
-    def _first_splits(self, nodes: Nodes, splittable: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _first_splits(self, nodes: Nodes, splittable: Flags) -> Floats:
         """Lower is better: the people in the largest child, or the entropy of the target that the children leave."""
         rank = np.full(nodes.low.shape, np.inf)
         balanced = self.rules.prefer == "balanced"
@@ -371,19 +371,19 @@ class Decisions:
         return True
 
 
-def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: Flags) -> Flags:
     """Whether a criterion about single groups holds for all parts of each owner, exactly for the wanted ones; the parts
     of owner i start at part_start[i]."""
     owner = np.repeat(np.arange(len(wanted)), np.diff(part_start))
     of_group = owner if groups.row is None else owner[groups.row]
     verdict = criterion.judge(criterion.minima(groups, of_group, len(wanted)))
-    safe: NDArray[np.bool_] = verdict == SAFE
+    safe: Flags = verdict == SAFE
     for index in np.flatnonzero(wanted & (verdict == CLOSE)).tolist():
         safe[index] = criterion.holds(criterion.state(groups.part(int(part_start[index]), int(part_start[index + 1]))))
     return safe
 
 
-def _entropy(groups: Groups) -> NDArray[np.float64]:
+def _entropy(groups: Groups) -> Floats:
     """Entropy in bits of each group."""
     of = np.repeat(np.arange(len(groups)), np.diff(groups.start))
     share = groups.count / np.bincount(of, groups.count, len(groups))[of]

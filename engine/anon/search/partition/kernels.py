@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Ints
 from anon.core.kernels import kernel
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.uint16]
 Ranges = tuple[Ints, Ints, Ints]  # of nodes: where each starts and stops, and the column it is asked about
 Cuts = tuple[Ints, Ints]  # where those of each node start, and all cuts
 
@@ -58,14 +57,14 @@ def by_code(codes: Codes, ranges: Ranges, order: NDArray[np.int32]) -> None:
 
 def sweep(
     codes: Codes, people: int, ranges: Ranges, order: NDArray[np.int32], value: int, values: int, least: int,
-    fewest: Ints, largest: Ints, room: Ints, cut: NDArray[np.uint16], used: Ints,
+    fewest: Ints, largest: Ints, room: Ints, cut: Codes, used: Ints,
 ) -> None:  # fmt: skip
     """Find the cuts of each node that leave what a safe group needs on both sides."""
     top = np.empty(int(largest.max(initial=0)) + 1, np.int64)
     _sweep(codes, people, *ranges, order, value, values, least, fewest, largest, room, cut, used, top)
 
 
-def route(codes: Codes, ranges: Ranges, cuts: Cuts, low: Codes, high: Codes, aside: NDArray[np.uint16]) -> None:
+def route(codes: Codes, ranges: Ranges, cuts: Cuts, low: Codes, high: Codes, aside: Codes) -> None:
     """Bring the records of each part together. `aside`: room for the records of the longest node and BESIDE more."""
     longest, parts = _longest(ranges), int(np.diff(cuts[0]).max(initial=1)) + 1
     over, ends = np.empty(longest // 8 + 1, np.uint8), np.empty(parts + 1, np.int64)

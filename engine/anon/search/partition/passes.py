@@ -12,8 +12,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.criteria import Ints
-from anon.cube.records import WIDE, Codes, Records
+from anon.core.arrays import Codes, Ints
+from anon.cube.records import WIDE, Records
 from anon.recoding.kernels import walk
 from anon.search.partition import kernels
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Ints
 from anon.core.checkpoint import Arrays
 from anon.core.progress import ProgressCallback
 from anon.criteria import Groups, State
@@ -26,7 +27,6 @@ from anon.search.partition.candidates import (
     Boundaries,
     Demands,
     Evaluator,
-    Ints,
     Nodes,
     Splits,
     children_cells,
@@ -61,8 +61,8 @@ class Parts:
     """What a pass found out about the parts of one split node."""
 
     records: Ints
-    low: NDArray[np.uint16]  # [parts, columns]
-    high: NDArray[np.uint16]
+    low: Codes  # [parts, columns]
+    high: Codes
     ahead: list[CodeCounts | None]  # what they will probably be asked for next
 
 
@@ -72,8 +72,8 @@ class Pass:
 
     values: dict[int, Ints]
     records: Ints
-    low: NDArray[np.uint16]
-    high: NDArray[np.uint16]
+    low: Codes
+    high: Codes
     ahead: NDArray[Any]
 
     @classmethod

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Flags, Ints
 from anon.core.checkpoint import Arrays
 from anon.cube import Domain
 from anon.recoding.tree import ColumnLabels, Recoding, column_labels
-from anon.search.partition.candidates import Ints, Nodes, Splits, ranges
+from anon.search.partition.candidates import Nodes, Splits, ranges
 
 LISTS = ("column", "cuts", "cut", "own_low", "own_high", "low", "high", "people")
 PIECE = 131_072  # nodes
-Codes = NDArray[np.uint16]
 Numbers = NDArray[np.uint32]  # of nodes or groups
 GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node continues in another fragment
 
@@ -54,9 +54,7 @@ class Fragment:
             setattr(fragment, name, np.split(arrays[name], arrays[f"{name}.ends"][:-1]))
         return fragment
 
-    def add_level(
-        self, nodes: Nodes, splits: Splits, domains: list[Domain], elsewhere: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.bool_]:
+    def add_level(self, nodes: Nodes, splits: Splits, domains: list[Domain], elsewhere: Flags | None = None) -> Flags:
         """The nodes of a level and the splits of some, in order; of the others, which are groups and not elsewhere."""
         column = np.full(len(nodes), GROUP, np.int8)
         if elsewhere is not None:
@@ -66,7 +64,7 @@ class Fragment:
         cuts = np.zeros(len(nodes), np.uint16)
         cuts[splits.node] = np.diff(cut_start)
         own_cut, own_low, own_high = (codes.astype(np.uint16) for codes in (cut, splits.low, splits.high))
-        group: NDArray[np.bool_] = column == GROUP
+        group: Flags = column == GROUP
         low, high = _published(nodes.take(np.flatnonzero(group)), domains)
         for name, array in (
             ("column", column), ("cuts", cuts), ("cut", own_cut), ("own_low", own_low), ("own_high", own_high),

@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anon.core import interrupt
+from anon.core.arrays import Codes, Ints
 from anon.core.cell_index import combined
 from anon.core.progress import ProgressCallback
 from anon.cube import Cube
-from anon.cube.records import Codes
 from anon.recoding.outcome import GroupCounts
 
-Ints = NDArray[np.int64]
 BATCH = 262_144  # records
 COUNTED = 10_000_000  # records among which the unique ones are counted
 

@@ -22,7 +22,7 @@ from anon.artifacts.recoding import FORMAT
 from anon.config import Builder
 from anon.core.text import CUTTABLE, text
 from anon.cube import Domain
-from anon.cube.counted import Counted
+from anon.cube.counted import ValueCounts
 from anon.cube.domain import CODES, EarlierCuts
 from anon.cube.ranges import as_numbers, parsed
 from anon.errors import ConfigError, Problem
@@ -125,7 +125,7 @@ class Earlier:
         if problems:
             raise ConfigError(problems)
 
-    def widened(self, column: Column, builder: Builder, counted: Counted) -> Counted:
+    def widened(self, column: Column, builder: Builder, counted: ValueCounts) -> ValueCounts:
         """The values of a column together with those that the recoding speaks of."""
         facts = self.columns[column.name]
         if "hierarchy" in facts:
@@ -144,7 +144,7 @@ class Earlier:
                 return replace(joined, cuts=cuts)
         return _binned(counted, cuts, facts["nulls"])
 
-    def _refuse_new(self, column: Column, builder: Builder, counted: Counted, known: list[str]) -> None:
+    def _refuse_new(self, column: Column, builder: Builder, counted: ValueCounts, known: list[str]) -> None:
         """Categories that are under no node of the recoding have no place in it."""
         if column.kind in CUTTABLE or counted.bins is not None:
             return
@@ -183,7 +183,7 @@ def unfit() -> ConfigError:
     return ConfigError.at(FIELD, "a recoding.json whose nodes contradict each other", EXPECTED)
 
 
-def _parsed(words: list[str], counted: Counted, column: Column) -> pa.Array:
+def _parsed(words: list[str], counted: ValueCounts, column: Column) -> pa.Array:
     kind = counted.values.type if counted.bins is None else counted.bins.type
     try:
         return parsed(words, str(kind))
@@ -196,22 +196,22 @@ def _ordered(values: pa.Array) -> pa.Array:
     return values.take(pc.sort_indices(values))
 
 
-def _joined(counted: Counted, more: pa.Array, nulls: bool) -> Counted:
+def _joined(counted: ValueCounts, more: pa.Array, nulls: bool) -> ValueCounts:
     """All values once, in order, null first."""
     own = counted.values.drop_null()
     values = _ordered(pc.unique(pa.concat_arrays([own, more.cast(own.type)])))
     if nulls or counted.values.null_count:
         values = pa.concat_arrays([pa.nulls(1, own.type), values])
-    return Counted(len(values), values, np.zeros(len(values), np.int64))
+    return ValueCounts(len(values), values, np.zeros(len(values), np.int64))
 
 
-def _binned(counted: Counted, cuts: EarlierCuts | None, nulls: bool) -> Counted:
+def _binned(counted: ValueCounts, cuts: EarlierCuts | None, nulls: bool) -> ValueCounts:
     """Bins that begin at the cuts, and one below them."""
     own = counted.values.drop_null() if counted.bins is None else counted.bins
     bounds = own[:0] if cuts is None else cuts.bounds
     bins = pa.concat_arrays([_below(own, bounds) if _all_above(own, bounds) else own[:1], bounds])
     first = pa.nulls(int(nulls or counted.values.null_count > 0), bins.type)
-    return Counted(counted.distinct, first, np.empty(0, np.int64), bins, cuts=cuts)
+    return ValueCounts(counted.distinct, first, np.empty(0, np.int64), bins, cuts=cuts)
 
 
 def _all_above(values: pa.Array, cuts: pa.Array) -> bool:

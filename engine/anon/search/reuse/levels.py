@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anon.core.arrays import Codes
 from anon.core.cell_index import CellIndex, combined
 from anon.core.progress import ProgressCallback
 from anon.cube import Cube
@@ -17,8 +17,6 @@ from anon.recoding.levels import LevelRecoding, Levels, canonical_order
 from anon.recoding.outcome import GroupCounts
 from anon.search.reuse.counting import add, batches
 from anon.search.reuse.earlier import Earlier
-
-Codes = NDArray[np.uint16]
 
 
 @dataclass(frozen=True)

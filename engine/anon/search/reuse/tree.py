@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import Codes, Ints
 from anon.core.progress import ProgressCallback
 from anon.cube import Cube, Domain
 from anon.errors import UnsafeError
 from anon.recoding.outcome import GroupCounts
 from anon.recoding.tree import Recoding
 from anon.search.partition.tree import canonical
-from anon.search.reuse.counting import Ints, add, batches
+from anon.search.reuse.counting import add, batches
 from anon.search.reuse.earlier import NEW, Earlier, unfit
 
 Cell = tuple[int, int]
@@ -174,12 +175,12 @@ class _Members:
             then = [_cell(domains[j], labels[domains[j].column]) for labels in placed.labels]
             self.low[:, j], self.high[:, j] = np.array(then, np.int64).reshape(-1, 2).T
 
-    def add(self, codes: NDArray[np.uint16], group: NDArray[np.uint32]) -> None:
+    def add(self, codes: Codes, group: NDArray[np.uint32]) -> None:
         for j in self.treed:
             np.minimum.at(self.low[:, j], group, codes[j].astype(np.int64))
             np.maximum.at(self.high[:, j], group, codes[j].astype(np.int64))
 
-    def published(self, groups: Ints) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    def published(self, groups: Ints) -> tuple[Codes, Codes]:
         """The cells that some groups are published as."""
         low, high = self.low[groups].astype(np.uint16), self.high[groups].astype(np.uint16)
         for j in self.treed:
