@@ -16,8 +16,7 @@ from anon.criteria import CLOSE, SAFE, Criterion, Groups, State
 from anon.cube import Cube
 from anon.recoding.tree import Recoding
 from anon.search.partition.block import Block
-from anon.search.partition.candidates import DENSE, Demands, Ints, Nodes, Splits
-from anon.search.partition.decide import CELLS
+from anon.search.partition.candidates import DENSE, Demands, Nodes, Splits
 
 Flags = NDArray[np.bool_]
 CELLS = 250_000  # counters (parts x sensitive values) that are filled at a time

@@ -1,1 +1,1 @@
-"""Represent what a search ends in: a tree of cuts, levels of hierarchies, or a group for each record."""
+"""Represent the result of a search: a tree of cuts, levels of hierarchies, or a group for each record."""

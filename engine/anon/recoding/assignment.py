@@ -1,11 +1,12 @@
-"""What *merge* and *colour* end in, where *partition* and *lattice* end in a recoding: which group everybody goes to.
-People with equal quasi-identifiers may go to different groups, so there is no function from values to groups; instead
-every different record of the cube has the groups that its individuals go to, and how many go to each. The search hands
-these over as it finds them, in any order, and the bucketized release reads them back. Individuals with equal
-quasi-identifiers and equal sensitive value are alike to the search: which of them goes where is the release's to say
-(it deals them out in the order of what else is published of them).
+"""The result of *merge* and *colour*, where *partition* and *lattice* return a recoding: the group of every individual.
+Individuals with equal quasi-identifiers may be in different groups, so there is no function from values to groups;
+instead every distinct record of the cube has the groups of its individuals, and the number of individuals in each. The
+search adds these as it finds them, in any order, and the bucketized release reads them back. The search does not
+distinguish individuals with equal quasi-identifiers and equal sensitive value: the release decides which of them goes
+to which group (it deals them out in the order of the other columns that are published of them).
 
-A search of this kind is a function `search(config, cube, values, means, tell) -> Outcome`; the pipeline calls it."""
+A search of this kind is a function `search(config, cube, values, budget, on_progress) -> Outcome`; the pipeline calls
+it."""
 
 from __future__ import annotations
 
@@ -26,15 +27,16 @@ from anon.cube import Domain
 
 class Assignment:
     """Entries (quasi-identifier codes, sensitive code, group, people) in a file of the spill folder, or in memory
-    without one. Groups are numbered from 0 as the search counts them, and none is empty; the numbers that are published
-    do not depend on these. An entry may come in several pieces. Everybody is in one: nobody is suppressed."""
+    without one. Groups are numbered from 0 as the search counts them, and none is empty; the published numbers do not
+    depend on these. An entry may be added in several pieces. Every individual is in an entry: none is suppressed."""
 
     suppressed = 0
 
     def __init__(self, method: str, domains: list[Domain], spill: Path | None = None) -> None:
-        """`method`: its name in the config; `domains`: those of the quasi-identifiers, in the cube's order."""
+        """Create an empty assignment; `method` is its name in the config, `domains` are those of the quasi-identifiers,
+        in the cube's order."""
         self.method, self.domains = method, domains
-        self.facts: dict[str, Any] = {}  # what recoding.json and the report tell of the search
+        self.facts: dict[str, Any] = {}  # about the search, for recoding.json and the report
         self.columns = [f"c{index}" for index in range(len(domains))]
         kinds = [*[pa.uint16()] * len(domains), pa.uint16(), pa.uint32(), pa.uint32()]
         self.schema = pa.schema(list(zip([*self.columns, "s0", "g", "n"], kinds)))
@@ -43,7 +45,7 @@ class Assignment:
         self._merged_into: Ints | None = None
 
     def add(self, codes: Codes, group: NDArray[Any], people: NDArray[Any]) -> None:
-        """Adds entries: codes [quasi-identifiers and then the sensitive column, entries], all people above 0."""
+        """Add entries: codes [quasi-identifiers and then the sensitive column, entries], all people above 0."""
         if not len(group):
             return
         self._count(group.astype(np.int64), people.astype(np.int64))
@@ -63,7 +65,7 @@ class Assignment:
         self._merged_into = into
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The entries as they came; after this none can be added."""
+        """Yield the entries in the order in which they were added; after this none can be added."""
         if self._merged_into is None:
             yield from self._entries.batches()
             return
@@ -74,12 +76,12 @@ class Assignment:
 
     @property
     def people(self) -> Ints:
-        """The individuals of each group."""
+        """Return the number of individuals of each group."""
         return self._people[: self.groups]
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory, and the published numbers of its groups will."""
+        """Return the bytes of memory that it takes, and that the published numbers of its groups will take."""
         return self._people.nbytes + 4 * self.groups
 
     @property
@@ -87,8 +89,8 @@ class Assignment:
         return int(self._people.nonzero()[0].max(initial=-1)) + 1
 
     def to_dict(self) -> dict[str, Any]:
-        """What recoding.json tells: not who went where, which is as large as the table, and nothing of hierarchies,
-        which no column was published by."""
+        """Return the content of recoding.json: without the groups of individuals, which would be as large as the table,
+        and without hierarchies, by which no column was published."""
         return {
             "format": FORMAT,
             "method": self.method,
@@ -98,5 +100,5 @@ class Assignment:
         }
 
     def write(self, path: Path) -> None:
-        """Writes recoding.json."""
+        """Write recoding.json."""
         path.write_text(json.dumps(self.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")

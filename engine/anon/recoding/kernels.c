@@ -1,8 +1,8 @@
-/* Records that walk down a tree of cuts. */
+/* Walk records down a tree of cuts. */
 #include "search/partition/kernels_records.h"
 
-/* Walks every record down a tree of cuts, from the node it has come to. Node i with c cuts has c + 1 children from
-   child[i] on; a leaf has column -1, and its child is what the records that end there are given. */
+/* Walks every record down a tree of cuts, from its current node. Node i with c cuts has c + 1 children from child[i]
+   on; a leaf has column -1, and its child is the number that the records that end there get. */
 #define WALK(name, column_type, start_type, cut_type, child_type)                                                      \
     KERNEL(name)                                                                                                       \
     {                                                                                                                  \

@@ -15,5 +15,5 @@ _walk_narrow = kernel("recoding_walk_narrow")
 
 
 def walk(codes: Codes, column: NDArray[Any], *tree: NDArray[Any]) -> None:
-    """Walk down a tree as it is searched, or as it is kept in fewer bytes."""
+    """Walk records down a tree in the wide form of the search, or in the narrow form of a recoding."""
     (_walk_narrow if column.dtype == np.int8 else _walk)(codes, column, *tree)

@@ -1,5 +1,5 @@
-"""One level per column for the whole table: the levels of a column as the lattice search looks at them, and the
-recoding that it ends in, which release, report and `recoding.json` read as they read a tree of cuts."""
+"""One level per column for the whole table: the levels of a column as the lattice search sees them, and the recoding
+that it returns, which release, report and `recoding.json` use like a tree of cuts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from anon.recoding import metrics
 from anon.recoding.tree import ColumnLabels, Recoding, column_facts, in_order
 
 
-class Levels:
+class ColumnLevels:
     """The levels of one column: those of its hierarchy, or the value and `*`. The nodes of a level are numbered in the
-    order of their codes, so that level 0 has the codes themselves."""
+    order of their codes, so that the nodes of level 0 are the codes themselves."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -40,20 +40,20 @@ class Levels:
         return len(self.node) - 1
 
     def size(self, level: int) -> int:
-        """How many nodes a level has."""
+        """Return the number of nodes of a level."""
         return len(self.first[level])
 
     def leaves(self, level: int) -> Ints:
-        """How many values lie under each node of a level."""
+        """Return the number of values under each node of a level."""
         return np.diff(self.first[level], append=self.domain.size)
 
     def step(self, low: int, high: int) -> Ints:
-        """For each node of a level the node of a higher one that it lies under."""
+        """Return for each node of a level its ancestor at a higher level."""
         return self.node[high][self.first[low]].astype(np.int64)
 
     def labels(self, level: int) -> list[str | None]:
-        """The published label of each node of a level. Unlike where a table is cut, a node that covers no more than the
-        one below it has its own label all the same: the whole column is published at one level."""
+        """Return the published label of each node of a level. Unlike in a tree of cuts, a node that covers no more than
+        the one below it still has its own label: the whole column is published at one level."""
         if level == self.height:
             return ["*"]
         if self.domain.tree is None or level == 0:
@@ -64,17 +64,17 @@ class Levels:
 
 @dataclass(frozen=True)
 class LevelRecoding:
-    """A level for each column, under which every row has its cell. The groups are the cells that are published, in
+    """A level for each column, which assigns every row its cell. The groups are the cells that are published, in
     canonical order; the rows of other cells are suppressed."""
 
-    columns: list[Levels]
+    columns: list[ColumnLevels]
     chosen: tuple[int, ...]  # the level of each column
     cells: Codes  # [columns, groups] the nodes of each group
     people: Ints  # individuals per group
     dropped: Codes  # [columns, cells] the nodes of cells that are suppressed
     suppressed: int  # individuals
-    facts: dict[str, Any]  # what recoding.json tells of the search: the metric, `chosen` and `minimal`
-    safe: Flags | None = None  # of a search the safe nodes of the lattice: a table with one axis per column
+    facts: dict[str, Any]  # about the search, for recoding.json: the metric, `chosen` and `minimal`
+    safe: Flags | None = None  # after a search the safe nodes of the lattice: an array with one axis per column
 
     @property
     def domains(self) -> list[Domain]:
@@ -86,19 +86,20 @@ class LevelRecoding:
 
     @cached_property
     def labels(self) -> list[ColumnLabels]:
-        """The published labels, per column."""
+        """Return the published labels, per column."""
         return [
             column_labels(column, level, cells) for column, level, cells in zip(self.columns, self.chosen, self.cells)
         ]
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory."""
+        """Return the bytes of memory that it takes."""
         own = self.cells.nbytes + self.people.nbytes + self.dropped.nbytes
         return own + sum(labels.nbytes for labels in self.labels)
 
     def span(self, column: int) -> tuple[Ints, float]:
-        """The values under the label of each group in a column but one, and those of the column but one."""
+        """Return the number of values under the label of each group in a column, less one, and the number of values of
+        the column, less one."""
         own = self.columns[column]
         return own.leaves(self.chosen[column])[self.cells[column]] - 1, own.domain.size - 1.0
 
@@ -107,7 +108,7 @@ class LevelRecoding:
         return metrics.height(self.chosen)
 
     def assign(self, codes: Codes) -> NDArray[np.uint32]:
-        """The group of each row of codes [columns, rows]; the number of groups for one that is suppressed."""
+        """Return the group of each row of codes [columns, rows]; the number of groups for a suppressed row."""
         nodes = (column.node[level][own] for column, level, own in zip(self.columns, self.chosen, codes))
         return self._index.find(nodes)
 
@@ -117,11 +118,11 @@ class LevelRecoding:
         return CellIndex(self.cells, sizes)
 
     def levels_of(self, column: int) -> list[int]:
-        """The levels that a column is published at."""
+        """Return the levels at which a column is published."""
         return [self.chosen[column]]
 
     def write(self, path: Path) -> None:
-        """Writes recoding.json: the levels, and the labels of what is suppressed, one cell per line."""
+        """Write recoding.json: the levels, and the labels of the suppressed cells, one per line."""
         head = {
             "format": FORMAT,
             "method": "lattice",
@@ -145,8 +146,9 @@ class LevelRecoding:
 AnyRecoding = Recoding | LevelRecoding
 
 
-def column_labels(column: Levels, level: int, nodes: NDArray[Any]) -> ColumnLabels:
-    """The labels of some nodes of a level: each different one once, in canonical order, and which of them each has."""
+def column_labels(column: ColumnLevels, level: int, nodes: NDArray[Any]) -> ColumnLabels:
+    """Return the labels of some nodes of a level: each distinct one once, in canonical order, and the index of the
+    label of each node."""
     used, inverse = np.unique(nodes, return_inverse=True)
     words = column.labels(level)
     used = used.astype(np.int64)
@@ -156,7 +158,7 @@ def column_labels(column: Levels, level: int, nodes: NDArray[Any]) -> ColumnLabe
     return in_order(column.domain, labels, cells, inverse.reshape(-1))
 
 
-def canonical_order(columns: Sequence[Levels], levels: Sequence[int], cells: NDArray[Any]) -> Ints:
-    """The order of cells [columns, cells] by their labels."""
+def canonical_order(columns: Sequence[ColumnLevels], levels: Sequence[int], cells: NDArray[Any]) -> Ints:
+    """Return the order of cells [columns, cells] by their labels."""
     labels = [column_labels(*each).of_group for each in zip(columns, levels, cells)]
     return np.lexsort(labels[::-1])

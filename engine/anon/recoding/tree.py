@@ -1,6 +1,6 @@
-"""The recoding that a search ends in: a pure function from quasi-identifier values to a group and its labels. Inside it
-works on codes; written down (`recoding.json`) it speaks of values, cut points and hierarchy nodes, so that it can be
-read, kept and applied without the cube it came from."""
+"""The recoding that a search returns: a pure function from quasi-identifier values to a group and its labels. In memory
+it works on codes; in its file (`recoding.json`) it consists of values, cut points and hierarchy nodes, so that it can
+be read, kept and applied without the cube it came from."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ BOUND = 160  # bytes of a bound between two codes as objects, about
 
 @dataclass(frozen=True)
 class ColumnLabels:
-    """The labels of one column over all groups: each different one once, in canonical order, and who has which. There
-    may be millions of groups, so their numbers are as narrow as they can be."""
+    """The labels of one column over all groups: each distinct one once, in canonical order, and the index of each
+    group's label. There may be millions of groups, so the indexes have the narrowest type possible."""
 
     labels: pa.Array  # of texts
     of_group: NDArray[Any]
@@ -39,28 +39,29 @@ class ColumnLabels:
 
     @property
     def nbytes(self) -> int:
-        """What they take of the memory."""
+        """Return the bytes of memory that the labels take."""
         return self.of_group.nbytes + self.cells.nbytes + int(self.labels.nbytes)
 
     @property
     def low(self) -> Codes:
-        """The lowest code in the cell of each group."""
+        """Return the lowest code in the cell of each group."""
         lowest: Codes = self.cells[:, 0].astype(np.uint16)[self.of_group]
         return lowest
 
     @property
     def high(self) -> Codes:
+        """Return the highest code in the cell of each group."""
         highest: Codes = self.cells[:, 1].astype(np.uint16)[self.of_group]
         return highest
 
     @property
     def single(self) -> Flags:
-        """Whether the cell of each group holds one code."""
+        """Return whether the cell of each group holds one code."""
         single: Flags = np.asarray(self.cells[:, 0] == self.cells[:, 1])[self.of_group]
         return single
 
-    def of(self, groups: NDArray[Any]) -> ColumnLabels:
-        """The labels of some groups."""
+    def for_groups(self, groups: NDArray[Any]) -> ColumnLabels:
+        """Return the labels of some groups."""
         return replace(self, of_group=self.of_group[groups])
 
 
@@ -79,14 +80,14 @@ class Recoding:
     labels: list[ColumnLabels]  # the published labels, per column
     people: Ints  # individuals per group
 
-    reused: ClassVar[bool] = False  # whether the cuts are an earlier run's
+    reused: ClassVar[bool] = False  # whether the cuts are those of an earlier run
 
     @property
     def groups(self) -> int:
         return len(self.people)
 
     def assign(self, codes: Codes) -> NDArray[np.uint32]:
-        """The group of each row of codes [columns, rows]."""
+        """Return the group of each row of codes [columns, rows]."""
         from anon.recoding import kernels
 
         group = np.zeros(codes.shape[1], np.uint32)
@@ -95,36 +96,36 @@ class Recoding:
 
     @property
     def suppressed(self) -> int:
-        """Individuals who are in no group: a tree of cuts has a group for everybody."""
+        """Return the number of individuals without a group, 0: a tree of cuts has a group for every individual."""
         return 0
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory, with the bounds that its domains remember."""
+        """Return the bytes of memory that it takes, with the bounds that its domains cache."""
         bounds = BOUND * sum(domain.size for domain in self.domains if domain.tree is None)
         own = (self.column, self.cut_start, self.cut, self.child, self.own_low, self.own_high, self.people)
         return bounds + sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
 
     def span(self, column: int) -> tuple[Floats, float]:
-        """How far the cell of each group spans on a column's own scale, and how far the column does."""
+        """Return the span of the cell of each group on a column's scale, and the span of the column."""
         at, labels = self.domains[column].position, self.labels[column]
         return (at[labels.cells[:, 1]] - at[labels.cells[:, 0]])[labels.of_group], float(at[-1] - at[0])
 
     @property
     def height(self) -> None:
-        """Steps of generalization, which a tree of cuts has not: its groups are at several levels."""
+        """Return None: a tree of cuts has no steps of generalization, because its groups are at several levels."""
         return None
 
     def levels_of(self, column: int) -> list[int]:
-        """The levels of a column's hierarchy that its groups are published at."""
+        """Return the levels of a column's hierarchy at which groups are published."""
         tree = self.domains[column].tree
         assert tree is not None
-        order = np.argsort(tree.level, kind="stable")  # of nodes over the same values the highest, as for labels
+        order = np.argsort(tree.level, kind="stable")  # the highest of nodes over the same values, as for labels
         level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
         return sorted({level[low, high] for low, high in self.labels[column].cells.tolist()})
 
     def write(self, path: Path) -> None:
-        """Writes recoding.json, one node per line."""
+        """Write recoding.json, one node per line."""
         head = {
             "format": FORMAT,
             "method": "partition",
@@ -138,8 +139,8 @@ class Recoding:
             file.write("\n]}\n")
 
     def _nodes(self) -> Iterator[str]:
-        """Nodes in the order of their numbers. Each but the root has the label of its cell in its parent's column; a
-        group also has those of its hierarchy columns, which are narrowed to the node that covers it."""
+        """Yield the nodes in the order of their numbers. Each but the root has the label of its cell in its parent's
+        column; a group also has those of its hierarchy columns, which are narrowed to the node that covers it."""
         split = np.flatnonzero(self.column >= 0)
         above = np.full(len(self.column), -1, np.int8)  # the column that the parent of each node is split by
         above[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
@@ -167,13 +168,13 @@ class Recoding:
             yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + cuts[i] + 1))}}}'
 
     def _narrowed(self, group: NDArray[Any], label: list[Callable[[int, int], str]], names: list[str]) -> list[str]:
-        """The labels of the hierarchy columns of some groups."""
-        told = []
+        """Return the labels of the hierarchy columns of some groups, as text of JSON objects."""
+        columns = []
         for j, domain in enumerate(self.domains):
             if domain.tree is not None:
-                own = self.labels[j].of(group)
-                told.append([f"{names[j]}: {label[j](*cell)}" for cell in zip(own.low.tolist(), own.high.tolist())])
-        return [", ".join(parts) for parts in zip(*told)] if told else [""] * len(group)
+                own = self.labels[j].for_groups(group)
+                columns.append([f"{names[j]}: {label[j](*cell)}" for cell in zip(own.low.tolist(), own.high.tolist())])
+        return [", ".join(parts) for parts in zip(*columns)] if columns else [""] * len(group)
 
 
 def _json(value: Any) -> str:
@@ -181,8 +182,8 @@ def _json(value: Any) -> str:
 
 
 def column_facts(domain: Domain) -> dict[str, Any]:
-    """What a recoding needs of a column to be applied to other rows: whether null is among its values, whether codes
-    are bins of them, and its hierarchy; of categories without one the values."""
+    """Return the facts about a column that a recoding requires to be applied to other rows: whether null is among its
+    values, whether codes are bins of them, and its hierarchy; for categories without one the values."""
     facts: dict[str, Any] = {"name": domain.column, "kind": domain.kind, "nulls": domain.null}
     if domain.kind in CUTTABLE and domain.tree is None:
         facts["binned"] = not domain.single
@@ -195,6 +196,7 @@ def column_facts(domain: Domain) -> dict[str, Any]:
 
 
 def column_labels(domain: Domain, low: Codes, high: Codes) -> ColumnLabels:
+    """Return the labels of a column, given the lowest and the highest code in the cell of each group."""
     both = (low.astype(np.uint32) << 16) | high
     cells = np.unique(both)
     pairs = np.stack([cells >> 16, cells & 0xFFFF], axis=1).astype(np.int64)
@@ -206,7 +208,7 @@ def column_labels(domain: Domain, low: Codes, high: Codes) -> ColumnLabels:
 
 
 def in_order(domain: Domain, labels: pa.Array, cells: Ints, inverse: Ints) -> ColumnLabels:
-    """Labels of different cells in canonical order, given which of them each group has."""
+    """Return the labels of distinct cells in canonical order; `inverse` is the index of each group's cell."""
     _refuse_labels_like_values(domain, labels, cells)
     order = pc.array_sort_indices(labels, null_placement="at_start").to_numpy()  # by the bytes of UTF-8
     rank = np.empty(len(order), np.min_scalar_type(len(order)))

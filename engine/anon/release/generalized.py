@@ -25,7 +25,6 @@ from anon.recoding.tree import ColumnLabels
 from anon.release import package
 from anon.release.files import (
     READ,
-    Ints,
     Written,
     changed,
     in_order,
