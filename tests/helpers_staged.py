@@ -17,7 +17,7 @@ import pytest
 
 from anon.config import Config
 from anon.core.database import connect
-from anon.release import Written
+from anon.release import WrittenRelease
 from anon.verify import judge
 from anon.verify.content import Content, published
 from anon.verify.files import files_of, open_written
@@ -30,13 +30,13 @@ class Staged:
     """What verification was given, and the tables of the release: one, or two of a bucketized one."""
 
     config: Config
-    written: Written
+    written: WrittenRelease
     expected: Content
     tables: list[pa.Table]
     con: duckdb.DuckDBPyConnection
     folder: Path
 
-    def write(self, tables: Tables) -> Written:
+    def write(self, tables: Tables) -> WrittenRelease:
         """Other tables in the place of the release."""
         places = [self.folder / file.path.name for file in files_of(self.written)]
         for table, path in zip(tables, places):
@@ -63,10 +63,10 @@ class Staged:
 @contextmanager
 def staged(copy: Path, run: Callable[[], Any]) -> Iterator[Staged]:
     """What a run gives to verification; `copy` is the folder for other releases like its own."""
-    caught: list[tuple[Config, Written, Content, list[pa.Table]]] = []
+    caught: list[tuple[Config, WrittenRelease, Content, list[pa.Table]]] = []
     original = judge.verify
 
-    def watched(con: Any, written: Written, config: Config, expected: Content) -> judge.Findings:
+    def watched(con: Any, written: WrittenRelease, config: Config, expected: Content) -> judge.Findings:
         tables = [con.sql(f"SELECT * FROM {file.reader}").to_arrow_table() for file in files_of(written)]
         caught.append((config, written, expected, tables))
         return original(con, written, config, expected)

@@ -24,7 +24,7 @@ from anon.cli.app import app
 from anon.commands.check import check
 from anon.criteria.naming import Names
 from anon.errors import SourceError, VerificationError
-from anon.release import Written
+from anon.release import WrittenRelease
 from anon.verify import grouped, judge
 from tests import helpers_release as helpers
 from tests.helpers_staged import Staged
@@ -349,7 +349,7 @@ def test_a_release_that_fails_verification_is_not_published(
     for case in range(FULL // 2):
         change = CHANGE[case % len(CHANGE)]
 
-        def mutated(*arguments: Any, change: Any = change) -> Written:
+        def mutated(*arguments: Any, change: Any = change) -> WrittenRelease:
             written = original(*arguments)
             pq.write_table(change(rng, pq.ParquetFile(written.path).read()), written.path, store_schema=False)
             return written

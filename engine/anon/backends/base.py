@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from anon.cube import Cube
     from anon.recoding.outcome import Outcome
-    from anon.release import Written
+    from anon.release import WrittenRelease
     from anon.runs.workspace import Workspace
     from anon.source import Source
     from anon.source.left_out import LeftOut
@@ -62,11 +62,11 @@ class Backend(ABC):
         does not need them."""
 
     @abstractmethod
-    def write(self, source: Source, cube: Cube, outcome: Outcome) -> Written:
+    def write(self, source: Source, cube: Cube, outcome: Outcome) -> WrittenRelease:
         """Write the release into the workspace."""
 
     @abstractmethod
-    def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: Written) -> Findings:
+    def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: WrittenRelease) -> Findings:
         """Examine the written files as an outsider would, and compare them with the source under the written recoding;
         VerificationError if they are not what they must be."""
 

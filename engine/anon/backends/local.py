@@ -21,7 +21,7 @@ from anon.core.progress import Progress
 from anon.cube import Cube, Domain, RecordStore, records
 from anon.loss.utility import Original, of_run
 from anon.recoding.outcome import Outcome
-from anon.release import Written
+from anon.release import WrittenRelease
 from anon.runs.workspace import Workspace
 from anon.search import dispatch
 from anon.search.prepare import build_cube, check_sensitive_numbers
@@ -66,13 +66,13 @@ class LocalBackend(Backend):
     def at_rest(self) -> AbstractContextManager[None]:
         return at_rest(self.con)
 
-    def write(self, source: Source, cube: Cube, outcome: Outcome) -> Written:
+    def write(self, source: Source, cube: Cube, outcome: Outcome) -> WrittenRelease:
         memory = self._memory(source, cube, outcome)
         memory.check()
         limit(self.con, memory)
         return release.write(source, outcome, _sensitive(source, cube), self.config, self.work.release, self.work.spill)
 
-    def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: Written) -> Findings:
+    def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: WrittenRelease) -> Findings:
         limits, memory = config.limits, self._memory(source, cube, outcome)
         threads = source.threads or limits.threads
         outsider = connect(limits.memory, threads, self.work.spill, held=memory.held)

@@ -25,7 +25,7 @@ from anon.criteria import Values, bind
 from anon.criteria.naming import number
 from anon.cube import Cube, RecordStore, records
 from anon.errors import UnsafeError
-from anon.recoding.levels import Levels
+from anon.recoding.levels import ColumnLevels
 from anon.report import facts
 from anon.report.warnings import repeated
 from anon.runs.named_files import check_files
@@ -186,7 +186,7 @@ def _columns(source: Source, cube: Cube) -> list[dict[str, Any]]:
     """The columns in use, with the values that the table has of each; null is one of them."""
     listed: list[dict[str, Any]] = []
     for column, domain in zip(source.quasi_identifiers, cube.domains):
-        levels = None if domain.tree is None else Levels(domain).height + 1
+        levels = None if domain.tree is None else ColumnLevels(domain).height + 1
         entry = {"name": column.name, "role": "quasi_identifier", "kind": column.kind, "distinct": domain.size}
         listed.append(entry | {"levels": levels, **({} if domain.single else {"binned": True})})
     for column in source.sensitive:
@@ -201,7 +201,7 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
         from anon.search.lattice import size
         from anon.search.lattice.counting import sorting_takes
 
-        nodes, largest = size([Levels(domain) for domain in cube.domains]), cube.records.count
+        nodes, largest = size([ColumnLevels(domain) for domain in cube.domains]), cube.records.count
         largest_set = sorting_takes(largest, 1, cube.counted)
         return {"lattice": {"nodes": nodes, "largest_set": largest_set, "room": memory.search}}
     if not isinstance(config.method, Partition):

@@ -283,7 +283,7 @@ class Comparison:
                 if alone:
                     area[np.searchsorted(numbers, boxes.group)] = self._area(boxes.labels)
             each = np.repeat(area, np.diff(groups.start))
-            sums.append(metrics.told(groups.count, each, everywhere))
+            sums.append(metrics.released_log_sum(groups.count, each, everywhere))
         return Released(expected, math.fsum(sums) if alone else None)
 
     def _area(self, labels: list[Ints]) -> Floats:

@@ -1,5 +1,5 @@
-"""A bucketized release of an assignment, whose groups may have quasi-identifiers in common. Three steps, each a stream
-through an external sort of DuckDB:
+"""Make a bucketized release of an assignment, whose groups may have quasi-identifiers in common. There are three steps,
+each a stream through an external sort of DuckDB:
 
 1. the rows (quasi-identifiers, kept values, group) in canonical order, in which equal quasi-identifiers and equal rows
    have equal numbers;
@@ -7,9 +7,9 @@ through an external sort of DuckDB:
    counts, compared as bytes;
 3. the rows again, the equal ones now in the order of their groups' published numbers.
 
-Without kept columns the entries of the assignment tell the rows. Otherwise those of the source are taken: people with
-equal quasi-identifiers and equal sensitive value are alike to the search, and are dealt to its groups in the order of
-their kept values."""
+Without kept columns the entries of the assignment determine the rows. Otherwise the rows of the source are used: the
+search does not distinguish individuals with equal quasi-identifiers and equal sensitive value, and they are dealt to
+its groups in the order of their kept values."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ BATCH = 65_536  # groups that are put in order at a time
 
 
 @dataclass
-class Assigned:
-    """One release under way. `tables` comes first."""
+class AssignedRelease:
+    """A release in progress. `tables` must be consumed before `counts`."""
 
     con: duckdb.DuckDBPyConnection
     source: Source
@@ -54,34 +54,34 @@ class Assigned:
         return [*self.source.quasi_identifiers, *self.source.keep]
 
     @property
-    def told(self) -> bool:
-        """Whether the assignment tells all that is published of individuals."""
+    def is_determined(self) -> bool:
+        """Return whether the assignment contains everything that is published of individuals."""
         return not self.source.keep and all(domain.single for domain in self.assignment.domains)
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows (quasi-identifiers, kept values, group) in canonical order, in tables of a row group each."""
-        rows = self._numbered(self._from_entries() if self.told else self._from_source())
+        """Yield the rows (quasi-identifiers, kept values, group) in canonical order, in tables of a row group each."""
+        rows = self._numbered(self._from_entries() if self.is_determined else self._from_source())
         try:
             self.rank = self._ranked(rows)
             for table in row_groups(_expanded(self._by_number(rows))):
-                yield self._with_values(table) if self.told else table
+                yield self._with_values(table) if self.is_determined else table
         finally:
             rows.close()
 
     def counts(self) -> Iterator[pa.RecordBatch]:
-        """How often each group has each sensitive code, in canonical order."""
+        """Yield the count of each sensitive code in each group, in canonical order."""
         batches = (_with_group(b, self.rank[b.column(0).to_numpy()].astype(np.int64)) for b in self._values())
         schema = pa.schema([("g", pa.int64()), ("s0", pa.uint16()), ("n", pa.int64())])
         yield from self._sorted("SELECT g, s0, n FROM given ORDER BY g, s0", schema, batches)
 
     def _sorted(self, query: str, schema: pa.Schema, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The result of a query on some batches, on a connection of its own: several are under way at a time."""
+        """Yield the result of a query on some batches, on a separate connection: several run at the same time."""
         with closing(self.con.cursor()) as con:
             con.register("given", fed(schema, given, self.failures))
             yield from con.sql(query).to_arrow_reader(ROW_GROUP)
 
     def _entries(self, columns: str) -> Iterator[pa.RecordBatch]:
-        """The entries by some of their columns, in the order of these, with the people of each as n."""
+        """Return the entries grouped by some of their columns, in the order of these, with the people of each as n."""
         query = f"SELECT {columns}, CAST(sum(n) AS BIGINT) AS n FROM given GROUP BY {columns} ORDER BY {columns}"
         return self._sorted(query, self.assignment.schema, self.assignment.batches())
 
@@ -89,21 +89,21 @@ class Assigned:
         return self._entries("g, s0")
 
     def _from_entries(self) -> Iterator[pa.RecordBatch]:
-        """Rows (places of the quasi-identifiers' values in canonical order, group, n), in canonical order."""
+        """Return rows (ranks of the quasi-identifiers' values in canonical order, group, n), in canonical order."""
         schema, names = self.assignment.schema, self.assignment.columns
-        places = [_places(domain) for domain in self.assignment.domains]
+        ranks = [_ranks(domain) for domain in self.assignment.domains]
 
-        def placed() -> Iterator[pa.RecordBatch]:
+        def ranked() -> Iterator[pa.RecordBatch]:
             for batch in self.assignment.batches():
-                own = [pa.array(place[batch.column(j).to_numpy()]) for j, place in enumerate(places)]
+                own = [pa.array(rank[batch.column(j).to_numpy()]) for j, rank in enumerate(ranks)]
                 yield pa.record_batch([*own, *batch.columns[len(own) :]], schema=schema)
 
         by = ", ".join(names)
         query = f"SELECT {by}, g, CAST(sum(n) AS BIGINT) AS n FROM given GROUP BY {by}, g ORDER BY {by}"
-        return self._sorted(query, schema, placed())
+        return self._sorted(query, schema, ranked())
 
     def _from_source(self) -> Iterator[pa.RecordBatch]:
-        """Rows (quasi-identifiers, kept values, group, n), in canonical order."""
+        """Return rows (quasi-identifiers, kept values, group, n), in canonical order."""
         names = [column.alias for column in self.columns]
         types = self.source.types
         schema = pa.schema([*((name, types[name]) for name in names), ("g", pa.uint32())])
@@ -111,7 +111,7 @@ class Assigned:
         return self._sorted(query, schema, self._dealt(schema))
 
     def _dealt(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The source's rows with the groups that the assignment deals them to."""
+        """Yield the source's rows with the groups that the assignment deals them to."""
         coded = [*self.assignment.columns, "s0"]
         by, more = ", ".join(coded), [column.alias for column in self.columns]
         query = f"SELECT {by}, {', '.join(more)} FROM given ORDER BY {by}, {in_order(more)}"
@@ -126,7 +126,7 @@ class Assigned:
             raise changed()
 
     def _coded(self) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """The source's rows as codes and as they are."""
+        """Return the source's rows, as codes and as original values, with their schema."""
         columns = [*self.source.quasi_identifiers, *self.source.sensitive, *self.source.keep]
         width, types = len(self.assignment.domains) + 1, self.source.types
         encoder = Encoder(columns[:width], [*self.assignment.domains, self.sensitive])
@@ -141,7 +141,8 @@ class Assigned:
         return schema, batches()
 
     def _numbered(self, rows: Iterable[pa.RecordBatch]) -> SpilledBatches:
-        """Keeps the rows with their numbers: t, the same for equal quasi-identifiers, and r, for equal rows."""
+        """Spill the rows with their numbers and return them: t is equal for equal quasi-identifiers, r for equal
+        rows."""
         width, published = len(self.assignment.domains), len(self.columns)
         found, last, done = None, None, [-1, -1]
         for batch in rows:
@@ -159,7 +160,7 @@ class Assigned:
         return found
 
     def _ranked(self, rows: SpilledBatches) -> NDArray[np.uint32]:
-        """The place of each group in canonical order."""
+        """Return the rank of each group in canonical order."""
 
         def listed(number: str) -> Iterator[pa.Array]:
             query = f"SELECT g, {number}, CAST(sum(n) AS BIGINT) AS n FROM given GROUP BY ALL ORDER BY g, {number}"
@@ -183,8 +184,8 @@ class Assigned:
         return rank
 
     def _by_number(self, rows: SpilledBatches) -> Iterator[pa.RecordBatch]:
-        """The rows (what is published, n) with the published numbers of their groups; equal rows in the order of these.
-        A run of equal rows may go on in the next batch."""
+        """Yield the rows (published columns, n) with the published numbers of their groups; equal rows in the order of
+        these. A run of equal rows may continue in the next batch."""
         held: list[pa.RecordBatch] = []
         for batch in rows.batches():
             number = batch.column(batch.num_columns - 1).to_numpy()
@@ -203,7 +204,7 @@ class Assigned:
         return pa.record_batch(arrays, names=[*rows.schema.names[: len(self.columns)], "g", "n"])
 
     def _with_values(self, table: pa.Table) -> pa.Table:
-        """Places of values in canonical order as the values."""
+        """Return a table with the ranks of values replaced by the values."""
         for j, domain in enumerate(self.assignment.domains):
             index = table.column(j).to_numpy().astype(np.int64) - domain.null
             values = _in_value_order(domain).take(pa.array(index, mask=index < 0))
@@ -216,17 +217,17 @@ def _expanded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _in_value_order(domain: Domain) -> pa.Array:
-    """The values of a domain in canonical order; those of a hierarchy have that of its leaves."""
+    """Return the values of a domain in canonical order; with a hierarchy they are stored in the order of its leaves."""
     return domain.values if domain.tree is None else domain.values.take(pc.sort_indices(domain.values))
 
 
-def _places(domain: Domain) -> Codes:
-    """The place of each code in canonical order, null first."""
-    places = np.arange(domain.size, dtype=np.uint16)
+def _ranks(domain: Domain) -> Codes:
+    """Return the rank of each code in canonical order, null first."""
+    ranks = np.arange(domain.size, dtype=np.uint16)
     if domain.tree is not None:
         order = pc.sort_indices(domain.values).to_numpy()
-        places[order + domain.null] = np.arange(len(order)) + domain.null
-    return places
+        ranks[order + domain.null] = np.arange(len(order)) + domain.null
+    return ranks
 
 
 def _with_group(batch: pa.RecordBatch, group: Ints) -> pa.RecordBatch:
@@ -234,7 +235,7 @@ def _with_group(batch: pa.RecordBatch, group: Ints) -> pa.RecordBatch:
 
 
 def _changes(last: pa.RecordBatch | None, batch: pa.RecordBatch, columns: int) -> Flags:
-    """Which rows differ from the one before them in their first columns; `last` comes before the batch."""
+    """Return which rows differ from the previous one in their first columns; `last` precedes the batch."""
     rows = batch if last is None else pa.concat_batches([last, batch])
     differ = np.zeros(rows.num_rows - 1, bool)
     for column in rows.columns[:columns]:
@@ -243,7 +244,7 @@ def _changes(last: pa.RecordBatch | None, batch: pa.RecordBatch, columns: int) -
 
 
 def _differ(these: pa.Array, those: pa.Array) -> NDArray[Any]:
-    """Which values differ; nulls do not, nor does NaN from itself."""
+    """Return which values differ; nulls are equal, and so are NaNs."""
     other: NDArray[Any] = pc.fill_null(pc.not_equal(these, those), False).to_numpy(zero_copy_only=False)
     other |= these.is_null().to_numpy(zero_copy_only=False) != those.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_floating(these.type):
@@ -256,8 +257,8 @@ def _not_numbers(values: pa.Array) -> Flags:
 
 
 def _lists(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Array]:
-    """From (group, numbers) in order of groups, of which none is missing, the numbers of each group as bytes that
-    compare as the lists do; some groups at a time."""
+    """Yield, from (group, numbers) in order of groups, of which none is missing, the numbers of each group as bytes
+    that compare as the lists do; some groups at a time."""
     held: list[tuple[Ints, NDArray[Any]]] = []
     first = 0
     for batch in batches:

@@ -1,7 +1,8 @@
 """The bucketized form of a release: a row of quasi-identifiers and kept columns for every individual with the number of
-their group (qi), and how often each group has each sensitive value (sensitive). Rows are in the order of their columns,
-so that where a row of `qi` stands tells nothing of the sensitive value. Groups are numbered in the order of their
-published quasi-identifiers; where those are the same, by their sensitive values, and then by their kept columns.
+their group (qi), and the count of each sensitive value in each group (sensitive). Rows are in the order of their
+columns, so that the position of a row of `qi` reveals nothing about the sensitive value. Groups are numbered in the
+order of their published quasi-identifiers; where those are equal, by their sensitive values, and then by their kept
+columns.
 
 Groups of a recoding have no quasi-identifiers in common. With labels their canonical order is already known; with exact
 values it is the order in which they first appear among the rows."""
@@ -26,11 +27,11 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import Outcome
 from anon.release import package
-from anon.release.assigned import Assigned
+from anon.release.assigned import AssignedRelease
 from anon.release.files import (
     READ,
     ROW_GROUP,
-    Written,
+    WrittenRelease,
     WrittenValues,
     changed,
     in_order,
@@ -52,8 +53,8 @@ COUNT = {"name": "count", "type": "integer", "role": "count"}
 
 
 @dataclass(frozen=True)
-class Bucketized:
-    """One release under way."""
+class BucketizedRelease:
+    """A release in progress."""
 
     source: Source
     found: Outcome
@@ -62,7 +63,9 @@ class Bucketized:
     folder: Path
     spill: Path
     failures: list[BaseException]
-    number: list[Ints] = field(default_factory=list)  # of the groups of a recoding, where it is not the recoding's
+    number: list[Ints] = field(
+        default_factory=list
+    )  # of the groups of a recoding, where it differs from the recoding's
 
     @property
     def exact(self) -> bool:
@@ -70,26 +73,26 @@ class Bucketized:
 
     @property
     def labelled(self) -> list[str]:
-        """The columns that are published as labels."""
+        """Return the columns that are published as labels."""
         return [] if self.exact else [column.name for column in self.source.quasi_identifiers]
 
     @property
     def plain(self) -> list[Column]:
-        """The columns of individuals that are published as they are."""
+        """Return the columns of individuals that are published unchanged."""
         return [*self.source.quasi_identifiers, *self.source.keep][len(self.labelled) :]
 
     def file(self, name: str) -> Path:
         return self.folder / f"{name}.{self.config.release.format}"
 
     def write(self, con: duckdb.DuckDBPyConnection) -> int:
-        """Writes both files; how many rows the second has."""
+        """Write both files; return the number of rows of the second."""
         recoding, counts = self.found.recoding, self.found.counts
         if isinstance(recoding, Assignment):
-            assigned = Assigned(con, self.source, recoding, self.sensitive, self.spill, self.failures)
+            assigned = AssignedRelease(con, self.source, recoding, self.sensitive, self.spill, self.failures)
             self._write_qi(assigned.tables())
             return self._write_sensitive(assigned.counts())
-        assert counts is not None, "a recoding comes with what was counted"
-        seen = Seen(recoding.groups)
+        assert counts is not None, "a recoding comes with the counts of its groups"
+        seen = GroupNumbering(recoding.groups)
         self._write_qi(self._exact(con, recoding, seen) if self.exact else self._labelled(con, recoding, seen))
         if not np.array_equal(seen.people, recoding.people):
             raise changed()
@@ -98,15 +101,17 @@ class Bucketized:
             counts.rank = seen.rank[counts.rank]
         return self._write_sensitive(counted(con, counts, 1))
 
-    def _exact(self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: Seen) -> Iterator[pa.Table]:
-        """The rows of the source (quasi-identifiers, kept values, group) in canonical order."""
+    def _exact(self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: GroupNumbering) -> Iterator[pa.Table]:
+        """Yield the rows of the source (quasi-identifiers, kept values, group) in canonical order."""
         plain = [column.alias for column in (*self.source.quasi_identifiers, *self.source.keep)]
         for rows in row_groups(self._in_order(con, recoding, plain, "g")):
             group = pa.array(seen.numbers(rows.column("g").to_numpy()))
             yield rows.set_column(len(plain), "g", group)
 
-    def _labelled(self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: Seen) -> Iterator[pa.Table]:
-        """The same with labels. Without kept columns all rows of a group are the same, and none is read."""
+    def _labelled(
+        self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: GroupNumbering
+    ) -> Iterator[pa.Table]:
+        """Yield the same with labels. Without kept columns all rows of a group are equal, and none is read."""
         keep = [column.alias for column in self.source.keep]
         batches = self._in_order(con, recoding, ["g", *keep]) if keep else _repeated(recoding.people)
         for rows in row_groups(batches):
@@ -119,7 +124,7 @@ class Bucketized:
     def _in_order(
         self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, by: list[str], *more: str
     ) -> Iterator[pa.RecordBatch]:
-        """The individuals of the source in the order of some columns, with more of them."""
+        """Yield the individuals of the source in the order of some columns, with those and `more` columns."""
         plain = [column for column in (*self.source.quasi_identifiers, *self.source.keep) if column.alias in by]
         view = self.source.people_view
         con.register("published_rows", in_groups(self.source, recoding, [], plain, self.failures, view))
@@ -127,7 +132,8 @@ class Bucketized:
         yield from con.sql(query).to_arrow_reader(self.source.within(READ, by))
 
     def _write_qi(self, tables: Iterable[pa.Table]) -> None:
-        """From tables of (quasi-identifiers or labels, kept values, group) of a row group each."""
+        """Write the file of individuals from tables of (quasi-identifiers or labels, kept values, group) of a row group
+        each."""
         types, labels = self.source.types, self.labelled
         fields = [(name, label_type(self.config.release.format)) for name in labels]
         schema = pa.schema([*fields, *((c.name, types[c.alias]) for c in self.plain), ("group", pa.int64())])
@@ -135,7 +141,8 @@ class Bucketized:
         write_tables(self.file("qi"), schema, labels, named)
 
     def _write_sensitive(self, counts: Iterable[pa.RecordBatch]) -> int:
-        """From (group, sensitive code, how often) in order; how many rows there are."""
+        """Write the file of sensitive values from (group, sensitive code, count) in order; return its number of
+        rows."""
         (column,) = self.source.sensitive
         kind = self.source.types[column.alias]
         schema = pa.schema([("group", pa.int64()), (column.name, kind), ("count", pa.int64())])
@@ -153,7 +160,7 @@ class Bucketized:
         return sum(rows)
 
     def describe(self, rows: int, held: int) -> None:
-        """Writes the description of the two files."""
+        """Write the description of the two files."""
         source, recoding = self.source, self.found.recoding
         own = package.values if self.exact else package.labels
         qi = own(source.quasi_identifiers, "quasi-identifier") + package.values(source.keep, "kept") + [GROUP]
@@ -162,20 +169,22 @@ class Bucketized:
         cells = None if isinstance(recoding, Assignment) or self.exact else package.cells(recoding)
         package.write_package(self.folder, self.config, files, recoding, source.left_out.individuals, cells)
 
-    def written(self, rows: int) -> Written:
-        """The form that the files must have."""
+    def written(self, rows: int) -> WrittenRelease:
+        """Return the form that the files must have."""
         source = self.source
         types = dict.fromkeys(self.labelled, "VARCHAR") | types_of(source, self.plain) | {"group": "BIGINT"}
         held_types = {"group": "BIGINT"} | types_of(source, source.sensitive) | {"count": "BIGINT"}
         values = WrittenValues(self.file("sensitive"), held_types)
         number = self.number[0] if self.number else None
-        return Written(self.file("qi"), rows, self.found.recoding.groups, types, self.labelled, values, number)
+        return WrittenRelease(self.file("qi"), rows, self.found.recoding.groups, types, self.labelled, values, number)
 
 
-def write(source: Source, found: Outcome, sensitive: Domain, config: Config, folder: Path, spill: Path) -> Written:
-    """Writes the bucketized release and its description into the folder."""
+def write(
+    source: Source, found: Outcome, sensitive: Domain, config: Config, folder: Path, spill: Path
+) -> WrittenRelease:
+    """Write the bucketized release and its description into the folder; return its form."""
     failures: list[BaseException] = []
-    release = Bucketized(source, found, sensitive, config, folder, spill, failures)
+    release = BucketizedRelease(source, found, sensitive, config, folder, spill, failures)
     with translated("writing the release"), causes(failures), closing(source.con.cursor()) as con:
         held = release.write(con)
     rows = int(found.recoding.people.sum())
@@ -183,14 +192,14 @@ def write(source: Source, found: Outcome, sensitive: Domain, config: Config, fol
     return release.written(rows)
 
 
-class Seen:
+class GroupNumbering:
     """Numbers groups in the order in which they are first seen, and counts their rows."""
 
     def __init__(self, groups: int) -> None:
         self.rank, self.people, self.known = np.full(groups, -1, np.int32), np.zeros(groups, np.uint32), 0
 
     def numbers(self, group: Ints) -> Ints:
-        """The numbers of the groups of some more rows."""
+        """Return the numbers of the groups of further rows."""
         listed, first, times = np.unique(group, return_index=True, return_counts=True)
         new = self.rank[listed] < 0
         fresh = listed[new][np.argsort(first[new])]
@@ -201,7 +210,7 @@ class Seen:
 
 
 def _repeated(people: Ints) -> Iterator[pa.RecordBatch]:
-    """The number of each group as often as it has people."""
+    """Yield the number of each group, repeated for each of its people."""
     for start in range(0, len(people), ROW_GROUP):
         group = np.arange(start, min(start + ROW_GROUP, len(people)), dtype=np.uint32)
         yield from repeated(pa.record_batch([pa.array(group), pa.array(people[group])], names=["g", "n"]))

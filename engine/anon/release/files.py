@@ -1,5 +1,5 @@
-"""What both forms of a release share: files of row groups of a fixed size whose bytes are a function of the rows,
-arrays of labels and values, and streams that DuckDB reads."""
+"""Functions that both forms of a release use: they write files of row groups of a fixed size whose bytes are a function
+of the rows, and make arrays of labels and values."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class WrittenValues:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A release that was written, and the form that it must have; the verdict on its safety rests on none of that."""
+class WrittenRelease:
+    """A release that was written, and the form that it must have; the verdict on its safety does not rely on it."""
 
     path: Path
     rows: int
@@ -54,14 +54,14 @@ def label_type(format: str) -> pa.DataType:
 
 
 def runs(group: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
-    """The different numbers among some in order, and how often each occurs."""
+    """Return the distinct numbers of an array in which equal ones are adjacent, and the length of each run."""
     first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
     return group[first], np.diff(np.append(first, len(group)))
 
 
 def label_array(labels: ColumnLabels, groups: NDArray[Any], lengths: Ints) -> pa.DictionaryArray:
-    """The labels of runs of rows as a dictionary of those that occur here, in order; pyarrow would write every entry of
-    a larger one."""
+    """Return the labels of runs of rows as a dictionary array of those that occur here, in order; pyarrow would write
+    every entry of a larger dictionary."""
     used, index = np.unique(labels.of_group[groups], return_inverse=True)
     missing = int(labels.labels.null_count > 0 and used[0] == 0)  # null is the first label
     words = labels.labels.take(pa.array(used[missing:]))
@@ -78,7 +78,7 @@ def value_array(domain: Domain, codes: Codes) -> pa.Array:
 
 
 def write_tables(path: Path, schema: pa.Schema, labels: Iterable[str], tables: Iterable[pa.Table]) -> None:
-    """Writes a file of row groups; one is written while the next is made."""
+    """Write a file of row groups; one is written while the next is made."""
     with _writer(path, schema, set(labels)) as writer, ThreadPoolExecutor(1) as beside:
         under_way = None
         for table in tables:
@@ -87,13 +87,13 @@ def write_tables(path: Path, schema: pa.Schema, labels: Iterable[str], tables: I
             under_way = beside.submit(writer.write_table, table)
         if under_way is not None:
             under_way.result()
-    pa.default_memory_pool().release_unused()  # else it keeps what writers of long dictionaries took
+    pa.default_memory_pool().release_unused()  # otherwise it keeps the memory of writers of long dictionaries
 
 
 def _writer(path: Path, schema: pa.Schema, labels: set[str]) -> Any:
-    """A writer of whole row groups for the path's format. Smallest and largest labels, as texts, would tell readers
-    little, and take as long to find as everything else; and a page of labels, which come in long runs, takes little
-    more for a whole row group than for some rows of it."""
+    """Return a writer of whole row groups for the path's format. Smallest and largest labels, as text, would be of
+    little use to readers, and take as long to find as everything else; and a page of labels, which come in long runs,
+    takes little more for a whole row group than for some rows of it."""
     if path.suffix == ".csv":
         return pyarrow.csv.CSVWriter(path, schema)
     values = [name for name in schema.names if name not in labels]
@@ -104,7 +104,7 @@ def _writer(path: Path, schema: pa.Schema, labels: set[str]) -> Any:
 
 
 def text_bytes(batch: pa.RecordBatch) -> Ints:
-    """The bytes of the texts in each row."""
+    """Return the bytes of the texts in each row."""
     found = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
         if pa.types.is_string(column.type):
@@ -113,7 +113,7 @@ def text_bytes(batch: pa.RecordBatch) -> Ints:
 
 
 def text_bytes_of_codes(domain: Domain, codes: NDArray[np.uint16]) -> Ints:
-    """The bytes of the texts that some codes are published as."""
+    """Return the bytes of the texts that some codes are published as."""
     if domain.kind != "text":
         return np.zeros(len(codes), np.int64)
     lengths = np.asarray(pc.binary_length(domain.values)).astype(np.int64)
@@ -123,7 +123,7 @@ def text_bytes_of_codes(domain: Domain, codes: NDArray[np.uint16]) -> Ints:
 def row_groups(
     batches: Iterable[pa.RecordBatch], text_bytes: Callable[[pa.RecordBatch], Ints] = text_bytes
 ) -> Iterator[pa.Table]:
-    """The same rows in tables of ROW_GROUP rows, or fewer where LONG bytes of text are complete before that, the last
+    """Yield the same rows in tables of ROW_GROUP rows, or fewer where LONG bytes of text are complete before that, the last
     one shorter. `text_bytes`: those that each row publishes. Where tables end depends on the rows alone."""
     held: list[pa.RecordBatch] = []
     rows = text = 0
@@ -144,7 +144,7 @@ def row_groups(
 
 
 def repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Each row as often as its last column says, in pieces of bounded size."""
+    """Yield each row repeated by the number in its last column, in batches of bounded size."""
     times = batch.column(batch.num_columns - 1).to_numpy().astype(np.int64)
     ends = np.cumsum(times)
     rows = batch.select(range(batch.num_columns - 1))
@@ -157,12 +157,12 @@ def repeated(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def in_order(columns: Iterable[str]) -> str:
-    """SQL: canonical order by some columns."""
+    """Return the SQL of the canonical order by some columns."""
     return ", ".join(f"{column} NULLS FIRST" for column in columns)
 
 
 def types_of(source: Source, columns: Iterable[Column]) -> dict[str, str]:
-    """The columns of the source with the types that an outsider must find."""
+    """Return the columns of the source with the DuckDB types that a reader of the release must find."""
     types = describe(source.con, Source.VIEW)
     return {column.name: types[column.alias] for column in columns}
 

@@ -1,5 +1,5 @@
 """The generalized form of a release: one table of the labels of the quasi-identifiers, the sensitive values and the
-kept columns. DuckDB brings the rows into canonical order, spilling where it must."""
+kept columns. DuckDB sorts the rows into canonical order, and spills where it must."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from anon.recoding.tree import ColumnLabels
 from anon.release import package
 from anon.release.files import (
     READ,
-    Written,
+    WrittenRelease,
     changed,
     in_order,
     label_array,
@@ -53,9 +53,10 @@ class Layout:
     keep: int
 
     @classmethod
-    def of(cls, source: Source, recoding: AnyRecoding, sensitive: list[Domain], format: str) -> Layout:
+    def from_source(cls, source: Source, recoding: AnyRecoding, sensitive: list[Domain], format: str) -> Layout:
+        """Return the layout of the release of a source under a recoding."""
         types = source.types
-        # a column that cannot be null takes a reader and a writer a third less time
+        # a column that cannot be null takes a third less time to read and to write
         fields = [
             pa.field(column.name, label_type(format), labels.labels.null_count > 0)
             for column, labels in zip(source.quasi_identifiers, recoding.labels)
@@ -75,8 +76,8 @@ class Layout:
         return found
 
     def table(self, rows: pa.Table, groups: NDArray[Any], lengths: Ints) -> pa.Table:
-        """Rows of (group, sensitive codes, kept values), in order of groups, as they are published; `groups`: the runs
-        of these."""
+        """Return rows of (group, sensitive codes, kept values), in order of groups, as they are published; `groups` and
+        `lengths` are the runs of equal groups."""
         columns = [label_array(labels, groups, lengths) for labels in self.labels]
         for index, domain in enumerate(self.sensitive):
             columns.append(value_array(domain, rows.column(1 + index).to_numpy()))
@@ -84,11 +85,11 @@ class Layout:
         return pa.table(columns, names=self.schema.names).cast(self.schema)
 
 
-def write(source: Source, found: Outcome, sensitive: list[Domain], config: Config, folder: Path) -> Written:
-    """Writes the generalized release and its description into the folder."""
+def write(source: Source, found: Outcome, sensitive: list[Domain], config: Config, folder: Path) -> WrittenRelease:
+    """Write the generalized release and its description into the folder; return its form."""
     recoding = found.recoding
     assert not isinstance(recoding, Assignment), "people with equal quasi-identifiers in several groups have no labels"
-    layout = Layout.of(source, recoding, sensitive, config.release.format)
+    layout = Layout.from_source(source, recoding, sensitive, config.release.format)
     path = folder / f"release.{config.release.format}"
     seen = np.zeros(recoding.groups, np.int64)
     failures: list[BaseException] = []
@@ -110,7 +111,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     resource = package.resource(path, fields, rows)
     package.write_package(folder, config, [resource], recoding, source.left_out.individuals, package.cells(recoding))
     types = dict.fromkeys(labels, "VARCHAR") | types_of(source, values)
-    return Written(path, rows, recoding.groups, types, labels)
+    return WrittenRelease(path, rows, recoding.groups, types, labels)
 
 
 def _ordered(
@@ -121,14 +122,14 @@ def _ordered(
     sensitive: list[Domain],
     failures: list[BaseException],
 ) -> Iterator[pa.RecordBatch]:
-    """The published rows in canonical order as (group, sensitive codes, kept values). Without kept columns the search
-    has counted them already, and they only need to be repeated."""
+    """Yield the published rows in canonical order as (group, sensitive codes, kept values). Without kept columns the
+    search has counted them already, and they only need to be repeated."""
     if source.keep:
         rows = in_groups(source, recoding, sensitive, source.keep, failures)
         con.register("published_rows", rows)
         query = f"SELECT {', '.join(rows.schema.names)} FROM published_rows ORDER BY {in_order(rows.schema.names)}"
         yield from con.sql(query).to_arrow_reader(source.within(READ, rows.schema.names))
         return
-    assert found.counts is not None, "a recoding comes with what was counted"
+    assert found.counts is not None, "a recoding comes with the counts of its groups"
     for batch in counted(con, found.counts, len(sensitive)):
         yield from repeated(batch)

@@ -1,5 +1,5 @@
-"""`datapackage.json`, the Frictionless description for those who receive a release: its files, columns, label grammar,
-levels and criteria, and nothing about where it came from."""
+"""Write `datapackage.json`, the Frictionless description for recipients of a release: its files, columns, label
+grammar, levels and criteria, and nothing about its source."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def write_package(
     left_out: Reasons,
     cells: dict[str, Any] | None,
 ) -> None:
-    """Describe the files of a release; `left_out`: individuals whom null values leave out of it, `cells`: where its
-    quasi-identifiers have labels."""
+    """Write the description of the files of a release; `left_out` has the individuals who are not in it because of null
+    values, `cells` the facts about its labels, if its quasi-identifiers have labels."""
     individuals = int(recoding.people.sum()) + recoding.suppressed + left_out.all
     package: dict[str, Any] = {
         "name": "release" if config.trial is None else "trial",
@@ -65,7 +65,7 @@ def write_package(
 
 
 def resource(path: Path, fields: list[dict[str, str]], rows: int) -> dict[str, Any]:
-    """One file of a release."""
+    """Return the description of one file of a release."""
     format = path.suffix.removeprefix(".")
     described: dict[str, Any] = {
         "name": path.stem,
@@ -80,23 +80,23 @@ def resource(path: Path, fields: list[dict[str, str]], rows: int) -> dict[str, A
 
 
 def labels(columns: list[Column], role: str) -> list[dict[str, str]]:
-    """Fields of columns that are published as labels."""
+    """Return the fields of columns that are published as labels."""
     return [{"name": column.name, "type": "string", "role": role} for column in columns]
 
 
 def values(columns: list[Column], role: str) -> list[dict[str, str]]:
-    """Fields of columns that are published as they are."""
+    """Return the fields of columns that are published unchanged."""
     return [{"name": c.name, **FRICTIONLESS.get(c.kind, {"type": "string"}), "role": role} for c in columns]
 
 
 def cells(recoding: AnyRecoding) -> dict[str, Any]:
-    """The kind of each column's values and how many different cells it is published in; for a hierarchy also its
-    levels (0: the values)."""
+    """Return the kind of each column's values and the number of distinct cells in which it is published; for a
+    hierarchy also its levels (0: the values)."""
     return {domain.column: _cells(domain, recoding, j) for j, domain in enumerate(recoding.domains)}
 
 
 def _without_files(value: Any) -> Any:
-    """Criteria as written, but for the files they read in the house."""
+    """Return criteria as written, without the internal files that they read."""
     if isinstance(value, dict):
         return {key: _without_files(part) for key, part in value.items() if key != "file"}
     return [_without_files(part) for part in value] if isinstance(value, list) else value

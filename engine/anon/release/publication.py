@@ -1,8 +1,9 @@
-"""Puts a verified release and its run folder in place: both or neither, whatever interrupts it.
+"""Put a verified release and its run folder in place: both or neither, whatever interrupts it.
 
 A journal is written before the first rename and removed after the last. Every start for a release first looks for one:
-a publication that was cut off is completed, or undone if its files are not there any more. What was done before the cut
-is read from the folders themselves, each known by the digests of its files, so that this can be cut off as well."""
+an interrupted publication is completed, or undone if its files no longer exist. The steps that were done before the
+interruption are determined from the folders themselves, each identified by the digests of its files, so that the
+recovery can be interrupted as well."""
 
 from __future__ import annotations
 
@@ -19,20 +20,20 @@ UNFINISHED = "the publication is not finished; the next start for this release c
 
 
 def aside(staged: Path) -> Path:
-    """Return where the folder that was in place before is put, if the two cannot be exchanged."""
+    """Return where the previous folder is put, if the two cannot be exchanged."""
     return staged.with_name(f"{staged.name}-old")
 
 
 @dataclass(frozen=True)
 class Move:
-    """A folder that takes the place of another one, or of none."""
+    """A folder that is renamed into its place, where another one may exist."""
 
     staged: Path
     place: Path
     digests: dict[str, str]
 
     def put(self) -> None:
-        """Rename the folder into its place; one that was there takes its name, in one step where the system can."""
+        """Rename the folder into its place; an existing one gets its name, in one step where the system supports it."""
         if not disk.exists(self.place):
             disk.rename(self.staged, self.place)
         elif not disk.exchange(self.staged, self.place):
@@ -40,7 +41,7 @@ class Move:
             disk.rename(self.staged, self.place)
 
     def take_back(self) -> None:
-        """Undo `put`, however far it came."""
+        """Undo `put`, after whichever step it stopped."""
         if disk.exists(aside(self.staged)):
             if disk.exists(self.place):
                 disk.rename(self.place, self.staged)
@@ -64,7 +65,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Upload:
-    """A folder whose files go to an object store."""
+    """A folder whose files are uploaded to an object store."""
 
     staged: Path
     place: str
@@ -76,7 +77,8 @@ class Upload:
         put_release(self.staged, self.place, self.digests)
 
     def take_back(self) -> None:
-        """A broken upload took itself back. What was there before a whole one is gone: only completing helps."""
+        """Raise OSError if the upload is complete: the previous files are gone, so that the publication can only be
+        completed. A failed upload has undone itself."""
         if self.done():
             raise OSError("an upload cannot be undone")
 
@@ -94,14 +96,14 @@ class Upload:
 
 @dataclass(frozen=True)
 class Publication:
-    """What one run puts in place, in this order, and the journal that is kept meanwhile."""
+    """The folders that one run puts in place, in this order, and the journal that exists meanwhile."""
 
     journal: Path
     moves: tuple[Move | Upload, ...]
 
     @classmethod
     def read(cls, journal: Path) -> Publication | None:
-        """Return the publication that a journal is about; None if there is no journal."""
+        """Return the publication that a journal describes; None if there is no journal."""
         if not disk.exists(journal):
             return None
         try:
@@ -112,7 +114,7 @@ class Publication:
         return cls(journal, tuple(_move(**each) for each in content))
 
     def check(self) -> None:
-        """VerificationError if the files are not those that were verified."""
+        """Raise VerificationError if the files are not those that were verified."""
         for move in self.moves:
             if disk.digests(move.staged) != move.digests:
                 changed = "the files that were written changed after they were verified"
@@ -123,8 +125,8 @@ class Publication:
         return {path for move in self.moves for path in (move.staged, aside(move.staged))}
 
     def carry_out(self, defer_signals: Callable[[], None], obsolete: Path) -> OSError | None:
-        """Put everything in place, or nothing; then remove a folder that is of no use any more. Return what failed when
-        everything was in place."""
+        """Put everything in place, or nothing; then remove a folder that is no longer needed. Return the error if
+        something failed after everything was in place."""
         try:
             disk.write_sealed(self.journal, self._content())
             for move in self.moves:
@@ -141,7 +143,7 @@ class Publication:
         return None
 
     def recover(self, obsolete: Path) -> str:
-        """Complete or undo a publication that was cut off; return which of both it was."""
+        """Complete or undo an interrupted publication; return which of the two was done."""
         possible = all(move.possible() for move in self.moves)
         for move in self.moves if possible else ():
             if not move.done():
@@ -155,17 +157,17 @@ class Publication:
         return [{"staged": str(m.staged), "place": str(m.place), "digests": m.digests} for m in self.moves]
 
     def _give_up(self, error: BaseException) -> NoReturn:
-        """Undo what was done, and raise the error with what became of the publication."""
+        """Undo the finished steps, and raise the error with the state of the publication."""
         outcome = "nothing was published" if self._undone() else UNFINISHED
         if isinstance(error, AnonError):
-            error.reword(lambda said: f"{said}; {outcome}")
+            error.reword(lambda text: f"{text}; {outcome}")
         elif isinstance(error, OSError) or outcome == UNFINISHED:
             why = error.strerror if isinstance(error, OSError) else type(error).__name__
             raise ResourceError(f"publishing: {why}; {outcome}") from error
         raise error
 
     def _undone(self) -> bool:
-        """Undo what was done; return whether nothing is left of it, for the next start neither."""
+        """Undo the finished steps; return whether this is complete, so that nothing remains for the next start."""
         try:
             if disk.exists(self.journal):
                 for move in reversed(self.moves):
@@ -179,7 +181,7 @@ class Publication:
             return False
 
     def _finish(self, obsolete: Path | None = None) -> None:
-        """Bring the renames to the disk and remove the journal."""
+        """Flush the renames to the disk and remove the journal."""
         for move in self.moves:
             move.sync()
         for failure in [] if obsolete is None else disk.remove(obsolete):
@@ -193,5 +195,5 @@ def _move(staged: str, place: str, digests: dict[str, str]) -> Move | Upload:
 
 
 def _holds(folder: Path, digests: dict[str, Any]) -> bool:
-    """Return whether a folder is there and has these files and no others."""
+    """Return whether a folder exists and has these files and no others."""
     return disk.exists(folder) and disk.digests(folder) == digests

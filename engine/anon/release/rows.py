@@ -1,4 +1,4 @@
-"""The source's rows in the groups of a recoding, as both forms of a release read them in their second pass over the
+"""Read the source's rows with their groups under a recoding, for both forms of a release in their second pass over the
 source."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def in_groups(
     failures: list[BaseException],
     view: str = Source.VIEW,
 ) -> pa.RecordBatchReader:
-    """The rows of the source, or of another view of it, as (group, sensitive codes, columns as they are), in the order
-    they are read; without those who are suppressed. The sensitive codes may be left out."""
+    """Return the rows of the source, or of another view of it, as (group, sensitive codes, `plain` columns unchanged),
+    in the order in which they are read; without suppressed rows. `sensitive` may be empty."""
     coded = [*source.quasi_identifiers, *source.sensitive[: len(sensitive)]]
     columns = [*coded, *(column for column in plain if column not in coded)]
     encoder = Encoder(coded, [*recoding.domains, *sensitive])
@@ -50,11 +50,12 @@ def in_groups(
 
 
 def left_out(source: Source, recoding: AnyRecoding | Assignment) -> LeftOut:
-    """Count what null values and suppressed cells leave out of the release. Individuals with several rows are counted
-    by another pass over the source, as a bucketized release does not hold these rows."""
+    """Count the rows and individuals that are not in the release because of null values and suppressed cells. For
+    individuals with several rows this takes another pass over the source, as a bucketized release does not hold these
+    rows."""
     people = rows = recoding.suppressed
     if people and source.multiplicity != "single":
-        assert not isinstance(recoding, Assignment), "nobody is suppressed there"
+        assert not isinstance(recoding, Assignment), "an assignment suppresses nobody"
         failures: list[BaseException] = []
         with causes(failures):
             rows = source.rows - sum(batch.num_rows for batch in in_groups(source, recoding, [], [], failures))
@@ -62,7 +63,7 @@ def left_out(source: Source, recoding: AnyRecoding | Assignment) -> LeftOut:
 
 
 def counted(con: duckdb.DuckDBPyConnection, counts: GroupCounts, sensitive: int) -> Iterator[pa.RecordBatch]:
-    """What the search has counted, in canonical order: (group, sensitive codes, how often)."""
+    """Yield the counts of the search in canonical order: (group, sensitive codes, count)."""
     con.register("group_counts", pa.RecordBatchReader.from_batches(counts.schema, counts.batches()))
     listed = ", ".join(["g", *(f"s{i}" for i in range(sensitive))])
     query = f"SELECT {listed}, sum(n)::BIGINT AS n FROM group_counts GROUP BY {listed} ORDER BY {listed}"

@@ -1,7 +1,6 @@
-"""A verified release on an object store, the last step around the way of the data (config -> source -> cube -> search
--> release -> verify -> report). A store can put one object in place in one step, but not a folder: so datapackage.json
-is the marker. It is removed first and put last, after the other files have been read back; while it is not there, nor
-is a release."""
+"""Upload a verified release to an object store. A store can put one object in place in one step, but not a folder: so
+datapackage.json is the marker. It is removed first and put last, after the other files have been read back; without it
+there is no release."""
 
 from __future__ import annotations
 
@@ -14,23 +13,23 @@ from anon.errors import AnonError, SourceError, VerificationError
 from anon.source.stores import CHUNK, Store, reaching
 
 MARKER = "datapackage.json"
-PENDING = f"_{MARKER}"  # its first name where a store needs one; a killed run may leave it, and it says nothing
+PENDING = f"_{MARKER}"  # its temporary name where a store needs one; a killed run may leave it, without effect
 
 
 def names_at(uri: str) -> set[str]:
-    """The names of the objects below a place, seen from there; without the marker's first name."""
+    """Return the names of the objects below a place, relative to it; without the marker's temporary name."""
     store = Store(uri)
     return {info.path.removeprefix(f"{store.path}/") for info in store.list()} - {PENDING}
 
 
 def digests_at(uri: str) -> dict[str, str]:
-    """SHA-256 of the objects below a place, which are read for that."""
+    """Return the SHA-256 of the objects below a place, all of which are read."""
     store = Store(uri)
     return {name: _digest(store, name) for name in sorted(names_at(uri))}
 
 
 def put_release(folder: Path, uri: str, digests: dict[str, str]) -> None:
-    """Write the files of a release to a place; what an earlier one left there goes. If that fails, no release is left,
+    """Write the files of a release to a place and remove those of an earlier one. If that fails, no release remains,
     neither the new one nor the earlier one."""
     store = Store(uri)
     files = sorted(path for path in folder.iterdir() if path.name != MARKER)
@@ -51,12 +50,12 @@ def put_release(folder: Path, uri: str, digests: dict[str, str]) -> None:
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"{interrupt.STOPPED}; {gone}") from None
         if isinstance(error, AnonError):
-            error.reword(lambda said: f"{said}; {gone}")
+            error.reword(lambda text: f"{text}; {gone}")
         raise
 
 
 def _check_same(store: Store, name: str, digest: str) -> None:
-    """Read an object back; VerificationError if it does not hold what was verified."""
+    """Read an object back; raise VerificationError if its content is not what was verified."""
     if _digest(store, name) != digest:
         raise VerificationError(f"{store.uri}: {name} is not what was written")
 
@@ -70,5 +69,5 @@ def _digest(store: Store, name: str) -> str:
 
 
 def _delete_if_possible(store: Store, name: str) -> None:
-    with suppress(SourceError):  # what broke the upload is told; without the marker this is no release
+    with suppress(SourceError):  # the cause of the failed upload is reported; without the marker there is no release
         store.delete(name)

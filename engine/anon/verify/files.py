@@ -13,7 +13,7 @@ import duckdb
 
 from anon.config import Columns
 from anon.core.database import literal, quote
-from anon.release import Written
+from anon.release import WrittenRelease
 from anon.source import describe
 from anon.verify.content import Content
 from anon.verify.content.fingerprint import row_hash
@@ -70,7 +70,7 @@ class File:
         return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(self.path))})").fetchall()[0][0])
 
 
-def files_of(written: Written) -> list[File]:
+def files_of(written: WrittenRelease) -> list[File]:
     """The one file of a generalized release, or the two of a bucketized one."""
     plain = [name for name in written.types if name not in written.labelled]
     values = written.values

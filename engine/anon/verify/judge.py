@@ -18,7 +18,7 @@ from anon.core.memory import Memory
 from anon.core.text import text
 from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
 from anon.errors import ConfigError, SourceError, UnsafeError, VerificationError
-from anon.release import Written
+from anon.release import WrittenRelease
 from anon.verify.content import Content, published
 from anon.verify.files import (
     difference_in_content,
@@ -245,7 +245,7 @@ def _shares(people: dict[str, int]) -> dict[str, float]:
     }
 
 
-def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config, expected: Content) -> Findings:
+def verify(con: duckdb.DuckDBPyConnection, written: WrittenRelease, config: Config, expected: Content) -> Findings:
     """Examines the files of a release that was just written; VerificationError if they are not what they must be.
     `expected`: what the source's rows come to under the written recoding."""
     files = files_of(written)
@@ -271,7 +271,7 @@ def verify(con: duckdb.DuckDBPyConnection, written: Written, config: Config, exp
     return found
 
 
-def refuse_unsafe(found: Findings, written: Written, config: Config) -> None:
+def refuse_unsafe(found: Findings, written: WrittenRelease, config: Config) -> None:
     """VerificationError if what was found is another number of groups, or is not safe; UnsafeError if rows that are new
     to a recoding make it so."""
     if found.groups != written.groups:

@@ -26,7 +26,7 @@ from anon.loss.utility import MEASURED, of_recoding
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import Outcome
-from anon.release import Written
+from anon.release import WrittenRelease
 from anon.runs.workspace import Workspace
 from anon.search import dispatch
 from anon.search.prepare import build_cube
@@ -93,13 +93,13 @@ class SparkBackend(Backend):
         spill, searches = self.work.spill, SparkSearches()
         return dispatch.searched(config, cube, spill, checkpoint, self.show_values, report, searches)
 
-    def write(self, source: Source, cube: Cube, outcome: Outcome) -> Written:
+    def write(self, source: Source, cube: Cube, outcome: Outcome) -> WrittenRelease:
         assert isinstance(source, SparkSource)
         written = release.write(source, cube, _recoding(outcome), self.config, self.work.release)
         cube.records.close()
         return written
 
-    def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: Written) -> Findings:
+    def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: WrittenRelease) -> Findings:
         assert isinstance(source, SparkSource)
         expected = content.expected(source, config, self.work.run / "recoding.json", _recoding(outcome))
         source.check_unchanged()
@@ -109,7 +109,7 @@ class SparkBackend(Backend):
             found.table = self._on_the_driver(written)
         return found
 
-    def _on_the_driver(self, written: Written) -> Grouped:
+    def _on_the_driver(self, written: WrittenRelease) -> Grouped:
         """Return a release that is small, for what the report says of its groups beside the verdicts."""
         files = [replace(file, path=file.path / "*.parquet") for file in files_of(written)]
         with translated("reading the release back"):

@@ -19,7 +19,7 @@ from anon.backends.spark.entries import COUNTING, Counting, Entries, OfEntries, 
 from anon.core.arrays import Codes
 from anon.cube import Cube
 from anon.cube.records import InMemory
-from anon.recoding.levels import Levels
+from anon.recoding.levels import ColumnLevels
 from anon.search.lattice import Lattice
 from anon.search.lattice.counting import Counted, Numbering, Words, sorting_takes
 from anon.search.lattice.frequency import (
@@ -100,7 +100,7 @@ class SparkSets(FrequencySets):
 
     sample: Callable[[], Cube]  # with some of the records
 
-    def __init__(self, cube: Cube, columns: list[Levels], values: SensitiveValues | None, *given: Any) -> None:
+    def __init__(self, cube: Cube, columns: list[ColumnLevels], values: SensitiveValues | None, *given: Any) -> None:
         super().__init__(cube, columns, values, *given)
         self.first = self.records = Records(cube, values)
         self.ancestors: list[FrequencySet] = []

@@ -19,7 +19,7 @@ from anon.config import Config
 from anon.cube import Cube, Domain, Encoder
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.tree import ColumnLabels
-from anon.release import Written, WrittenValues, package
+from anon.release import WrittenRelease, WrittenValues, package
 from anon.release.bucketized import COUNT, GROUP
 from anon.release.files import label_array, label_type, runs, types_of, value_array
 from anon.release.generalized import Layout
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def write(source: SparkSource, cube: Cube, recoding: AnyRecoding, config: Config, folder: Path) -> Written:
+def write(source: SparkSource, cube: Cube, recoding: AnyRecoding, config: Config, folder: Path) -> WrittenRelease:
     """Writes the parts of the release and its description into the folder, which the executors must have too."""
     sensitive = [cube.domain(column.name) for column in source.sensitive]
     release = Release(source, cube, recoding, sensitive, config, folder, parts_of(recoding.people))
@@ -52,18 +52,18 @@ class Release:
     def groups(self) -> Groups:
         return Groups(self.recoding.people, self.part)
 
-    def generalized(self) -> Written:
+    def generalized(self) -> WrittenRelease:
         source, path = self.source, self.folder / "release.parquet"
-        layout = Layout.of(source, self.recoding, self.sensitive, "parquet")
+        layout = Layout.from_source(source, self.recoding, self.sensitive, "parquet")
         form = Generalized(layout.schema, [column.name for column in source.quasi_identifiers], layout)
         rows = write_table(self._rows(self.sensitive, source.keep), path, form, self.groups)
         fields = self._labels() + package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
         self._describe([self._resource(path, fields, rows)])
         as_they_are = [*source.sensitive, *source.keep]
         types = dict.fromkeys(form.labelled, "VARCHAR") | types_of(source, as_they_are)
-        return Written(path, rows, self.recoding.groups, types, form.labelled)
+        return WrittenRelease(path, rows, self.recoding.groups, types, form.labelled)
 
-    def bucketized(self) -> Written:
+    def bucketized(self) -> WrittenRelease:
         source, qi, values = self.source, self.folder / "qi.parquet", self.folder / "sensitive.parquet"
         labelled = Labelled.of(source, self.recoding)
         people = self._rows([], source.keep) if source.keep else self._people()
@@ -76,7 +76,9 @@ class Release:
         group = {"group": "BIGINT"}
         types = dict.fromkeys(labelled.labelled, "VARCHAR") | types_of(source, source.keep) | group
         held_types = group | types_of(source, source.sensitive) | {"count": "BIGINT"}
-        return Written(qi, rows, self.recoding.groups, types, labelled.labelled, WrittenValues(values, held_types))
+        return WrittenRelease(
+            qi, rows, self.recoding.groups, types, labelled.labelled, WrittenValues(values, held_types)
+        )
 
     def _labels(self) -> list[dict[str, str]]:
         return package.labels(self.source.quasi_identifiers, "quasi-identifier")

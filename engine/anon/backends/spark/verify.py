@@ -23,7 +23,7 @@ from anon.core.database import translated
 from anon.core.text import text
 from anon.criteria import Criterion, Ints, State, Values, bind
 from anon.errors import ClusterLost, SourceError, VerificationError
-from anon.release import Written
+from anon.release import WrittenRelease
 from anon.verify import judge as local
 from anon.verify.content import EMPTY, Content, published
 from anon.verify.files import (
@@ -74,7 +74,7 @@ class Judged:
 
 
 def verify(
-    spark: SparkSession, con: duckdb.DuckDBPyConnection, written: Written, config: Config, expected: Content
+    spark: SparkSession, con: duckdb.DuckDBPyConnection, written: WrittenRelease, config: Config, expected: Content
 ) -> Findings:
     """Examines the parts of a release that was just written; VerificationError if they are not what they must be.
     `expected`: what the source's rows come to under the written recoding."""
@@ -97,7 +97,7 @@ def verify(
     return found
 
 
-def _difference_in_names(written: Written, parts: int) -> str:
+def _difference_in_names(written: WrittenRelease, parts: int) -> str:
     folders = [file.path for file in files_of(written)]
     beside = sorted(path.name for path in written.path.parent.iterdir())
     wanted = [part_name(at) for at in range(parts)]
@@ -114,7 +114,7 @@ def _on_parts(spark: SparkSession, parts: int, work: spread.Work, given: spread.
     return [pickle.loads(each.as_buffer()) for each in table["pickled"]]  # noqa: S301 - our own executors'
 
 
-def _part_of(written: Written, number: int) -> Written:
+def _part_of(written: WrittenRelease, number: int) -> WrittenRelease:
     """What was written, of one part: its files."""
     name, values = part_name(number), written.values
     own = None if values is None else replace(values, path=values.path / name)
@@ -193,7 +193,7 @@ def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> Known:
     return known
 
 
-def _judge(spark: SparkSession, seen: list[Seen], known: Known, written: Written, config: Config) -> Findings:
+def _judge(spark: SparkSession, seen: list[Seen], known: Known, written: WrittenRelease, config: Config) -> Findings:
     found = Findings(rows=sum(each.rows for each in seen))
     found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
     before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()

@@ -18,7 +18,7 @@ from anon.core.progress import ProgressCallback
 from anon.criteria import Criterion, prunes
 from anon.cube import Cube
 from anon.errors import ConfigError, UnsafeError
-from anon.recoding.levels import LevelRecoding, Levels, canonical_order
+from anon.recoding.levels import ColumnLevels, LevelRecoding, canonical_order
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.budget import SearchBudget
 from anon.search.lattice.choice import Choice, Utility, best
@@ -35,7 +35,7 @@ MOST = 2**32 - 1  # people, or occurrences of their values, that a counter can c
 __all__ = ["Choice", "Lattice"]
 
 
-def size(columns: list[Levels]) -> int:
+def size(columns: list[ColumnLevels]) -> int:
     """The nodes of the lattice; ConfigError if it cannot be searched."""
     for column in columns:
         if not column.domain.single:
@@ -62,7 +62,7 @@ class Lattice:
         on_progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
-        self.columns = [Levels(domain) for domain in cube.domains]
+        self.columns = [ColumnLevels(domain) for domain in cube.domains]
         self.means, self.on_progress = means or SearchBudget(), on_progress
         size(self.columns)
         self._check_counters()

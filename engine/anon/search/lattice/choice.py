@@ -11,7 +11,7 @@ import numpy as np
 
 from anon.core.arrays import Flags, Ints
 from anon.recoding import metrics
-from anon.recoding.levels import Levels
+from anon.recoding.levels import ColumnLevels
 from anon.search.lattice.counting import Part
 from anon.search.lattice.frequency import FrequencySet, Node
 from anon.search.lattice.judging import Judge
@@ -30,7 +30,7 @@ class Choice:
     loss: float
     suppressed: int
 
-    def facts(self, columns: Sequence[Levels]) -> dict[str, Any]:
+    def facts(self, columns: Sequence[ColumnLevels]) -> dict[str, Any]:
         """What recoding.json tells of it."""
         names = [column.domain.column for column in columns]
         return {
@@ -48,7 +48,7 @@ class Choice:
 class Published:
     """What is published of a node, summed up group by group, and how many individuals are not, with how many rows."""
 
-    def __init__(self, columns: Sequence[Levels], levels: Node) -> None:
+    def __init__(self, columns: Sequence[ColumnLevels], levels: Node) -> None:
         self.groups = self.people = self.squares = self.suppressed = self.rows = self.missing = 0
         self.under = [np.zeros(column.size(level), np.int64) for column, level in zip(columns, levels)]
 
@@ -71,7 +71,7 @@ class Utility:
     """What the metrics need of the table: the sum of n log n over the rows n of each tuple of quasi-identifiers and
     sensitive values, and how many combinations of sensitive values there could be."""
 
-    columns: list[Levels]
+    columns: list[ColumnLevels]
     judge: Judge
     source: float
     values: int
@@ -105,7 +105,7 @@ class Utility:
             left = part.where(self.judge.kept(part, range(len(self.judge.criteria))))
             area = np.prod([under[nodes].astype(np.float64) for under, nodes in zip(leaves, left.cells)], axis=0)
             start, _, count = left.histograms()
-            released += metrics.told(count, np.repeat(area, np.diff(start)), missing / whole)
+            released += metrics.released_log_sum(count, np.repeat(area, np.diff(start)), missing / whole)
         return metrics.divergence_of_sums(rows, self.source, released, missing, whole)
 
 

@@ -17,7 +17,7 @@ from anon.core.arrays import Codes, Ints
 from anon.core.cell_index import CellIndex
 from anon.cube import Cube
 from anon.cube.records import whole_numbers
-from anon.recoding.levels import Levels
+from anon.recoding.levels import ColumnLevels
 from anon.search.lattice import kernels
 from anon.search.lattice.counting import (
     NONE,
@@ -174,7 +174,7 @@ class FrequencySets:
     def __init__(
         self,
         cube: Cube,
-        levels: list[Levels],
+        levels: list[ColumnLevels],
         values: SensitiveValues | None,
         memory: int,
         threads: int = 1,

@@ -182,4 +182,4 @@ def canonical(domains: list[Domain], low: Codes, high: Codes) -> tuple[list[Colu
     order = np.lexsort([each.of_group for each in reversed(labels)])
     rank = np.empty(len(order), np.uint32)
     rank[order] = np.arange(len(order), dtype=np.uint32)
-    return [each.of(order) for each in labels], rank
+    return [each.for_groups(order) for each in labels], rank

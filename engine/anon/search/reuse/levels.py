@@ -13,7 +13,7 @@ from anon.core.cell_index import CellIndex, combined
 from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.errors import UnsafeError
-from anon.recoding.levels import LevelRecoding, Levels, canonical_order
+from anon.recoding.levels import ColumnLevels, LevelRecoding, canonical_order
 from anon.recoding.outcome import GroupCounts
 from anon.search.reuse.counting import add, batches
 from anon.search.reuse.earlier import Earlier
@@ -31,7 +31,7 @@ class ReusedLevels(LevelRecoding):
 
 def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> LevelRecoding:
     """The groups of the new rows under earlier levels."""
-    columns = [Levels(domain) for domain in cube.domains]
+    columns = [ColumnLevels(domain) for domain in cube.domains]
     chosen = tuple(earlier.level(domain.column) for domain in cube.domains)
     sizes = [column.size(level) for column, level in zip(columns, chosen)]
     there = _cells(cube, columns, chosen)
@@ -55,11 +55,11 @@ def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, on_progress:
     )
 
 
-def _nodes(columns: list[Levels], chosen: tuple[int, ...], codes: Codes) -> Codes:
+def _nodes(columns: list[ColumnLevels], chosen: tuple[int, ...], codes: Codes) -> Codes:
     return np.stack([column.node[level][own] for column, level, own in zip(columns, chosen, codes)])
 
 
-def _cells(cube: Cube, columns: list[Levels], chosen: tuple[int, ...]) -> Codes:
+def _cells(cube: Cube, columns: list[ColumnLevels], chosen: tuple[int, ...]) -> Codes:
     """The cells that rows are in [columns, cells], each once."""
     found: list[Codes] = [np.empty((len(columns), 0), np.uint16)]
     for codes, _, _ in batches(cube, lambda **facts: None):
@@ -72,7 +72,7 @@ def _once(cells: Codes) -> Codes:
     return cells[:, first]
 
 
-def _suppressed(earlier: Earlier, columns: list[Levels], chosen: tuple[int, ...]) -> Codes:
+def _suppressed(earlier: Earlier, columns: list[ColumnLevels], chosen: tuple[int, ...]) -> Codes:
     """The cells that the earlier run left out [columns, cells], but for those with labels that no row has now."""
     codes = [{label: node for node, label in enumerate(column.labels(level))} for column, level in zip(columns, chosen)]
     listed = [cell for cell in earlier.data["suppressed_cells"] if all(l in known for known, l in zip(codes, cell))]
