@@ -20,11 +20,11 @@ from anon.criteria.priors import Prior
 from anon.cube import Cube, Domain
 from anon.cube.records import InMemory
 from anon.recoding.assignment import Assignment
-from anon.search.assign.colour import Colour
+from anon.search.assign.colour import ColourSearch
 from anon.search.assign.dispatch import assigned
-from anon.search.assign.merge import Merge
+from anon.search.assign.merge import MergeSearch
 from anon.search.budget import SearchBudget
-from anon.search.cross_tables import Adversaries, Adversary, CrossTables
+from anon.search.cross_tables import Adversaries, CrossTables, MergeAdversary
 
 Row = tuple[int, ...]  # quasi-identifier codes, then the code of the sensitive value
 Probabilities = Sequence[Sequence[Fraction | None]]
@@ -72,14 +72,14 @@ class Grouping:
 
 def _run(
     method: str,
-    search: Merge | Colour,
+    search: MergeSearch | ColourSearch,
     criteria: list[Criterion],
-    adversaries: Sequence[Adversary],
-    means: SearchBudget,
+    adversaries: Sequence[MergeAdversary],
+    budget: SearchBudget,
 ) -> Grouping:
     with TemporaryDirectory() as folder:
-        means = means if means.spill else replace(means, spill=Path(folder))
-        found = assigned(method, search, criteria, means, adversaries)
+        budget = budget if budget.spill else replace(budget, spill=Path(folder))
+        found = assigned(method, search, criteria, budget, adversaries)
         assert isinstance(found.recoding, Assignment) and found.unique is not None
         groups: dict[int, list[Row]] = {}
         for batch in found.recoding.batches():
@@ -103,18 +103,18 @@ def merged(
     r: Fraction,
     priors: Sequence[Prior],
     collapsed: bool = False,
-    means: SearchBudget | None = None,
+    budget: SearchBudget | None = None,
     others: Sequence[Criterion] = (),
 ) -> Grouping:
-    cube, means = table.cube(collapsed), means or SearchBudget()
+    cube, budget = table.cube(collapsed), budget or SearchBudget()
     crossed = CrossTables(cube)
     for each in priors:
         crossed(tuple(each.attributes), "s")
     criterion = RRobustness("s", r, priors)
     criterion.attributes = tuple(tuple(each.attributes) for each in priors)
     adversaries, least = Adversaries([criterion], crossed), max((other.least_group for other in others), default=1)
-    search = Merge(cube, adversaries, least, means)
-    return _run("merge", search, [criterion, *others], adversaries.all, means)
+    search = MergeSearch(cube, adversaries, least, budget)
+    return _run("merge", search, [criterion, *others], adversaries.all, budget)
 
 
 def coloured(
@@ -124,8 +124,8 @@ def coloured(
     delta: Fraction,
     k: int,
     collapsed: bool = False,
-    means: SearchBudget | None = None,
+    budget: SearchBudget | None = None,
 ) -> Grouping:
-    criterion, means = Dissimilarity("s", epsilon, delta, k, distance), means or SearchBudget()
-    search = Colour(table.cube(collapsed), criterion, criterion.least_group, means)
-    return _run("colour", search, [criterion], (), means)
+    criterion, budget = Dissimilarity("s", epsilon, delta, k, distance), budget or SearchBudget()
+    search = ColourSearch(table.cube(collapsed), criterion, criterion.least_group, budget)
+    return _run("colour", search, [criterion], (), budget)

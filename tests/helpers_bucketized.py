@@ -79,9 +79,9 @@ def records(cube: Cube) -> np.ndarray[Any, Any]:
 def dealing(deal: Deal, edit: Callable[[Any], Any] = lambda rows: rows) -> Iterator[None]:
     """In place of the partition search one that puts people where it is told; `edit` changes who they are."""
 
-    def search(config: Any, cube: Cube, values: Any, means: Any, *_: Any) -> Outcome:
+    def search(config: Any, cube: Cube, values: Any, budget: Any, *_: Any) -> Outcome:
         rows = edit(records(cube))
-        assignment = Assignment("merge", cube.domains, means.spill)
+        assignment = Assignment("merge", cube.domains, budget.spill)
         group = np.array(deal(rows.shape[1]))
         for some in np.array_split(np.arange(len(group)), 3):  # in pieces, and an entry for each
             assignment.add(rows[:, some], group[some], np.ones(len(some), np.int64))

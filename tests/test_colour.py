@@ -119,8 +119,8 @@ def test_the_groups_are_the_same_for_any_order_of_rows_however_they_are_kept(tmp
             spill = tmp_path / f"{number}-{case}"
             spill.mkdir()
             rng.shuffle(rows)
-            means = SearchBudget(Memory(memory), threads=1 + case, spill=spill)
-            assert coloured(Table(rows, 30), *asked, bool(case), means).canonical() == wanted
+            budget = SearchBudget(Memory(memory), threads=1 + case, spill=spill)
+            assert coloured(Table(rows, 30), *asked, bool(case), budget).canonical() == wanted
 
 
 def test_tables_that_are_larger_than_a_block_are_dealt_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

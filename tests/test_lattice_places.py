@@ -50,13 +50,13 @@ def places(patch: pytest.MonkeyPatch, place: str) -> None:
         patch.setattr(frequency, "sorting_takes", lambda *of: ENDLESS)
 
 
-def searched(table: Table, cases: list[str], share: str, counted: bool, means: SearchBudget) -> Any:
+def searched(table: Table, cases: list[str], share: str, counted: bool, budget: SearchBudget) -> Any:
     config = load(table.config(Path("/"), [criterion(case) for case in cases]), run=False)
     cube = cube_of(table, counted)
     values = dispatch.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)
     try:
-        found = Lattice(cube, criteria, "loss", Fraction(share), released, means).run()
+        found = Lattice(cube, criteria, "loss", Fraction(share), released, budget).run()
     except UnsafeError:
         return None
     counts = pa.Table.from_batches(found.counts.batches()).to_pylist()

@@ -98,7 +98,7 @@ def safe_nodes(crowd: Crowd, cases: list[str], suppress: Fraction) -> dict[oracl
     return found
 
 
-def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, means: SearchBudget) -> Outcome | None:
+def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, budget: SearchBudget) -> Outcome | None:
     given = crowd.table.config(Path("/"), [criterion(case) for case in cases])
     given["columns"] |= {"individual": "id", "multiplicity": crowd.kind, "sensitive": ["d"]}
     given["release"]["form"] = "bucketized"
@@ -106,7 +106,7 @@ def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, me
     values = dispatch.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)
     try:
-        return Lattice(cube, criteria, metric, suppress, released, means).run()
+        return Lattice(cube, criteria, metric, suppress, released, budget).run()
     except UnsafeError:
         return None
 

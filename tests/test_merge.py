@@ -162,8 +162,8 @@ def test_the_groups_are_the_same_for_any_order_of_rows_however_they_are_kept(tmp
         spill = tmp_path / str(case)
         spill.mkdir()
         rng.shuffle(rows)
-        means = SearchBudget(Memory(memory), threads=1 + case, spill=spill)
-        assert merged(Table(rows, 12), Fraction(3), [known], bool(case), means).canonical() == wanted
+        budget = SearchBudget(Memory(memory), threads=1 + case, spill=spill)
+        assert merged(Table(rows, 12), Fraction(3), [known], bool(case), budget).canonical() == wanted
 
 
 @pytest.mark.parametrize("skewed", [False, True])

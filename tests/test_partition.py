@@ -103,7 +103,7 @@ def expected(
     return oracle.partition(table.rows, table.columns, safe, prefer, block)  # type: ignore[arg-type]
 
 
-def means(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> SearchBudget:
+def budget(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> SearchBudget:
     """With blocks of so many individuals."""
     return SearchBudget(Memory(memory), threads, spill, None, block * (2 * len(table.columns) + 6))
 
@@ -121,7 +121,7 @@ def test_the_search_cuts_as_its_naive_definition_does(
         return
     rules = criteria(table, k, wanted)
     with TemporaryDirectory() as spill:  # without memory for records they are sorted on disk
-        limits = means(table, block, threads, memory=0, spill=Path(spill))
+        limits = budget(table, block, threads, memory=0, spill=Path(spill))
         found = engine.Partition(table.cube(collapsed), rules, prefer, limits).run()
         check_counts(table, found)
     uncut_whole = [
@@ -139,14 +139,14 @@ def test_batches_threads_and_collapsing_change_nothing(
     if expected(table, k, wanted, "widest") is None:
         return
     rules = criteria(table, k, wanted)
-    first = engine.Partition(table.cube(), rules, means=means(table, block)).run().recoding
+    first = engine.Partition(table.cube(), rules, budget=budget(table, block)).run().recoding
     with pytest.MonkeyPatch.context() as patch:
         for module, name, size in (
             (decide, "CELLS", 1), (candidates, "DENSE", 0), (top, "COUNTERS", 1), (top, "CELLS", 9),
             (passes, "CHUNK", 3),
         ):  # fmt: skip
             patch.setattr(module, name, size)
-        small = engine.Partition(table.cube(collapsed=True), rules, means=means(table, block, threads=3))
+        small = engine.Partition(table.cube(collapsed=True), rules, budget=budget(table, block, threads=3))
         second = small.run().recoding
     for name in ("column", "cut_start", "cut", "child", "people"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
@@ -192,7 +192,7 @@ def test_a_hierarchy_of_many_parts_is_counted_in_lists_and_at_the_top_in_several
     monkeypatch.setattr(top, "CELLS", 100)
     for block in (10**6, 50):
         rules = criteria(table, 2, wanted)
-        found = engine.Partition(table.cube(), rules, means=means(table, block)).run().recoding
+        found = engine.Partition(table.cube(), rules, budget=budget(table, block)).run().recoding
         assert [members for _, members in leaves(table, found)] == [members for _, members in wished]
 
 
@@ -242,8 +242,8 @@ def test_of_two_splits_that_exclude_each_other_the_first_node_in_order_gets_its_
     table = rivals(family_first)
     wanted = {value: [] for value in table.values}
     wanted |= {"s": [(1, 1, 2, Fraction(63, 100))], "h": [(0, 0, 0, Fraction(9, 10))]}
-    limits = means(table, block, threads)
-    found = leaves(table, engine.Partition(table.cube(), criteria(table, 1, wanted), means=limits).run().recoding)
+    limits = budget(table, block, threads)
+    found = leaves(table, engine.Partition(table.cube(), criteria(table, 1, wanted), budget=limits).run().recoding)
     assert found == expected(table, 1, wanted, "widest", block)
     sizes = sorted(len(members) for _, members in found)
     assert sizes == ([5, 80, 130] if family_first else [30, 85, 100])
@@ -263,14 +263,16 @@ def test_decisions_follow_strict_node_order_where_groups_depend_on_each_other(
     if wished is None:
         return
     bound = {value: wanted.get(value, []) for value in table.values}
-    found = engine.Partition(table.cube(), criteria(table, 1, bound), means=means(table, block, threads)).run().recoding
+    found = (
+        engine.Partition(table.cube(), criteria(table, 1, bound), budget=budget(table, block, threads)).run().recoding
+    )
     assert [members for _, members in leaves(table, found)] == [members for _, members in wished]
 
 
 @pytest.mark.parametrize("block", [10**6, 2])
 def test_of_two_cuts_as_near_to_the_median_the_lower_is_taken(block: int) -> None:
     table = Table([oracle.Free([0.0, 1.0, 2.0])], [((code,), "a") for code in range(3)])
-    found = engine.Partition(table.cube(), [KAnonymity(1)], means=means(table, block)).run().recoding
+    found = engine.Partition(table.cube(), [KAnonymity(1)], budget=budget(table, block)).run().recoding
     assert found.cut[0] == 1
 
 

@@ -206,8 +206,8 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
         return {"lattice": {"nodes": nodes, "largest_set": largest_set, "room": memory.search}}
     if not isinstance(config.method, Partition):
         return {}
-    means = dispatch.budget_for(config, cube, places.spill)
-    block = int(dispatch.partition_search(config, cube, values, means, lambda **facts: None).limit)
+    budget = dispatch.budget_for(config, cube, places.spill)
+    block = int(dispatch.partition_search(config, cube, values, budget, lambda **facts: None).limit)
     if cube.individuals > block:
         places.note(cube.records.count, cube.records.sizes, "sorted-records")
         places.note(cube.records.count, [records.WIDE], "marks", memory.marks)

@@ -27,7 +27,7 @@ class RefusedNodes:
         assert recoding.safe is not None
         self.judge, self.safe = search.judge, recoding.safe
         about_values = search.values if any(map(needs_values, search.criteria)) else None
-        self._sets = FrequencySets(search.cube, search.columns, about_values, search.means.memory.database)
+        self._sets = FrequencySets(search.cube, search.columns, about_values, search.budget.memory.database)
         released = _below(recoding.chosen)
         self.nodes = {node: self._set(node) for node in dict.fromkeys([*released, *_highest(~self.safe)][:LOOKED_AT])}
         self.every = list(range(len(search.criteria)))

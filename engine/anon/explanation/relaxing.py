@@ -136,7 +136,7 @@ class Again:
         self.config, self.rows, self.on_progress, self.searches = config, rows, on_progress, 0
         self._cube, self._codes = cube, cube.records.read(0, cube.records.count)
         self.values = dispatch.sensitive_values(config, cube)
-        self.means = dispatch.budget_for(config, cube)
+        self.budget = dispatch.budget_for(config, cube)
         self.criteria = bind(config.privacy, self.values, shared=True)
         self.recoding = self._search(config.privacy)
         self.now = self._bought(self.recoding)
@@ -165,7 +165,7 @@ class Again:
         self.searches += 1
         self.on_progress(searches=self.searches)
         config = self.config.model_copy(update={"privacy": privacy})
-        recoding = dispatch.search(config, self.cube, self.values, self.means).recoding
+        recoding = dispatch.search(config, self.cube, self.values, self.budget).recoding
         assert isinstance(recoding, Recoding | LevelRecoding)
         return recoding
 
@@ -216,7 +216,7 @@ class Again:
         from anon.explanation.refused_nodes import RefusedNodes
 
         assert isinstance(self.recoding, LevelRecoding)
-        search = dispatch.lattice_search(self.config, self.cube, self.values, self.means)
+        search = dispatch.lattice_search(self.config, self.cube, self.values, self.budget)
         refused, listed = RefusedNodes(search, self.recoding), []
         for at, spec in enumerate(self.config.privacy):
             found: dict[str, Setting] = {}

@@ -50,6 +50,6 @@ def _of_a_run(config: Config) -> Iterator[Reading]:
             where = f"columns.{role}.{name}.hierarchy"
             yield partial(hierarchy.read, builder.hierarchy, where, config.limits.memory)
     if isinstance(config.method, Reuse):
-        from anon.search.reuse import Earlier
+        from anon.search.reuse import EarlierRecoding
 
-        yield partial(Earlier.of, config.method.run)
+        yield partial(EarlierRecoding.from_run, config.method.run)

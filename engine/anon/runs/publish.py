@@ -127,9 +127,9 @@ def write_run(work: Workspace, config: Config, source: Source, left: RunArtifact
 def _reused(config: Config) -> dict[str, Any]:
     if not isinstance(config.method, Reuse):
         return {}
-    from anon.search.reuse import Earlier
+    from anon.search.reuse import EarlierRecoding
 
-    return Earlier.of(config.method.run).told
+    return EarlierRecoding.from_run(config.method.run).provenance
 
 
 def publish(work: Workspace, config: Config, overwrite: bool, left: RunArtifacts) -> None:

@@ -1,1 +1,1 @@
-"""Searches for a safe release. Each ends in a recoding."""
+"""Search for a safe release. Each search returns a recoding, or an assignment of individuals to groups."""

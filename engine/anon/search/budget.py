@@ -1,4 +1,4 @@
-"""What a search may use."""
+"""The resources that a search may use."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from anon.core.checkpoint import Checkpoint
 from anon.core.memory import Memory
 
-BLOCK = 40 * 2**20  # bytes of records; one size for every memory, and for the least, because groups may depend on it
+BLOCK = 40 * 2**20  # bytes of records; the same for every memory limit, even the lowest: groups may depend on it
 
 
 @dataclass(frozen=True)
 class SearchBudget:
-    """What a search may use: memory, threads, a folder for what does not fit, and a checkpoint to go on from."""
+    """The resources of a search: memory, threads, a folder for data that does not fit, and a checkpoint to resume."""
 
     memory: Memory = field(default_factory=lambda: Memory(2**32))
     threads: int = 1

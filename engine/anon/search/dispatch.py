@@ -1,5 +1,5 @@
-"""The search that a config asks for, between the cube and the release (config -> source -> cube -> search -> release ->
-verify -> report): which one it is, what it may use, and what is told when no release is safe."""
+"""Run the search that a config selects: choose its class and its budget, and make the message when no release is
+safe."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from anon.search.partition.search import Partition
 
 CORES = os.cpu_count() or 1
-FEW_REFUSALS = 5  # failures that are told of each criterion
+FEW_REFUSALS = 5  # failures that are reported for each criterion
 
 
 class Searches:
@@ -59,51 +59,53 @@ def searched(
     on_progress: ProgressCallback,
     searches: Searches = LOCAL,
 ) -> Outcome:
-    """What the search of a run comes to; UnsafeError, in the user's words, if no release is safe."""
+    """Return the result of a run's search; raise UnsafeError, with values named as the user may see them, if no release
+    is safe."""
     values = sensitive_values(config, cube)
     erratic = check_whole_table(config, cube, values, show_values)
-    means = budget_for(config, cube, spill, checkpoint)
+    budget = budget_for(config, cube, spill, checkpoint)
     try:
-        return search(config, cube, values, means, on_progress, searches)
+        return search(config, cube, values, budget, on_progress, searches)
     except UnsafeError as error:
-        said = str(error)
+        message = str(error)
         if isinstance(error, BlockedByValue):
             (column,) = config.columns.sensitive
-            said = error.message_naming(one_line(_names(config, values, show_values).of_value(column, error.code)))
+            message = error.message_naming(one_line(_names(config, values, show_values).of_value(column, error.code)))
         whole = (f"  the whole table as one group: {line}" for line in erratic)
-        raise UnsafeError("\n".join([said, *whole])) from None
+        raise UnsafeError("\n".join([message, *whole])) from None
 
 
 def search(
     config: Config,
     cube: Cube,
     values: Values,
-    means: SearchBudget,
+    budget: SearchBudget,
     on_progress: ProgressCallback = lambda **facts: None,
     searches: Searches = LOCAL,
 ) -> Outcome:
-    """Run the config's search. Takes the records of the cube with it."""
+    """Return the result of the config's search, which consumes the records of the cube."""
     kind = config.method.kind
     if kind == "partition":
-        return partition_search(config, cube, values, means, on_progress, searches).run()
+        return partition_search(config, cube, values, budget, on_progress, searches).run()
     if kind == "lattice":
-        return lattice_search(config, cube, values, means, on_progress, searches).run()
+        return lattice_search(config, cube, values, budget, on_progress, searches).run()
     if isinstance(config.method, Reuse):
         from anon.search import reuse
 
-        return reuse.apply(reuse.Earlier.of(config.method.run), cube, means.spill, on_progress)
+        return reuse.apply(reuse.EarlierRecoding.from_run(config.method.run), cube, budget.spill, on_progress)
     from anon.search.assign import dispatch as assign
 
     assigned = assign.merge if isinstance(config.method, Merge) else assign.colour
-    return assigned(config, cube, values, means, on_progress)
+    return assigned(config, cube, values, budget, on_progress)
 
 
 def threads_of(config: Config) -> int:
+    """Return the number of threads of a run."""
     return min(config.limits.threads or CORES, CORES)
 
 
 def memory_of(config: Config, cube: Cube) -> Memory:
-    """The memory of a search, with what the sensitive values of the cube take of it."""
+    """Return the memory of a search, with the part that the sensitive values of the cube take."""
     split = 0
     if config.method.kind == "partition":
         from anon.search.partition.candidates import largest_split
@@ -115,7 +117,7 @@ def memory_of(config: Config, cube: Cube) -> Memory:
 def budget_for(
     config: Config, cube: Cube, spill: Path | None = None, checkpoint: Checkpoint | None = None
 ) -> SearchBudget:
-    """What the config's search may use."""
+    """Return the resources that the config's search may use."""
     return SearchBudget(memory_of(config, cube), threads_of(config), spill, checkpoint)
 
 
@@ -123,7 +125,7 @@ def partition_search(
     config: Config,
     cube: Cube,
     values: Values,
-    means: SearchBudget,
+    budget: SearchBudget,
     on_progress: ProgressCallback,
     searches: Searches = LOCAL,
 ) -> Partition:
@@ -131,14 +133,14 @@ def partition_search(
     prefer = config.method.prefer  # type: ignore[union-attr]
     criteria = bind(config.privacy, values, shared=True)
     prefer = prefer if isinstance(prefer, str) else "information_gain"
-    return searches.partition()(cube, criteria, prefer, means, on_progress)
+    return searches.partition()(cube, criteria, prefer, budget, on_progress)
 
 
 def lattice_search(
     config: Config,
     cube: Cube,
     values: Values,
-    means: SearchBudget,
+    budget: SearchBudget,
     on_progress: ProgressCallback = lambda **facts: None,
     searches: Searches = LOCAL,
 ) -> LatticeSearch:
@@ -151,22 +153,23 @@ def lattice_search(
         method.choose,
         Fraction(method.suppress),
         released_values(config, values),
-        means,
+        budget,
         on_progress,
     )
 
 
 def released_values(config: Config, values: Values) -> Callable[[int, list[int]], Criterion]:
-    """Binds a criterion, by its place, to the values of its column that are left, given how many have each."""
+    """Return the function that binds a criterion, by its position, to the values of its column that remain, given the
+    number of individuals with each."""
 
     def bound(at: int, frequency: list[int]) -> Criterion:
         spec = config.privacy[at]
-        (column,), left = spec.about(), [code for code, count in enumerate(frequency) if count]
+        (column,), remaining = spec.about(), [code for code, count in enumerate(frequency) if count]
         texts, objects = values.texts[column], values.objects[column]
         released = Values(
-            {column: [texts[code] for code in left]},
-            {column: [frequency[code] for code in left]},
-            objects={column: [objects[code] for code in left]},
+            {column: [texts[code] for code in remaining]},
+            {column: [frequency[code] for code in remaining]},
+            objects={column: [objects[code] for code in remaining]},
         )
         return bind([spec], released, absent=True)[0]
 
@@ -174,7 +177,7 @@ def released_values(config: Config, values: Values) -> Callable[[int, list[int]]
 
 
 def sensitive_values(config: Config, cube: Cube) -> Values:
-    """The sensitive values of the table and how many individuals have each."""
+    """Return the sensitive values of the table and the number of individuals with each."""
     texts, frequency, objects = {}, {}, {}
     for index, column in enumerate(config.columns.sensitive):
         domain, whole = cube.domain(column), cube.whole_table(index)
@@ -186,7 +189,7 @@ def sensitive_values(config: Config, cube: Cube) -> Values:
 
 
 def whole_table(cube: Cube, values: Values, criterion: Criterion) -> Groups:
-    """Return the table as one group, as a criterion looks at it."""
+    """Return the table as one group, as a criterion reads it."""
     signatures = []
     for attributes in criterion.attributes:
         assert isinstance(values.cross_table, CrossTables)
@@ -196,8 +199,8 @@ def whole_table(cube: Cube, values: Values, criterion: Criterion) -> Groups:
 
 
 def check_whole_table(config: Config, cube: Cube, values: Values, show_values: bool) -> list[str]:
-    """If the whole table as one group fails a monotone criterion, so does every release. Returns how it fails others,
-    which may still hold for smaller groups, or after some of them were suppressed."""
+    """Raise UnsafeError if the whole table as one group fails a monotone criterion, because then every release does.
+    Return how it fails other criteria, which may still hold for smaller groups, or after some were suppressed."""
     suppress = _suppressed_share(config)
     names = _names(config, values, show_values)
     lines: list[str] = []
@@ -205,13 +208,13 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
     for criterion in bind(config.privacy, values):
         whole = whole_table(cube, values, criterion)
         failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
-        told = lines if prunes(criterion, suppress) else erratic
+        messages = lines if prunes(criterion, suppress) else erratic
         for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:
             near = criterion.nearest(whole, finding)
             holds = f"; would hold: {' or '.join(near)}" if near else ""
-            told.append(refusal(criterion, finding, names) + holds)
+            messages.append(refusal(criterion, finding, names) + holds)
         if len(failed) > FEW_REFUSALS:
-            told.append(f"{criterion.name}: {len(failed) - FEW_REFUSALS:,} more")
+            messages.append(f"{criterion.name}: {len(failed) - FEW_REFUSALS:,} more")
     if lines:
         intro = "no release is safe: even the whole table as one group fails, and splitting only makes it worse"
         raise UnsafeError("\n".join([intro, *(f"  {line}" for line in lines)]))
@@ -219,11 +222,12 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
 
 
 def _suppressed_share(config: Config) -> Fraction:
-    """The largest share of individuals that may be left out; cells that a recoding suppressed may hold anybody now."""
+    """Return the largest share of individuals that may be suppressed; with a reused recoding that has suppressed cells
+    it is 1, because these may now hold any individuals."""
     if isinstance(config.method, Reuse):
         from anon.search import reuse
 
-        return Fraction(bool(reuse.Earlier.of(config.method.run).data.get("suppressed_cells")))
+        return Fraction(bool(reuse.EarlierRecoding.from_run(config.method.run).data.get("suppressed_cells")))
     return Fraction(getattr(config.method, "suppress", 0))
 
 

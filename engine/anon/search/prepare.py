@@ -1,4 +1,4 @@
-"""Build the cube that a search works on, after the checks of the source that need no search."""
+"""Build the cube that a search works on, after the checks of the source that require no search."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from anon.recoding.tree import refuse_values_like_labels
 from anon.source import Column, Source
 from anon.source.persons import refuse_person_keys
 
-MANY_NAMES = 65_537  # distinct values that no cube holds
-MANY_NUMBERS = 1_000  # distinct values; more of them are hardly categories
+MANY_NAMES = 65_537  # distinct values, more than a cube can hold
+MANY_NUMBERS = 1_000  # distinct values; more of them are unlikely to be categories
 NUMBERS = ("integer", "number", "decimal")
 
 
@@ -31,14 +31,14 @@ def build_cube(config: Config, source: Source, store: RecordStore) -> Cube:
 
 
 def _check_names(config: Config, source: Source) -> None:
-    """A protected value that is misspelt is told before the table is read for the cube: from one column of it."""
+    """Refuse misspelt protected values before the table is read for the cube: one column of it suffices."""
     about = {spec.sensitive for spec in config.privacy if named_values(spec)}
     texts: dict[str, list[str | None]] = {}
     for column in source.sensitive:
         if column.name in about:
             values = source.distinct(column, MANY_NAMES)
             if len(values) == MANY_NAMES:
-                return  # the cube refuses so many
+                return  # the cube refuses this number of values
             texts[column.name] = [None if value is None else text(value) for value in values.to_pylist()]
     if texts:
         check_names(config.privacy, texts)
@@ -50,7 +50,7 @@ def _target(config: Config) -> str | None:
 
 
 def _combined(config: Config) -> list[Combined]:
-    """The combinations of sensitive columns that criteria look at."""
+    """Return the combinations of sensitive columns that criteria read."""
     found: dict[Combined, None] = {}
     for spec in config.privacy:
         others = tuple(name for name in config.columns.sensitive if name != spec.sensitive)
@@ -62,12 +62,12 @@ def _combined(config: Config) -> list[Combined]:
 
 
 def _widened(config: Config, source: Source) -> list[WidenCounts]:
-    """For a recoding that is reused: adds the values that it speaks of to the domains."""
+    """Return, for a reused recoding, the function that adds its values to the domains."""
     if not isinstance(config.method, Reuse):
         return []
-    from anon.search.reuse import Earlier
+    from anon.search.reuse import EarlierRecoding
 
-    earlier = Earlier.of(config.method.run)
+    earlier = EarlierRecoding.from_run(config.method.run)
     earlier.check_columns(source.quasi_identifiers)
     return [earlier.widened]
 
@@ -79,9 +79,9 @@ def check_not_vacuous(config: Config) -> None:
 
 
 def check_sensitive_numbers(config: Config, columns: list[Column], distinct: list[int]) -> None:
-    """Numbers that differ by a cent are different values to a categorical criterion: everybody would look protected.
-    `distinct` counts the values of each sensitive column. Where the config rounds a column, labels it or calls its
-    numbers categories, that was decided."""
+    """Refuse numbers under categorical criteria: numbers that differ by a cent are different values to these, so that
+    every individual would seem protected. `distinct` counts the values of each sensitive column. A column that the
+    config rounds, labels or declares as categories is accepted."""
     problems = []
     for column, count in zip(columns, distinct):
         spec = config.columns.sensitive[column.name]

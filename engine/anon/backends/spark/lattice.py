@@ -64,8 +64,8 @@ class SparkLattice(Lattice):
         return SparkValues(self.cube)
 
     def _sets(self, about_values: bool, spill: SpillDatabase | None) -> FrequencySets:
-        values, means = self.values if about_values else None, self.means
-        sets = SparkSets(self.cube, self.columns, values, means.memory.database, means.threads, spill)
+        values, budget = self.values if about_values else None, self.budget
+        sets = SparkSets(self.cube, self.columns, values, budget.memory.database, budget.threads, spill)
         sets.sample = lambda: self._sample
         if about_values not in self._cubes:
             self._cubes[about_values] = sets.cube()

@@ -48,7 +48,7 @@ class SparkPartition(Partition):
 
     def _largest_block(self) -> int:
         """The memory that is known of is the driver's, and blocks are searched by executors."""
-        return self.means.block
+        return self.budget.block
 
     def _top(self, state: list[State], counts: GroupCounts) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
         cube, rules = self.cube, self.rules
@@ -59,7 +59,7 @@ class SparkPartition(Partition):
             return [], cube.records, root, 0, state
         assert isinstance(cube.records, SparkRecords)
         self.passes = SparkPasses(cube.records)
-        upper = top.Top(cube, rules, self.passes, self.limit, self.means)
+        upper = top.Top(cube, rules, self.passes, self.limit, self.budget)
         ended = top.search(upper, rules, state, self.pace.advance, self.steps)
         self.tree = upper.tree()
         unique = self._unique(ended.groups, ended.group_records)

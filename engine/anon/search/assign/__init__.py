@@ -1,1 +1,1 @@
-"""Put individuals into groups one by one (merge, colour)."""
+"""Assign individuals to groups one by one (merge, colour)."""

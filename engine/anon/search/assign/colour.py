@@ -1,23 +1,22 @@
-"""The colour search, one of the ways between cube and release (config -> source -> cube -> search -> release -> verify
--> report): groups for (epsilon, delta)^k-dissimilarity (Wang, Meng, Bamba, Liu, Pu, section IV). People are vertices,
-two of them adjacent iff their sensitive values lie within epsilon, and groups are colours: a group of n people is safe
-iff nobody has more than d = floor((1 - delta)(n - 1)) neighbours of the same colour, which is a colouring with defect
-d. Whether there is one is NP-hard to say, so this tries two ways and says so if neither works.
+"""The colour search: groups for (epsilon, delta)^k-dissimilarity (Wang, Meng, Bamba, Liu, Pu, section IV). People are
+vertices, two of them adjacent iff their sensitive values lie within epsilon, and groups are colours: a group of n is
+safe iff nobody has more than d = floor((1 - delta)(n - 1)) neighbours of the same colour, which is a colouring with
+defect d. Deciding whether one exists is NP-hard, so the search tries two algorithms and reports if neither succeeds.
 
-*Round-robin*. Values are put in an order in which every neighbourhood is, or lies in, a window of consecutive values
-(exactly so for distances on a line or in a tree). n people are dealt out in that order to g = floor(n / size) groups.
+*Round-robin*. Values are ordered so that every neighbourhood is, or lies in, a window of consecutive values (exactly so
+for distances on a line or in a tree). n people are dealt out in that order to g = floor(n / size) groups.
 A window of w people leaves at most ceil(w / g) in a group, so that all groups are safe if
 
     w <= g (1 + floor((1 - delta)(floor(n / g) - 1)))       for the largest window w.
 
 This is the sufficient condition; `size` is the smallest from k on for which the table satisfies it. For distances in a
-tree and delta = 1 it is necessary too: everybody in a window must have a group of their own. If no size will do, the
-whole table is handed over as one group.
+tree and delta = 1 it is necessary too: all people in a window must be in different groups. If no size satisfies it, the
+whole table is returned as one group.
 
 *Greedy colouring*, where a distance has no such order: blocks of about 1,000 people with near quasi-identifiers. Those
-with the most neighbours come first, each goes to the smallest group that it may (kernels_colour.py). Only distinct
-values are held against each other, never people. A block for which this fails is one group, which is merged with others
-until it is safe (mending.py)."""
+with the most neighbours come first, and each goes to the smallest group that admits it (kernels_colour.py). Only
+distinct values are compared with each other, never people. A block for which this fails is one group, which is merged
+with others until it is safe (mending.py)."""
 
 from __future__ import annotations
 
@@ -34,17 +33,17 @@ from anon.criteria.arithmetic import at_most
 from anon.criteria.distances import Lists, Neighbours, Windows
 from anon.cube import Cube
 from anon.errors import BlockedByValue
-from anon.search.assign.dealing import Chunk, Dealer, Dealt, Rule, split
-from anon.search.assign.ordering import Ordered, in_order
+from anon.search.assign.dealing import Dealer, DealtGroups, PeopleChunk, Rule, split
+from anon.search.assign.ordering import OrderedRecords, in_order
 from anon.search.budget import SearchBudget
 
-SIZES = 256  # sizes of groups that are tried, from the smallest on; after them every next is a quarter larger
+SIZES = 256  # sizes of groups that are tried, from the smallest on; after them each is a quarter larger
 LARGEST = 2**16  # of these
 ROUND_ROBIN, GREEDY = "round-robin", "greedy colouring"
 
 
 def allowed(delta: Fraction, people: int) -> Ints:
-    """How many others may lie near somebody in groups of up to so many people.
+    """Return the number of others that may lie near a person, in groups of 0 to `people` people.
 
     >>> allowed(Fraction(1, 2), 5).tolist()
     [0, 0, 0, 1, 1, 2]
@@ -54,7 +53,7 @@ def allowed(delta: Fraction, people: int) -> Ints:
 
 
 def sizes(least: int, people: int) -> Iterator[int]:
-    """The sizes of groups that are tried for so many people."""
+    """Yield the sizes of groups that are tried for a number of people."""
     size = least
     while size <= people and (size < least + SIZES or size <= LARGEST):
         yield size
@@ -62,7 +61,8 @@ def sizes(least: int, people: int) -> Iterator[int]:
 
 
 def smallest(windows: Windows, counts: Ints, delta: Fraction, least: int) -> Rule | None:
-    """The rule with the smallest groups by which people can be dealt, `counts` of whom have the value at each place."""
+    """Return the rule with the smallest groups by which people can be dealt, `counts` of whom have the value at each
+    place; None if there is none."""
     near = allowed(delta, 0)
     for size in sizes(least, int(counts.sum())):
         if len(near) <= 2 * size:
@@ -74,7 +74,8 @@ def smallest(windows: Windows, counts: Ints, delta: Fraction, least: int) -> Rul
 
 
 def reached(windows: Windows, counts: Ints, least: int) -> tuple[Fraction, int, int]:
-    """The largest delta for which these people can be dealt, the place whose window is largest, and its people."""
+    """Return the largest delta for which these people can be dealt, the place whose window is largest, and its
+    people."""
     total = np.append(0, np.cumsum(counts))
     inside = (total[windows.high + 1] - total[windows.low]) * (counts > 0)
     worst, people = int(inside.argmax()), int(total[-1])
@@ -88,8 +89,9 @@ def reached(windows: Windows, counts: Ints, least: int) -> tuple[Fraction, int, 
 
 
 def in_windows(lists: Lists) -> Windows:
-    """An order of values in which neighbours are near, and for each value the window from its first to its last
-    neighbour, widened until neither end ever descends. Goes from neighbour to neighbour, those with few of them first.
+    """Return an order of values in which neighbours are near, and for each value the window from its first to its last
+    neighbour, widened until neither end ever descends. The order goes from neighbour to neighbour, those with few of
+    them first.
 
     >>> near = Lists(np.array([0, 2, 4, 7]), np.array([0, 2, 1, 2, 0, 1, 2]))
     >>> found = in_windows(near)
@@ -114,35 +116,35 @@ def in_windows(lists: Lists) -> Windows:
     return Windows(place, np.minimum.accumulate(first[::-1])[::-1].copy(), np.maximum.accumulate(last))
 
 
-class Colour:
-    """One search over one cube. `least` is the fewest people of a group that all criteria allow."""
+class ColourSearch:
+    """A search over one cube. `least` is the smallest size of a group that all criteria allow."""
 
     def __init__(
         self,
         cube: Cube,
         criterion: Dissimilarity,
         least: int,
-        means: SearchBudget | None = None,
+        budget: SearchBudget | None = None,
         on_progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         self.cube, self.criterion, self.least = cube, criterion, least
-        self.means, self.on_progress, self.domains = means or SearchBudget(), on_progress, cube.domains
+        self.budget, self.on_progress, self.domains = budget or SearchBudget(), on_progress, cube.domains
         self.facts: dict[str, Any] = {}
-        self.doubtful: list[int] = []  # groups that may not be safe, and why
-        self.refusal: BlockedByValue | None = None
+        self.doubtful: list[int] = []  # groups that may not be safe
+        self.refusal: BlockedByValue | None = None  # the reason
 
     def run(self, add: Callable[[Any, Ints, Ints], None]) -> int:
-        """Hands over who goes to which group: codes, group, people. Takes the records of the cube with it. Returns how
-        many individuals have quasi-identifiers that nobody shares."""
+        """Call `add` with the assignment to groups: codes, group, people. Consumes the records of the cube. Return the
+        number of individuals with unique quasi-identifiers."""
         near, delta = self.criterion.near, self.criterion.delta
         windows = near if isinstance(near, Windows) else in_windows(_listed(near))
         counts = np.zeros(len(windows.low), np.int64)
         counts[windows.place] = self.cube.totals[0]
         rule = smallest(windows, counts, delta, self.least)
         algorithm = ROUND_ROBIN if rule or isinstance(near, Windows) else GREEDY
-        ordered = in_order(self.cube, lambda codes: np.zeros(codes.shape[1], np.int64), self.means, self.on_progress)
+        ordered = in_order(self.cube, lambda codes: np.zeros(codes.shape[1], np.int64), self.budget, self.on_progress)
         if rule is not None:
-            found = Dealer(ordered, rule, self.domains, self.means.threads, self.on_progress).run()
+            found = Dealer(ordered, rule, self.domains, self.budget.threads, self.on_progress).run()
         elif isinstance(near, Windows):
             found = _as_one_group(ordered)
         else:
@@ -170,10 +172,10 @@ class Colour:
         )
 
 
-def _as_one_group(ordered: Ordered) -> Iterator[Dealt]:
-    """Everybody in one group, which may not be safe, in pieces."""
+def _as_one_group(ordered: OrderedRecords) -> Iterator[DealtGroups]:
+    """Yield all people in one group, which may not be safe, in pieces."""
     for codes, people, _, _ in ordered.entries(0, int(ordered.marks[-1])):
-        yield Dealt(codes, np.zeros(len(people), np.int64), people, 0, [0])
+        yield DealtGroups(codes, np.zeros(len(people), np.int64), people, 0, [0])
 
 
 def _listed(near: Neighbours) -> Lists:
@@ -182,21 +184,21 @@ def _listed(near: Neighbours) -> Lists:
 
 
 class _Greedy(Dealer):
-    """Blocks of near people, each coloured for itself."""
+    """Blocks of near people, each coloured separately."""
 
-    def __init__(self, ordered: Ordered, lists: Lists, search: Colour) -> None:
+    def __init__(self, ordered: OrderedRecords, lists: Lists, search: ColourSearch) -> None:
         from anon.search.assign.kernels_colour import BLOCK
 
         size, every = max(BLOCK // 2, search.least), np.arange(len(lists.start) - 1)
-        # a rule that anybody may be dealt by
-        anyhow = Rule(size, np.full(2 * size + 1, 2**40), every, every, every)
-        super().__init__(ordered, anyhow, search.domains, search.means.threads, search.on_progress)
+        # a rule by which any people may be dealt
+        any_people = Rule(size, np.full(2 * size + 1, 2**40), every, every, every)
+        super().__init__(ordered, any_people, search.domains, search.budget.threads, search.on_progress)
         self.least = search.least
         self.most = allowed(search.criterion.delta, 2 * size)
         self.near = np.zeros((len(every), len(every)), np.uint8)
         self.near[np.repeat(every, np.diff(lists.start)), lists.code] = 1
 
-    def _deal(self, chunk: Chunk) -> Dealt:
+    def _deal(self, chunk: PeopleChunk) -> DealtGroups:
         codes, people, root = self._gathered(chunk)
         order, leaf = split(codes, people, root, self.rule, self.scale)
         entry, group, groups = np.repeat(order, people[order]), np.empty(int(people.sum()), np.int64), 0
@@ -207,10 +209,11 @@ class _Greedy(Dealer):
             doubtful += [] if found else [groups]
             group[block] = groups + (own if found else 0)
             groups += found or 1
-        return Dealt(codes[:, entry], group, np.ones(len(group), np.int64), groups, doubtful)
+        return DealtGroups(codes[:, entry], group, np.ones(len(group), np.int64), groups, doubtful)
 
     def _coloured(self, value: Ints) -> tuple[int, Ints]:
-        """The number of groups, 0 if there is no way, and the group of each, given the values of some people."""
+        """Return the number of groups, 0 if no colouring was found, and the group of each person, given their
+        values."""
         from anon.search.assign.kernels_colour import colour
 
         counts, group = np.bincount(value, minlength=len(self.near)), np.empty(len(value), np.int64)
@@ -218,8 +221,8 @@ class _Greedy(Dealer):
         return colour(self.near, value, turn, np.flatnonzero(counts), self.least, self.most, group), group
 
     def _blocks(self, ends: Ints) -> Iterator[slice]:
-        """The people of parts that start and end there, in the order of their values; parts of equal people, which
-        cannot be split, may be larger than a block, and are taken every so many."""
+        """Yield the people of parts with these ends, in the order of their values; parts of equal people, which cannot
+        be split, may be larger than a block, and are divided by strides."""
         for first, last in zip(ends.tolist(), ends[1:].tolist()):
             step = max((last - first) // self.rule.size, 1)
             yield from (slice(first + at, last, step) for at in range(step))

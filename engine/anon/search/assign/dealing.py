@@ -1,12 +1,12 @@
-"""Dealing, which *merge* and *colour* share. The people of a set are put in the order of their sensitive values and
-dealt out round-robin to g groups: the i-th goes to group i mod g. People who stand next to each other in that order go
-to different groups, so that a window of w people in it leaves at most ceil(w / g) of them in one group. With equal
-values as windows and w <= c g no group has a value more than c times; with the neighbourhoods of a distance on a line,
-every group has few people near each other. What may be dealt is a `Rule`, and before a set is dealt it is split by its
-quasi-identifiers for as long as both parts may be (kernels_dealing.py), which keeps groups near.
+"""Deal people to groups, for *merge* and *colour*. The people of a set are put in the order of their sensitive values
+and dealt out round-robin to g groups: the i-th goes to group i mod g. People next to each other in that order go to
+different groups, so that a window of w people in it leaves at most ceil(w / g) of them in one group. With equal values
+as windows and w <= c g no group has a value more than c times; with the neighbourhoods of a distance on a line, every
+group has few people near each other. A `Rule` states what may be dealt, and before a set is dealt it is split by its
+quasi-identifiers while both parts may be dealt (kernels_dealing.py), so that the people of a group are near each other.
 
-Sets that are larger than a block fall into chunks of people, consecutive along the order of the records; if one of
-these may not be dealt though the whole may, each takes every m-th person instead, which is how the whole looks."""
+Sets that are larger than a block are divided into chunks of people, consecutive along the order of the records; if one
+of these may not be dealt though the whole may, each takes every m-th person instead, so that it resembles the whole."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from anon.core import interrupt
 from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.core.progress import ProgressCallback
 from anon.cube import Domain
-from anon.search.assign.ordering import Ordered
+from anon.search.assign.ordering import OrderedRecords
 
 BLOCK = 2**19  # people; a constant, so that groups do not depend on the memory
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What may be dealt: groups of at least `size` people, of whom at most near[people of the group] others lie in the
-    window around anybody's value. `place` is that of each value in the order they are dealt in, and the window of
-    place p goes from low[p] to high[p], neither of which ever descends. The last places may have no window: then any
-    number of people may have these values."""
+    """The rule of what may be dealt: groups of at least `size` people, of whom at most near[people of the group] others
+    lie in the window around the value of any of them. `place` is the position of each value in the order of dealing,
+    and the window of place p goes from low[p] to high[p], neither of which ever descends. The last places may have no
+    window: then any number of people may have these values."""
 
     size: int
     near: Ints  # for groups of up to twice the size
@@ -41,7 +41,7 @@ class Rule:
     high: Ints
 
     def holds(self, counts: Ints) -> bool:
-        """Whether people can be dealt of whom so many have the value at each place."""
+        """Return whether people can be dealt, given the number of them with the value at each place."""
         from anon.search.assign.kernels_dealing import can_be_dealt
 
         held = np.flatnonzero(counts)
@@ -50,12 +50,12 @@ class Rule:
 
     @property
     def arguments(self) -> tuple[int, Ints, Ints, Ints]:
-        """The arguments of kernels."""
+        """Return the arguments of kernels."""
         return self.size, self.near, self.low, self.high
 
     @classmethod
     def copies(cls, size: int, copies: int, limited: Flags) -> Rule:
-        """Return the rule by which no group has a value of those that are limited more often than `copies` times."""
+        """Return the rule by which no group has a `limited` value more than `copies` times."""
         place = np.empty(len(limited), np.int64)
         place[np.argsort(~limited, kind="stable")] = np.arange(len(limited))
         alone = np.arange(int(limited.sum()))
@@ -63,8 +63,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Dealt:
-    """People of some entries and their groups, numbered from 0."""
+class DealtGroups:
+    """The people of some entries and their groups, numbered from 0."""
 
     codes: Codes
     group: Ints
@@ -74,7 +74,7 @@ class Dealt:
 
 
 def scales(domains: list[Domain]) -> Floats:
-    """Where the codes of each column lie, of the whole range of the column."""
+    """Return the position of the codes of each column as a share of the whole range of the column."""
     found = np.zeros((len(domains), max(domain.size for domain in domains)))
     for row, domain in zip(found, domains):
         at = domain.position
@@ -83,8 +83,8 @@ def scales(domains: list[Domain]) -> Floats:
 
 
 def split(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: Floats) -> tuple[Ints, Ints]:
-    """Splits sets of entries, codes with the sensitive one last, for as long as both parts may be dealt. Entries with
-    the same root, which ascends, are one set. Returns their order, and where the parts start in it."""
+    """Split sets of entries, codes with the sensitive one last, while both parts may be dealt. Entries with the same
+    root, which ascends, are one set. Return their order, and where the parts start in it."""
     from anon.search.assign import kernels_dealing as kernels
 
     place = rule.place[codes[-1]]
@@ -95,20 +95,20 @@ def split(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: Floats) -> 
     return order, leaf[: parts + 1]
 
 
-def deal(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: Floats) -> Dealt:
-    """Splits sets of entries, each of which may be dealt, and deals out the parts."""
+def deal(codes: Codes, people: Ints, root: Ints, rule: Rule, scale: Floats) -> DealtGroups:
+    """Split sets of entries, each of which may be dealt, and return the groups to which the parts are dealt."""
     from anon.search.assign import kernels_dealing as kernels
 
     order, leaf = split(codes, people, root, rule, scale)
     entry, group, shares = (np.empty(int(people.sum()) + 1, np.int64) for _ in range(3))
     count = kernels.deal(order, people, leaf, rule.size, entry, group, shares)
-    return Dealt(codes[:, entry[:count]], group[:count], shares[:count], int(group[-1]))
+    return DealtGroups(codes[:, entry[:count]], group[:count], shares[:count], int(group[-1]))
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """The people from number `first` on up to `last`, or of them those whose number leaves a remainder when it is
-    divided by a stride."""
+class PeopleChunk:
+    """The people with numbers from `first` up to, not including, `last`, or those of them whose number leaves
+    `remainder` when it is divided by `stride`."""
 
     first: int
     last: int
@@ -116,7 +116,7 @@ class Chunk:
     remainder: int = 0
 
     def share(self, begin: Ints, people: Ints) -> Ints:
-        """How many of the people of each record are in the chunk, given the number of the first of each."""
+        """Return the number of people of each record that are in the chunk, given the number of the first of each."""
         low, high = np.maximum(begin, self.first), np.minimum(begin + people, self.last)
         if self.stride > 1:
             low, high = (-((self.remainder - end) // self.stride) for end in (low, high))
@@ -130,27 +130,22 @@ class Dealer:
 
     def __init__(
         self,
-        ordered: Ordered,
+        ordered: OrderedRecords,
         rule: Rule,
         domains: list[Domain],
         threads: int,
         on_progress: ProgressCallback = lambda **facts: None,
         classes: Flags | None = None,
     ) -> None:
-        self.ordered, self.rule, self.scale, self.threads, self.on_progress = (
-            ordered,
-            rule,
-            scales(domains),
-            threads,
-            on_progress,
-        )
+        self.ordered, self.rule, self.scale = ordered, rule, scales(domains)
+        self.threads, self.on_progress = threads, on_progress
         self.begin = np.append(0, np.cumsum(ordered.people))  # the number of the first person of each class
         self.classes = np.ones(len(ordered.people), bool) if classes is None else classes
 
-    def run(self) -> Iterator[Dealt]:
-        """The blocks in order; some are worked on ahead."""
+    def run(self) -> Iterator[DealtGroups]:
+        """Yield the groups of the blocks in order; some blocks are processed ahead."""
         total, done = int(self.ordered.people[self.classes].sum()), 0
-        ahead: deque[tuple[int, Future[Dealt]]] = deque()
+        ahead: deque[tuple[int, Future[DealtGroups]]] = deque()
         chunks = self._chunks()
         with ThreadPoolExecutor(self.threads) as pool:
             while True:
@@ -164,14 +159,14 @@ class Dealer:
                 self.on_progress(done=total + done, of=2 * total)
                 interrupt.check()
 
-    def _chunks(self) -> Iterator[Chunk]:
-        """Classes that fit into a block together, and parts of those that do not fit alone."""
+    def _chunks(self) -> Iterator[PeopleChunk]:
+        """Yield classes that fit into a block together, and parts of those that do not fit alone."""
         edges = np.flatnonzero(np.diff(self.classes, prepend=False, append=False)).tolist()
         for first, last in zip(edges[::2], edges[1::2]):
             yield from self._chunks_of(first, last)
 
-    def _chunks_of(self, first: int, end: int) -> Iterator[Chunk]:
-        """The same for consecutive classes."""
+    def _chunks_of(self, first: int, end: int) -> Iterator[PeopleChunk]:
+        """Yield the same for consecutive classes."""
         people = self.ordered.people
         while first < end:
             if people[first] > BLOCK:
@@ -181,23 +176,23 @@ class Dealer:
             last = max(int(np.searchsorted(self.begin, self.begin[first] + BLOCK, "right")) - 1, first + 1)
             last = min(last, end)
             if self.begin[last] > self.begin[first]:
-                yield Chunk(int(self.begin[first]), int(self.begin[last]))
+                yield PeopleChunk(int(self.begin[first]), int(self.begin[last]))
             first = last
 
-    def _parts(self, first: int, people: int) -> list[Chunk]:
-        """Chunks of a class that is larger than a block."""
+    def _parts(self, first: int, people: int) -> list[PeopleChunk]:
+        """Return the chunks of a class that is larger than a block."""
         count = -(-people // BLOCK)
         ends = [first + people * i // count for i in range(count + 1)]
         for chunks in (
-            [Chunk(a, b) for a, b in pairwise(ends)],
-            [Chunk(first, first + people, count, i) for i in range(count)],
+            [PeopleChunk(a, b) for a, b in pairwise(ends)],
+            [PeopleChunk(first, first + people, count, i) for i in range(count)],
         ):
             if all(map(self.rule.holds, self._counts(chunks))):
                 return chunks
-        return [Chunk(first, first + people)]
+        return [PeopleChunk(first, first + people)]
 
-    def _counts(self, chunks: list[Chunk]) -> Ints:
-        """The people at each place of the values in some chunks."""
+    def _counts(self, chunks: list[PeopleChunk]) -> Ints:
+        """Return the people at each place of the values in some chunks."""
         counts = np.zeros((len(chunks), len(self.rule.place)), np.int64)
         for codes, people, begin, _ in self.ordered.entries(chunks[0].first, chunks[-1].last):
             place = self.rule.place[codes[-1]]
@@ -206,11 +201,11 @@ class Dealer:
             interrupt.check()
         return counts
 
-    def _deal(self, chunk: Chunk) -> Dealt:
+    def _deal(self, chunk: PeopleChunk) -> DealtGroups:
         return deal(*self._gathered(chunk), self.rule, self.scale)
 
-    def _gathered(self, chunk: Chunk) -> tuple[Codes, Ints, Ints]:
-        """The entries of a chunk: codes, people, and the set each belongs to."""
+    def _gathered(self, chunk: PeopleChunk) -> tuple[Codes, Ints, Ints]:
+        """Return the entries of a chunk: codes, people, and the set each belongs to."""
         pieces = []
         for codes, people, begin, root in self.ordered.entries(chunk.first, chunk.last):
             share = chunk.share(begin, people)

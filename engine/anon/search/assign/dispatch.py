@@ -1,5 +1,5 @@
-"""The searches that end in an assignment of people to groups instead of a recoding, *merge* and *colour*, as the
-pipeline calls them: binds the criteria, runs the search, and merges groups that fail a criterion, or refuses them."""
+"""Run the searches that return an assignment of people to groups instead of a recoding, *merge* and *colour*: bind the
+criteria, run the search, and merge groups that fail a criterion, or refuse the release."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from anon.cube import Cube
 from anon.errors import BlockedByValue, UnsafeError
 from anon.recoding.assignment import Assignment
 from anon.recoding.outcome import Outcome
-from anon.search.assign.colour import Colour
+from anon.search.assign.colour import ColourSearch
 from anon.search.assign.mending import Mending
-from anon.search.assign.merge import Merge
+from anon.search.assign.merge import MergeSearch
 from anon.search.budget import SearchBudget
-from anon.search.cross_tables import Adversaries, Adversary, CrossTables
+from anon.search.cross_tables import Adversaries, CrossTables, MergeAdversary
 
 AIMED = {"merge": ("r_robustness", "group_size"), "colour": ("dissimilarity", "group_size")}
 
 
-def merge(config: Config, cube: Cube, values: Values, means: SearchBudget, on_progress: ProgressCallback) -> Outcome:
-    """Groups for r-robustness. `values.cross_table` are the cross tables of the cube."""
+def merge(config: Config, cube: Cube, values: Values, budget: SearchBudget, on_progress: ProgressCallback) -> Outcome:
+    """Return groups for r-robustness. `values.cross_table` must be the cross tables of the cube."""
     criteria = bind(config.privacy, values)
     aimed = [criterion for criterion in criteria if isinstance(criterion, RRobustness)]
     others = [criterion for criterion in criteria if not isinstance(criterion, RRobustness)]
     assert isinstance(values.cross_table, CrossTables)
     adversaries = Adversaries(aimed, values.cross_table)
-    search = Merge(cube, adversaries, _least(others), means, on_progress)
-    return assigned("merge", search, criteria, means, adversaries.all)
+    search = MergeSearch(cube, adversaries, _least(others), budget, on_progress)
+    return assigned("merge", search, criteria, budget, adversaries.all)
 
 
-def colour(config: Config, cube: Cube, values: Values, means: SearchBudget, on_progress: ProgressCallback) -> Outcome:
-    """Groups for dissimilarity."""
+def colour(config: Config, cube: Cube, values: Values, budget: SearchBudget, on_progress: ProgressCallback) -> Outcome:
+    """Return groups for dissimilarity."""
     criteria = bind(config.privacy, values)
     (aimed,) = [criterion for criterion in criteria if isinstance(criterion, Dissimilarity)]
-    return assigned("colour", Colour(cube, aimed, _least(criteria), means, on_progress), criteria, means)
+    return assigned("colour", ColourSearch(cube, aimed, _least(criteria), budget, on_progress), criteria, budget)
 
 
 def _least(criteria: list[Criterion]) -> int:
@@ -47,20 +47,20 @@ def _least(criteria: list[Criterion]) -> int:
 
 def assigned(
     method: str,
-    search: Merge | Colour,
+    search: MergeSearch | ColourSearch,
     criteria: list[Criterion],
-    means: SearchBudget,
-    adversaries: Sequence[Adversary] = (),
+    budget: SearchBudget,
+    adversaries: Sequence[MergeAdversary] = (),
 ) -> Outcome:
-    """Return what a search comes to under all criteria; UnsafeError if the whole table as one group fails too."""
-    assignment = Assignment(method, search.cube.domains, spill=means.spill)
+    """Return the result of a search under all criteria; raise UnsafeError if the whole table as one group fails too."""
+    assignment = Assignment(method, search.cube.domains, spill=budget.spill)
     unique = search.run(assignment.add)
     assignment.facts = search.facts
     before, own = assignment.groups, np.zeros(assignment.groups, bool)
     own[search.doubtful] = True
     doubtful = [own if c.name in AIMED[method] else np.ones(before, bool) for c in criteria]
     if any(mask.any() for mask in doubtful):
-        mending = Mending(assignment, criteria, adversaries, means)
+        mending = Mending(assignment, criteria, adversaries, budget)
         if not mending.run(doubtful):
             raise _refusal(method, search.refusal, mending.failing)
         assignment.facts |= {"groups_before_mending": before}
@@ -68,8 +68,8 @@ def assigned(
 
 
 def _refusal(method: str, search: BlockedByValue | None, failing: list[list[str]]) -> UnsafeError:
-    """What the search says of people it could not place, or what its groups failed at first, and what fails in the
-    end."""
+    """Return the error with the search's reason for people it could not place, or the criteria that its groups failed
+    at first, and the criteria that fail in the end."""
     first, last = (", ".join(names) for names in (failing[0], failing[-1]))
     end = f"merged with ever more groups, up to the whole table as one group, they fail {last}"
     if search is not None:

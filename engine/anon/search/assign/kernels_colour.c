@@ -1,8 +1,8 @@
 /* Greedy colouring, for similarities without an order (colour.py): the people of a block get the colours of groups one
-   by one, those with the most neighbours first, each the smallest group it may have. */
+   by one, those with the most neighbours first, each the smallest group that admits them. */
 #include "core/kernels.h"
 
-#define TRIES 6 /* numbers of groups that are tried, each a quarter less than the one before */
+#define TRIES 6 /* numbers of groups that are tried, each a quarter less than the previous one */
 
 /* The people of a block with their values, and which values are near each other: near[u, v], a row for each of the
    `values`. `held` are those that occur. */
@@ -15,14 +15,14 @@ typedef struct {
     int64_t count; /* of values that occur */
 } Block;
 
-/* Groups of people: members[group, :size[group]], a row with room for all people, and close[group, v], which counts its
-   members near a value v that occurs. */
+/* Groups of people: members[group, :size[group]], a row that is long enough for all people, and close[group, v], which
+   counts its members near a value v that occurs. */
 typedef struct {
     ARRAY(int64_t) members, close, size;
     int64_t count;
 } Groups;
 
-/* Whether a group may have somebody more with a value: nobody has more than `most` others near then. */
+/* Returns whether a person with a value may join a group: nobody has more than `most` others near then. */
 static inline bool fits(const Block *block, const Groups *groups, int64_t group, int64_t v, int64_t most)
 {
     const ARRAY(const int64_t) close = groups->close + group * block->values;
@@ -50,14 +50,14 @@ static inline void count(const Block *block, const Groups *groups, int64_t group
             close[held[i]] += change;
 }
 
-/* Adds somebody to a group. */
+/* Adds a person to a group. */
 static inline void add(const Block *block, const Groups *groups, int64_t group, int64_t person)
 {
     groups->members[group * block->people + groups->size[group]++] = person;
     count(block, groups, group, block->value[person], 1);
 }
 
-/* Moves people from groups that have more than the least to those that have fewer. */
+/* Moves people from groups with more than the least number to those with fewer. */
 static inline bool fill_small(const Block *block, const Groups *groups, int64_t least, int64_t most)
 {
     const ARRAY(int64_t) size = groups->size;
@@ -85,7 +85,7 @@ static inline bool fill_small(const Block *block, const Groups *groups, int64_t 
     return true;
 }
 
-/* Takes everybody out of the groups again. */
+/* Removes all people from the groups. */
 static inline void empty(const Block *block, const Groups *groups)
 {
     for (int64_t g = 0; g < groups->count; g++) {
@@ -95,8 +95,8 @@ static inline void empty(const Block *block, const Groups *groups)
     }
 }
 
-/* Colours people in the order of `turn`, with groups that are empty; most[n] is how many others somebody in a group of
-   n may have near. */
+/* Colours people in the order of `turn`, with groups that are empty; most[n] is the number of others that a person in a
+   group of n may have near. */
 static inline bool try_colours(const Block *block, const Groups *groups, ARRAY(const int64_t) turn, int64_t least,
                                ARRAY(const int64_t) most, ARRAY(int64_t) group)
 {
@@ -125,10 +125,10 @@ static inline bool try_colours(const Block *block, const Groups *groups, ARRAY(c
     return true;
 }
 
-/* Colours the people of a block with groups of at least so many people, given the value of each, the order in which
-   they have their turn, and the values that occur; returns how many groups there are, or 0 if it found no way.
-   Scratch, a row for each group that there may be: `members` of a number for each of the people, and, all zero,
-   `close` of one for each value and `size` of one. */
+/* Colours the people of a block with groups of at least `least` people, given the value of each, the order in which
+   they are coloured (`turn`), and the values that occur; returns the number of groups, or 0 if it found no colouring.
+   Scratch space, a row for each possible group: `members` with a number for each of the people, and, all zero,
+   `close` with one for each value and `size` with one. */
 KERNEL(colour_colour)
 {
     IN(uint8_t, near, ANY, ANY);

@@ -14,8 +14,8 @@ _colour = kernel("colour_colour")
 
 
 def colour(near: NDArray[np.uint8], value: Ints, turn: Ints, held: Ints, least: int, most: Ints, group: Ints) -> int:
-    """Color the people of a block with groups of at least `least` people; return the number of groups, 0 if no way was
-    found."""
+    """Colour the people of a block with groups of at least `least` people; return the number of groups, 0 if no
+    colouring was found."""
     groups = len(value) // least
     members, close = np.empty((groups, len(value)), np.int64), np.zeros((groups, len(near)), np.int64)
     return _colour(near, value, turn, held, least, most, group, members, close, np.zeros(groups, np.int64))

@@ -1,14 +1,14 @@
-/* Dealing, which *merge* and *colour* share: sets of entries are split by their quasi-identifiers for as long as both
-   parts can be dealt, and the people of each part are then dealt out to its groups. An entry is a record with its
-   people; codes[column, entry] are its quasi-identifiers, place[entry] is where its sensitive value stands in the order
-   that values are dealt in. */
+/* Dealing, for *merge* and *colour*: sets of entries are split by their quasi-identifiers while both parts can be
+   dealt, and the people of each part are then dealt out to its groups. An entry is a record with its people;
+   codes[column, entry] are its quasi-identifiers, place[entry] is the position of its sensitive value in the order in
+   which values are dealt. */
 #include "core/kernels.h"
 
-#define OPEN 256 /* nodes that are open at once; each is at most half of those below it */
+#define OPEN 256 /* nodes that are open at the same time; each is at most half of those below it */
 
-/* What may be dealt: groups of `size`, of whom at most near[people of the group] others lie in the window
-   low[p]..high[p] around the place p of anybody's value. Places from `windows` on have no window: any number of people
-   may have those values. */
+/* The rule of what may be dealt: groups of `size`, of whom at most near[people of the group] others lie in the window
+   low[p]..high[p] around the place p of the value of any of them. Places from `windows` on have no window: any number
+   of people may have those values. */
 typedef struct {
     int64_t size;
     ARRAY(const int64_t) near, low, high;
@@ -62,8 +62,9 @@ typedef struct {
     ARRAY(int64_t) lowest, highest, spare, places, weights, held;
 } Scratch;
 
-/* Whether the first `count` entries, in the order of their places and `total` people, can be dealt out to groups: no
-   window around a place of theirs has more people than 1 + near[people of the smallest group] for each group. */
+/* Returns whether the first `count` entries, in the order of their places and with `total` people, can be dealt out to
+   groups: no window around a place of theirs has more people than 1 + near[people of the smallest group] for each
+   group. */
 static inline bool holds(ARRAY(const int64_t) place, ARRAY(const int64_t) people, int64_t count, int64_t total,
                          const Rule *rule)
 {
@@ -85,7 +86,7 @@ static inline bool holds(ARRAY(const int64_t) place, ARRAY(const int64_t) people
     return true;
 }
 
-/* Whether people at some places, which ascend, can be dealt, as above. */
+/* Returns whether people at some places, which ascend, can be dealt, as above. */
 KERNEL(dealing_can_be_dealt)
 {
     IN(int64_t, place, ANY);
@@ -98,7 +99,8 @@ KERNEL(dealing_can_be_dealt)
     return holds(place, people, SIZE(place), total, &rule);
 }
 
-/* The lowest code of a column that at least half of the people do not exceed; below the highest, which occurs. */
+/* Returns the lowest code of a column that at least half of the people do not exceed, always below the highest that
+   occurs. */
 static inline int64_t median(const Entries *all, const Node *node, int64_t j, const Scratch *scratch)
 {
     const ARRAY(const uint16_t) column = column_of(all, j);
@@ -130,7 +132,7 @@ static inline int64_t median(const Entries *all, const Node *node, int64_t j, co
     return low;
 }
 
-/* Whether the entries of a node at or below a cut can be dealt, or those above it. */
+/* Returns whether the entries of a node at or below a cut, or those above it, can be dealt. */
 static inline bool side(const Entries *all, const Node *node, int64_t j, int64_t cut, bool above, const Rule *rule,
                         const Scratch *scratch)
 {
@@ -149,7 +151,7 @@ static inline bool side(const Entries *all, const Node *node, int64_t j, int64_t
     return holds(places, weights, count, total, rule);
 }
 
-/* Puts the entries at or below a cut first, and leaves the order of each side as it is; where those above start. */
+/* Puts the entries at or below a cut first, and keeps the order within each side; returns where those above start. */
 static inline int64_t divide(ARRAY(const uint16_t) column, const Node *node, int64_t cut, ARRAY(int64_t) spare)
 {
     const ARRAY(int64_t) order = node->order;
@@ -165,8 +167,8 @@ static inline int64_t divide(ARRAY(const uint16_t) column, const Node *node, int
     return at;
 }
 
-/* How far the codes of a node span in each column, of the whole column (scale[column, code], rows of `scaled`); and the
-   widest column. */
+/* Writes the span of the codes of a node in each column, as a share of the whole column (scale[column, code], rows of
+   `scaled`); returns the widest column. */
 static inline int64_t widths(const Entries *all, const Node *node, ARRAY(const double) scale, int64_t scaled,
                              const Scratch *scratch)
 {
@@ -191,8 +193,8 @@ static inline int64_t widths(const Entries *all, const Node *node, ARRAY(const d
     return widest;
 }
 
-/* The cut whose two sides can be dealt: along the widest column first, at its median, else just below it. Returns -1 if
-   there is none; `column` becomes the column. */
+/* Finds a cut whose two sides can be dealt: along the widest column first, at its median, otherwise just below it.
+   Returns -1 if there is none; writes the column to `column`. */
 static int64_t find_cut(const Entries *all, const Node *node, ARRAY(const double) scale, int64_t scaled,
                         const Rule *rule, const Scratch *scratch, int64_t *column)
 {
@@ -214,9 +216,9 @@ static int64_t find_cut(const Entries *all, const Node *node, ARRAY(const double
     return -1;
 }
 
-/* Splits the nodes order[start[i]:start[i + 1]], entries in the order of their places, for as long as there is a cut
-   whose two sides can be dealt. Writes where the parts start in `order`, which is rearranged, to `leaf`; returns how
-   many there are. The rest is scratch space. */
+/* Splits the nodes order[start[i]:start[i + 1]], entries in the order of their places, while there is a cut whose two
+   sides can be dealt. Writes where the parts start in `order`, which is rearranged, to `leaf`; returns the number of
+   parts. The rest is scratch space. */
 KERNEL(dealing_split)
 {
     Entries all;
@@ -265,10 +267,10 @@ KERNEL(dealing_split)
     return leaves;
 }
 
-/* The remainder of a number that is less than twice the divisor. */
+/* Returns the remainder of a number that is less than twice the divisor. */
 static inline int64_t around(int64_t number, int64_t divisor) { return number < divisor ? number : number - divisor; }
 
-/* The people of the entries of a part. */
+/* Returns the number of people of the entries of a part. */
 static inline int64_t people_of(ARRAY(const int64_t) order, ARRAY(const int64_t) people, int64_t first, int64_t last)
 {
     int64_t total = 0;
@@ -277,9 +279,9 @@ static inline int64_t people_of(ARRAY(const int64_t) order, ARRAY(const int64_t)
     return total;
 }
 
-/* Deals the people of each part, in the order of their places, round-robin to its groups: as many as have at least
-   `size` people each. Writes entry, group and people, for which there is room for everybody and one more; returns how
-   many there are, and in the last place of `out_group` the number of groups. */
+/* Deals the people of each part, in the order of their places, round-robin to its groups: the largest number of groups
+   with at least `size` people each. Writes entry, group and people to arrays that are long enough for all people and
+   one more; returns the number of entries written, and in the last place of `out_group` the number of groups. */
 KERNEL(dealing_deal)
 {
     IN(int64_t, order, ANY);

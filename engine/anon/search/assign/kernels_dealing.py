@@ -16,8 +16,8 @@ _split = kernel("dealing_split")
 
 
 def split(entries: Entries, order: Ints, start: Ints, scale: Floats, rule: Rule, leaf: Ints) -> int:
-    """Split the nodes order[start[i]:start[i + 1]] for as long as both parts can be dealt. Write where the parts start
-    in `order`, which is rearranged, to `leaf`; return how many there are."""
+    """Split the nodes order[start[i]:start[i + 1]] while both parts can be dealt. Write where the parts start in
+    `order`, which is rearranged, to `leaf`; return the number of parts."""
     columns = len(entries[0])
     width, ends = np.empty(columns), np.empty((2, columns), np.int64)
     spare, held = np.empty((3, len(order)), np.int64), np.empty(scale.shape[1], np.int64)

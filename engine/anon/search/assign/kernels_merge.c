@@ -1,9 +1,9 @@
 /* The merge search: the bound of r-robustness on groups whose members have different priors, and the placing of people
-   in groups that are there already.
+   in existing groups.
 
-   The priors stand in one table, a row for each class of people with equal priors: for each prior first[i]..first[i] +
-   values are the probabilities of the values, and if it is binary those of "not this value" follow; named[i, value] says
-   which values it asks for. Members of group g are kind[g, :size[g]] (their class) and value[g, :size[g]]. */
+   The priors are in one table, a row for each class of people with equal priors: for each prior first[i]..first[i] +
+   values are the probabilities of the values, and if it is binary those of "not this value" follow; named[i, value]
+   states which values it constrains. Members of group g are kind[g, :size[g]] (their class) and value[g, :size[g]]. */
 #include "core/kernels.h"
 
 typedef struct {
@@ -27,7 +27,7 @@ static inline int64_t take_Priors(Call *call, Priors *priors)
     return 0;
 }
 
-/* The largest over the smallest probability of a column among some members; infinite with a zero. */
+/* Returns the largest over the smallest probability of a column among some members; infinite with a zero. */
 static inline double spread(const Priors *priors, ARRAY(const int64_t) kind, int64_t size, int64_t column)
 {
     const ARRAY(const double) p = priors->table + column;
@@ -41,7 +41,7 @@ static inline double spread(const Priors *priors, ARRAY(const int64_t) kind, int
     return least > 0.0 ? most / least : INFINITY;
 }
 
-/* How often the value of a member occurs; 0 if another one before has it. */
+/* Returns how often the value of a member occurs; 0 if a previous member has it. */
 static inline int64_t copies(ARRAY(const int64_t) value, int64_t size, int64_t member)
 {
     int64_t count = 0;
@@ -55,8 +55,9 @@ static inline int64_t copies(ARRAY(const int64_t) value, int64_t size, int64_t m
     return count;
 }
 
-/* The smallest over all priors of what the bound on the posteriors of a group allows for r, over r: from 1 on the group
-   is safe. One over the bound with C copies of a value is (1 + (size - 1) / (lam_x lam_o)) / C. */
+/* Returns the slack of a group: the smallest over all priors of the r that the bound on its posteriors allows, divided
+   by r; from 1 on the group is safe. One over the bound with C copies of a value is
+   (1 + (size - 1) / (lam_x lam_o)) / C. */
 static inline double slack(ARRAY(const int64_t) kind, ARRAY(const int64_t) value, int64_t size, const Priors *priors)
 {
     const ARRAY(const int64_t) first = priors->first, binary = priors->binary;
@@ -82,7 +83,7 @@ static inline double slack(ARRAY(const int64_t) kind, ARRAY(const int64_t) value
             }
         }
         if (most == 0)
-            continue; /* the prior asks for no value of the group */
+            continue; /* the prior constrains no value of the group */
         const double wide = binary[prior] ? pair : top * second;
         const double own = (1.0 + (double)(size - 1) / wide) / ((double)most * priors->r[prior]);
         least = own < least ? own : least;
@@ -101,11 +102,11 @@ static inline int64_t join(ARRAY(int64_t) kind, ARRAY(int64_t) value, int64_t si
     return size + own_size;
 }
 
-/* Finds groups that can take in somebody of class `own` with value x: looks through `reach` of them in the given order,
-   and merges each with others of the next `partners`, one after the other, for as long as that raises the slack, until
-   it is enough. Writes the groups to `taken` and returns how many there are, 0 if none will do; best is the largest
-   slack that was seen, and the members that were looked at. Groups with size 0 are no more.
-   Scratch: `some`, two rows with room for the members of two groups and one more. */
+/* Finds groups that a person of class `own` with value x can join: tries `reach` of them in the given order, and merges
+   each with others of the next `partners`, one after the other, while that raises the slack, until it is enough. Writes
+   the groups to `taken` and returns their number, 0 if there are none; `best` is the largest slack that was found, and
+   the number of members that were examined. Groups with size 0 no longer exist.
+   Scratch space: `some`, two rows that are long enough for the members of two groups and one more. */
 KERNEL(merge_place)
 {
     OUT(int64_t, kind, ANY, ANY);

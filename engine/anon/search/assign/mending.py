@@ -1,7 +1,7 @@
-"""Groups that fail are merged with others until every criterion holds, for *merge* and *colour*: for people whom the
-search could place nowhere, and for criteria that it does not aim at. Groups that a search numbers one after the other
-are near, so that a run of 2, 4, 8, ... of them, from a multiple of this number on, becomes one group as long as one of
-its groups fails; the last run is the whole table. A release is refused only if that fails as one group."""
+"""Merge groups that fail with others until every criterion holds, for *merge* and *colour*: for people whom the search
+could not place in any group, and for criteria that the search does not aim at. Groups with consecutive numbers are
+near, so a run of 2, 4, 8, ... of them, from a multiple of this number on, becomes one group while one of its groups
+fails; the last run is the whole table. A release is refused only if that fails as one group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon.core.database import connect, interruptible, translated
 from anon.criteria import Criterion, Groups, Signatures, State
 from anon.recoding.assignment import Assignment
 from anon.search.budget import SearchBudget
-from anon.search.cross_tables import Adversary
+from anon.search.cross_tables import MergeAdversary
 
 BATCH = 131_072  # entries
 
@@ -36,7 +36,7 @@ def raised(level: Ints, failed: Flags) -> Ints:
     for own in np.unique(level[failed]).tolist():
         runs = np.zeros((len(level) >> (own + 1)) + 1, bool)
         runs[number[failed & (level == own)] >> (own + 1)] = True
-        found[runs[number >> (own + 1)]] = own + 1  # ascending: what a larger run takes in follows
+        found[runs[number >> (own + 1)]] = own + 1  # ascending: a larger run overwrites those that it contains
     return found
 
 
@@ -44,17 +44,21 @@ class Mending:
     """The groups of an assignment under some criteria. `adversaries` are those of the priors of all criteria."""
 
     def __init__(
-        self, assignment: Assignment, criteria: list[Criterion], adversaries: Sequence[Adversary], means: SearchBudget
+        self,
+        assignment: Assignment,
+        criteria: list[Criterion],
+        adversaries: Sequence[MergeAdversary],
+        budget: SearchBudget,
     ) -> None:
-        self.assignment, self.criteria, self.adversaries, self.means = assignment, criteria, adversaries, means
+        self.assignment, self.criteria, self.adversaries, self.budget = assignment, criteria, adversaries, budget
         self.level = np.zeros(assignment.groups, np.int64)
-        self.failing: list[list[str]] = []  # the names of the criteria that failed, each time they were asked
+        self.failing: list[list[str]] = []  # the names of the criteria that failed, at each check
 
     def run(self, doubtful: list[Flags]) -> bool:
-        """Merge groups until all criteria hold; `doubtful` marks for each of them the groups that it may not hold for.
-        Returns False, and changes nothing, if it does not even for the whole table as one group."""
-        assert self.means.spill is not None
-        with closing(connect(self.means.memory.total, self.means.threads, self.means.spill)) as con:
+        """Merge groups until all criteria hold; `doubtful` marks for each criterion the groups that may fail it. Return
+        False, and change nothing, if the whole table as one group fails one."""
+        assert self.budget.spill is not None
+        with closing(connect(self.budget.memory.total, self.budget.threads, self.budget.spill)) as con:
             while (failed := self._failed(con, doubtful)).any():
                 if not self.into.any():
                     return False
@@ -68,18 +72,18 @@ class Mending:
 
     @property
     def into(self) -> Ints:
-        """The first group of the run that each group is in."""
+        """Return the first group of the run that each group is in."""
         return np.arange(len(self.level)) >> self.level << self.level
 
     def _failed(self, con: duckdb.DuckDBPyConnection, doubtful: list[Flags]) -> Flags:
-        """The runs that fail a criterion, marked at their first groups; all, if they fail one only together."""
+        """Return the runs that fail a criterion, marked at their first groups; all, if they fail one only together."""
         into, failed, names = self.into, np.zeros(len(self.level), bool), set[str]()
         first = into == np.arange(len(into))
-        asked = [mask if c.alone else first for c, mask in zip(self.criteria, doubtful)]
+        checked = [mask if c.alone else first for c, mask in zip(self.criteria, doubtful)]
         states: dict[int, State] = {}
-        for number, groups in self._groups(con, into, np.logical_or.reduce(asked)):
+        for number, groups in self._groups(con, into, np.logical_or.reduce(checked)):
             for at, criterion in enumerate(self.criteria):
-                mine, seen = asked[at][number], self._seen_by(at, groups)
+                mine, seen = checked[at][number], self._seen_by(at, groups)
                 unsafe = mine & ~criterion.safe_alone(seen, len(number)) if mine.any() else mine
                 failed[number[unsafe]] = True
                 names |= {criterion.name} if unsafe.any() else set()
@@ -93,12 +97,12 @@ class Mending:
         return failed
 
     def _seen_by(self, at: int, groups: Groups) -> Groups:
-        """Groups with the signatures of a criterion's own priors."""
+        """Return groups with the signatures of one criterion's priors."""
         before = sum(len(criterion.attributes) for criterion in self.criteria[:at])
         return replace(groups, signatures=groups.signatures[before : before + len(self.criteria[at].attributes)])
 
     def _groups(self, con: duckdb.DuckDBPyConnection, into: Ints, wanted: Flags) -> Iterator[tuple[Ints, Groups]]:
-        """The runs that are wanted, some at a time: the numbers of their first groups, and what is in them."""
+        """Yield the wanted runs, some at a time: the numbers of their first groups, and their histograms."""
         names = [f"k{kind}" for kind in range(1 + len(self.adversaries))]
         schema = pa.schema([(name, pa.int64()) for name in ("g", "n", *names)])
         each = f"unnest({[*range(len(names))]}) AS kind, unnest([{', '.join(names)}]) AS code"
@@ -113,7 +117,7 @@ class Mending:
             yield self._histograms(*entries)
 
     def _entries(self, into: Ints, wanted: Flags, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The entries of some runs: the run, people, the value, and the signature of each prior."""
+        """Yield the entries of some runs: the run, people, the value, and the signature of each prior."""
         for batch in self.assignment.batches():
             *codes, value, group, people = (column.to_numpy() for column in batch.columns)
             run = into[group]
@@ -134,7 +138,7 @@ class Mending:
 
 
 def _whole_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[Ints]]:
-    """The columns of batches that are ordered by the first one, cut where that changes."""
+    """Yield the columns of batches that are ordered by the first one, cut where its value changes."""
     held: list[list[Ints]] = []
     for batch in batches:
         if batch.num_rows:

@@ -1,13 +1,12 @@
-"""The merge search, one of the ways between cube and release (config -> source -> cube -> search -> release -> verify
--> report): groups for r-robustness (Wong, Fu, Wang, Xu, Pei, Yu), bottom up. A group is safe if it satisfies the sound
-bound of criteria/r_robustness.py: with lam_x the largest over the smallest prior of x among its members, lam_o the
-largest such ratio of its other values, and C copies of x among its N people,
+"""The merge search: groups for r-robustness (Wong, Fu, Wang, Xu, Pei, Yu), bottom up. A group is safe if it satisfies
+the sound bound of criteria/r_robustness.py: with lam_x the largest over the smallest prior of x among its members,
+lam_o the largest such ratio of its other values, and C copies of x among its N people,
 
-    lam_x lam_o <= (N - 1) / (r C - 1)        for every value x that a prior asks for, and every prior.
+    lam_x lam_o <= (N - 1) / (r C - 1)        for every value x that a prior constrains, and every prior.
 
-A *class* are the people whom no prior tells apart. Within a class every lam is 1: classes are the seeds (seeds.py). Who
-is left over by them is merged with ever less similar classes (residue.py). Those whom no group takes in are a group of
-their own, which is merged with others until it is safe (mending.py)."""
+A *class* is the set of people whom no prior distinguishes. Within a class every lam is 1: classes are the seeds
+(seeds.py). The people whom they leave over are merged with those of ever less similar classes (residue.py). Those whom
+no group admits form a separate group, which is merged with others until it is safe (mending.py)."""
 
 from __future__ import annotations
 
@@ -24,40 +23,41 @@ from anon.core.progress import ProgressCallback
 from anon.criteria.arithmetic import at_most
 from anon.cube import Cube
 from anon.errors import BlockedByValue
-from anon.search.assign.dealing import Dealer, Dealt, scales
-from anon.search.assign.ordering import Ordered, in_order
+from anon.search.assign.dealing import Dealer, DealtGroups, scales
+from anon.search.assign.ordering import OrderedRecords, in_order
 from anon.search.assign.residue import People, Placing, cap, pool
 from anon.search.assign.seeds import Seeds
 from anon.search.budget import SearchBudget
-from anon.search.cross_tables import Adversaries, Known
+from anon.search.cross_tables import Adversaries, PriorTable
 
 Add = Callable[[Any, Ints, Ints], None]
 
 
-class Merge:
-    """One search over one cube. `least` is the fewest people of a group that other criteria allow. After the search
-    `doubtful` has the number of the group of people who could not be placed, if there are any, and `refusal` why."""
+class MergeSearch:
+    """A search over one cube. `least` is the smallest size of a group that other criteria allow. After the search
+    `doubtful` has the number of the group of people who could not be placed, if there are any, and `refusal` the
+    reason."""
 
     def __init__(
         self,
         cube: Cube,
         adversaries: Adversaries,
         least: int,
-        means: SearchBudget | None = None,
+        budget: SearchBudget | None = None,
         on_progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         self.cube, self.adversaries, self.others_least = cube, adversaries, least
-        self.means, self.on_progress, self.domains = means or SearchBudget(), on_progress, cube.domains
+        self.budget, self.on_progress, self.domains = budget or SearchBudget(), on_progress, cube.domains
         self.least = max(least, ceil(adversaries.r))
         self.facts: dict[str, Any] = {"algorithm": "bottom-up merging", "group_size": self.least}
         self.doubtful: list[int] = []
         self.refusal: BlockedByValue | None = None
 
     def run(self, add: Add) -> int:
-        """Hand over who goes to which group: codes, group, people. Takes the records of the cube with it. Returns how
-        many individuals have quasi-identifiers that nobody shares."""
+        """Call `add` with the assignment to groups: codes, group, people. Consumes the records of the cube. Return the
+        number of individuals with unique quasi-identifiers."""
         self._refuse_frequent()
-        ordered = in_order(self.cube, self.adversaries.classes, self.means, self.on_progress)
+        ordered = in_order(self.cube, self.adversaries.classes, self.budget, self.on_progress)
         known, counts = self.adversaries.known(ordered.key), self._counts(ordered)
         ruled_out = known.impossible()
         seeds = self._seeds(np.where(ruled_out, 0, counts), self.adversaries.r)
@@ -85,16 +85,17 @@ class Merge:
         return ordered.unique
 
     def _seeds(self, counts: Ints, r: Fraction) -> Seeds:
-        return Seeds.of(counts, self.adversaries.named, self.others_least, r)
+        return Seeds.from_counts(counts, self.adversaries.named, self.others_least, r)
 
-    def _dealt(self, ordered: Ordered, pooled: list[Dealt], seeds: Seeds) -> Iterator[Dealt]:
-        """Every group that is made of whole classes or of those who are left over by similar ones."""
+    def _dealt(self, ordered: OrderedRecords, pooled: list[DealtGroups], seeds: Seeds) -> Iterator[DealtGroups]:
+        """Yield every group that is made of whole classes, or of people whom similar classes left over."""
         yield from pooled
         for rule, classes in seeds.rules():
-            yield from Dealer(ordered, rule, self.domains, self.means.threads, self.on_progress, classes).run()
+            yield from Dealer(ordered, rule, self.domains, self.budget.threads, self.on_progress, classes).run()
 
     def _refuse_frequent(self) -> None:
-        """Some group has a value at least as often as the table, and somebody in it a posterior that is no lower."""
+        """Raise BlockedByValue if a value is too frequent in the table: some group has it with at least the share that
+        the table has, and a member of that group a posterior that is no lower."""
         counts = np.where(self.adversaries.named, self.cube.totals[0], 0)
         worst, people = int(counts.argmax()), int(self.cube.totals[0].sum())
         most = int(counts[worst])
@@ -105,23 +106,25 @@ class Merge:
                 worst,
             )
 
-    def _counts(self, ordered: Ordered) -> Ints:
-        """The people of each class with each value."""
+    def _counts(self, ordered: OrderedRecords) -> Ints:
+        """Return the number of people of each class with each value."""
         values = self.cube.others[0].size
         counts = np.zeros(len(ordered.key) * values, np.int64)
         for codes, people, _, own in ordered.entries(0, int(ordered.marks[-1])):
             counts += np.bincount(own * values + codes[-1], people, len(counts)).astype(np.int64)
         return counts.reshape(-1, values)
 
-    def _pool(self, known: Known, left: People) -> tuple[list[Dealt], People]:
-        """Groups of those who are left over by their classes, and who is left after that."""
+    def _pool(self, known: PriorTable, left: People) -> tuple[list[DealtGroups], People]:
+        """Return groups of people whom their classes left over, and the people who remain after that."""
         found = list(pool(left, known, self.least, scales(self.domains)))
         return [dealt for dealt, _ in found], found[-1][1] if found else left
 
-    def _place(self, ordered: Ordered, placing: Placing, groups: Iterator[Dealt], add: Add) -> tuple[Ints, People]:
-        """Put those who are left into groups of others. Returns the number that each group has after some of them were
-        merged, and who could not be placed. The groups are dealt here to choose from, and once more when they are
-        handed over."""
+    def _place(
+        self, ordered: OrderedRecords, placing: Placing, groups: Iterator[DealtGroups], add: Add
+    ) -> tuple[Ints, People]:
+        """Place the remaining people in groups of others. Return the number that each group has after some of them were
+        merged, and the people who could not be placed. The groups are dealt here to choose from, and once more when
+        they are added to the assignment."""
         first = 0
         for dealt in groups:
             placing.keep(dealt, np.searchsorted(ordered.key, self.adversaries.classes(dealt.codes[:-1])), first)
@@ -143,25 +146,25 @@ class Merge:
         left, most = rest.total + impossible.total, own.max(axis=1)
         concerned = np.isin(np.arange(len(most)), np.append(rest.own, impossible.own))
         worst = int(np.argmax(np.where(concerned, most - people / self.least, -np.inf)))
-        told = (
+        message = (
             f"no safe release was found by merging: {left:,} of {int(people.sum()):,} individuals could not be "
             f"placed. Of {people[worst]:,} people with one prior, {most[worst]:,} have {{value}}, and groups of others "
             "have priors too different from theirs"
         )
         if best:
-            told += f" (the best that was tried comes to {best:.3g} of what is asked for)"
+            message += f" (the best attempt reaches {best:.3g} of the required bound)"
         if impossible.total:
-            told += (
+            message += (
                 f"; {impossible.total:,} individuals have a value that a prior says nobody or everybody like them has "
                 "(probability 0 or 1), which a prior with smoothing does not say"
             )
         elif (alone := self._without_merging(counts)) is not None:
-            told += f"; r = {alone} can be had without merging different priors"
+            message += f"; r = {alone} can be reached without merging different priors"
         else:
-            told += "; a prior over fewer attributes, or with more smoothing, tells fewer people apart"
-        return BlockedByValue(told, int(own[worst].argmax()))
+            message += "; a prior over fewer attributes, or with more smoothing, distinguishes fewer people"
+        return BlockedByValue(message, int(own[worst].argmax()))
 
     def _without_merging(self, counts: Ints) -> int | None:
-        """Return the largest whole r for which no class leaves anybody over."""
+        """Return the largest whole r for which no class leaves people over; None if there is none."""
         smaller = range(ceil(self.adversaries.r) - 1, 1, -1)
         return next((r for r in smaller if (self._seeds(counts, Fraction(r)).people == counts).all()), None)

@@ -1,7 +1,7 @@
-"""The records of a cube in the order that *merge* and *colour* take them, between cube and search proper: by class (who
-may be dealt together without further thought), then along a curve that keeps near quasi-identifiers near, then by
-codes. Equal records become one. The order is a function of the records alone, for any order they come in; a table that
-does not fit is sorted by DuckDB, which spills."""
+"""Sort the records of a cube for *merge* and *colour*: by class (people who may be dealt together without further
+checks), then along a curve that keeps near quasi-identifiers near, then by codes. Equal records become one. The result
+is a function of the records alone, whatever their original order; a table that does not fit in memory is sorted by
+DuckDB, which spills."""
 
 from __future__ import annotations
 
@@ -28,30 +28,31 @@ CURVE_BITS = 63
 
 
 @dataclass
-class Ordered:
+class OrderedRecords:
     """Distinct records [quasi-identifiers, sensitive code, people in two halves] in order. Those of the i-th class that
-    occurs are start[i]:start[i + 1], with its key and its people. People are numbered along the records."""
+    occurs are start[i]:start[i + 1]; `key` and `people` are those of each class. People are numbered along the
+    records."""
 
     records: Records
     start: Ints
     key: Ints
     people: Ints
     marks: Ints  # the number of the first person of every BATCH-th record, and after the last of all
-    unique: int  # individuals whose quasi-identifiers nobody shares
+    unique: int  # individuals with unique quasi-identifiers
 
     def read(self, first: int, last: int) -> tuple[Codes, Ints]:
-        """Codes [quasi-identifiers and then the sensitive column, records], and the people of each."""
+        """Return codes [quasi-identifiers and then the sensitive column, records], and the people of each."""
         found = self.records.read(first, last)
         return found[:-2], whole_numbers(found[-2:]).astype(np.int64)
 
     def write_people(self, first: int, people: Ints) -> None:
-        """Changes the people of some records; `recount` must follow."""
+        """Change the people of some records; `recount` must follow."""
         found = self.records.read(first, first + len(people))
         found[-2:] = halves(people)
         self.records.write(first, found)
 
     def recount(self) -> None:
-        """Counts the people of the classes again, after they were changed."""
+        """Count the people of the classes again, after they were changed."""
         self.people = np.zeros(len(self.key), np.int64)
         marks = [0]
         for at in range(0, self.records.count, BATCH):
@@ -62,8 +63,8 @@ class Ordered:
         self.marks = np.array(marks)
 
     def entries(self, first: int, last: int) -> Iterator[tuple[Codes, Ints, Ints, Ints]]:
-        """The records of the people from one number to another, and some around them: codes, people, the number of the
-        first of these, and the class, in pieces."""
+        """Yield the records of the people from one number to another, and some around them: codes, people, the number
+        of the first of these, and the class, in pieces."""
         begin = max(int(np.searchsorted(self.marks, first, "right")) - 1, 0)
         for piece in range(begin, int(np.searchsorted(self.marks, last))):
             at = piece * BATCH
@@ -73,14 +74,14 @@ class Ordered:
 
 
 def in_order(
-    cube: Cube, classes: Classes, means: SearchBudget, on_progress: ProgressCallback = lambda **facts: None
-) -> Ordered:
-    """Orders the records of a cube, which it takes with it."""
+    cube: Cube, classes: Classes, budget: SearchBudget, on_progress: ProgressCallback = lambda **facts: None
+) -> OrderedRecords:
+    """Return the ordered records of a cube, whose own records are consumed."""
     count, sizes = cube.records.count, [*(domain.size for domain in cube.domains), cube.others[0].size, *PEOPLE]
-    fits = means.spill is None or 2 * len(sizes) * count <= means.memory.records
-    found = make(means.memory.records, means.spill, count, sizes, "ordered-records")
+    fits = budget.spill is None or 2 * len(sizes) * count <= budget.memory.records
+    found = make(budget.memory.records, budget.spill, count, sizes, "ordered-records")
     building = _Building(found, len(cube.domains))
-    rows = _in_memory(cube, classes) if fits else _by_database(cube, classes, means)
+    rows = _in_memory(cube, classes) if fits else _by_database(cube, classes, budget)
     for codes, people, key in rows:
         building.add(codes, people, key)
         on_progress(done=building.at, of=2 * count)
@@ -90,7 +91,7 @@ def in_order(
 
 
 def _keyed(cube: Cube, classes: Classes) -> Iterator[tuple[Codes, Ints, Ints, Ints]]:
-    """Pieces of the records: codes with the sensitive one last, people, class and place on the curve."""
+    """Yield pieces of the records: codes with the sensitive one last, people, class and position on the curve."""
     used = len(cube.domains) + 1
     sizes = [domain.size for domain in cube.domains]
     for first in range(0, cube.records.count, BATCH):
@@ -100,7 +101,8 @@ def _keyed(cube: Cube, classes: Classes) -> Iterator[tuple[Codes, Ints, Ints, In
 
 
 def along_curve(codes: Codes, sizes: list[int]) -> Ints:
-    """Where tuples of codes lie on a Z-order curve: the highest bits of all columns first, each of its own range.
+    """Return the positions of tuples of codes on a Z-order curve: the highest bits of all columns first, each relative
+    to the range of its column.
 
     >>> along_curve(np.array([[0, 0, 3, 3], [0, 3, 0, 3]], np.uint16), [4, 4]).argsort().tolist()
     [0, 1, 2, 3]
@@ -127,8 +129,8 @@ def _in_memory(cube: Cube, classes: Classes) -> Iterator[tuple[Codes, Ints, Ints
     yield codes[:, first], np.add.reduceat(people, first), key[first]
 
 
-def _by_database(cube: Cube, classes: Classes, means: SearchBudget) -> Iterator[tuple[Codes, Ints, Ints]]:
-    assert means.spill is not None
+def _by_database(cube: Cube, classes: Classes, budget: SearchBudget) -> Iterator[tuple[Codes, Ints, Ints]]:
+    assert budget.spill is not None
     names = [f"c{index}" for index in range(len(cube.domains) + 1)]
     schema = pa.schema([(name, pa.uint16()) for name in names] + [(name, pa.int64()) for name in ("n", "key", "z")])
 
@@ -137,7 +139,7 @@ def _by_database(cube: Cube, classes: Classes, means: SearchBudget) -> Iterator[
             yield pa.record_batch([pa.array(column) for column in (*codes, *numbers)], schema=schema)
 
     by = f"key, z, {', '.join(names)}"
-    with closing(connect(means.memory.total, means.threads, means.spill)) as con:
+    with closing(connect(budget.memory.total, budget.threads, budget.spill)) as con:
         con.register("unordered", pa.RecordBatchReader.from_batches(schema, batches()))
         query = f"SELECT {by}, sum(n)::BIGINT AS n FROM unordered GROUP BY {by} ORDER BY {by}"
         with translated("ordering the records"):
@@ -149,7 +151,7 @@ def _by_database(cube: Cube, classes: Classes, means: SearchBudget) -> Iterator[
 
 
 class _Building:
-    """Ordered records as they come in."""
+    """Ordered records while they are being added."""
 
     def __init__(self, records: Records, columns: int) -> None:
         self.records, self.columns, self.at, self.unique = records, columns, 0, 0
@@ -164,7 +166,8 @@ class _Building:
         self._count_unique(codes[: self.columns], people)
 
     def _count_unique(self, tuples: Codes, people: Ints) -> None:
-        """Equal tuples of quasi-identifiers stand together; the last of a piece may go on in the next one."""
+        """Count tuples with one person. Equal tuples of quasi-identifiers are adjacent, and the last one of a piece may
+        continue in the next."""
         first = np.flatnonzero(np.append(True, (tuples[:, 1:] != tuples[:, :-1]).any(axis=0)))
         n = np.add.reduceat(people, first)
         if self.last is not None:
@@ -176,13 +179,13 @@ class _Building:
         self.unique += int((n[:-1] == 1).sum())
         self.last = tuples[:, -1].copy(), int(n[-1])
 
-    def ordered(self) -> Ordered:
+    def ordered(self) -> OrderedRecords:
         if self.last is not None:
             self.unique += self.last[1] == 1
         self.records.count = self.at
         start, key = (np.concatenate([np.empty(0, np.int64), *(piece[i] for piece in self.pieces)]) for i in (0, 1))
         whole = np.flatnonzero(np.append(np.ones(min(len(key), 1), bool), key[1:] != key[:-1]))
         none = np.empty(0, np.int64)
-        found = Ordered(self.records, np.append(start[whole], self.at), key[whole], none, none, self.unique)
+        found = OrderedRecords(self.records, np.append(start[whole], self.at), key[whole], none, none, self.unique)
         found.recount()
         return found

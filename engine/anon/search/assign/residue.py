@@ -1,8 +1,8 @@
 """The bottom-up part of the merge search: people whom their own class cannot hold, because one of its values is too
-frequent or the class too small. They come from the classes (`cap`), are pooled with those of ever less similar classes,
-in groups that are as much larger as the bound asks for (`pool`), and who is left joins groups that are there already,
-which are merged with others where that is needed (`Placing`). Effort is bounded; the result is a function of the
-records in their order."""
+frequent or the class too small. They are taken out of the classes (`cap`) and pooled with those of ever less similar
+classes, in groups that are larger as the bound requires (`pool`); the people who remain join existing groups, which are
+merged with others where needed (`Placing`). The effort is bounded; the result is a function of the records in their
+order."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import numpy as np
 from anon.core import interrupt
 from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.criteria.protocol import NEAR
-from anon.search.assign.dealing import Dealt, Rule, deal
-from anon.search.assign.ordering import Ordered
+from anon.search.assign.dealing import DealtGroups, Rule, deal
+from anon.search.assign.ordering import OrderedRecords
 from anon.search.assign.seeds import most_groups, most_people
-from anon.search.cross_tables import Known
+from anon.search.cross_tables import PriorTable
 
 LARGEST_POOLED = 2**12  # people of a group of several classes
 LEADERS = 512  # clusters of classes that another class is compared with
-FEW_CLASSES = 16  # whose groups somebody may join
+FEW_CLASSES = 16  # nearest classes whose groups a person may join
 GROUPS_KEPT = 4096  # groups of a class that others may join, and fewer where they are large:
 PEOPLE_KEPT = 2**15  # in them
-REACH, PARTNERS = 2048, 64  # groups that are looked through for somebody, and to merge each of them with
-MERGED = 4  # groups that become one with somebody's help
-EFFORT = 2**26  # members of groups that are looked at for all people together
+REACH, PARTNERS = 2048, 64  # groups that are tried for a person, and groups to merge each of them with
+MERGED = 4  # groups that may be merged so that a person can join
+EFFORT = 2**26  # members of groups that are examined for all people together
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,18 @@ class People:
 
     @classmethod
     def together(cls, parts: list[People], columns: int) -> People:
+        """Return the entries of all parts."""
         codes = np.concatenate([np.empty((columns, 0), np.uint16), *(part.codes for part in parts)], axis=1)
         none = np.empty(0, np.int64)
         return cls(codes, *(np.concatenate([none, *(getattr(p, name) for p in parts)]) for name in ("people", "own")))
 
     def with_people(self, people: Ints) -> People:
-        """As many people of each entry as is said, without those that have none."""
+        """Return the entries with these numbers of people, without entries that have none."""
         some = np.flatnonzero(people)
         return People(self.codes[:, some], people[some], self.own[some])
 
     def where(self, some: Flags) -> People:
-        """Some of the entries, given which."""
+        """Return the entries that are marked."""
         return self.with_people(np.where(some, self.people, 0))
 
     @property
@@ -58,8 +59,8 @@ class People:
 
 
 def spread(key: Ints, people: Ints, counts: Ints, most: Ints, seen: Ints) -> Ints:
-    """How many people of each entry stay if of `counts[key]` no more than `most[key]` may, evenly over the entries in
-    their order; `seen` counts those of each key that came before, and goes on."""
+    """Return the number of people of each entry that stay if at most `most[key]` of `counts[key]` may, evenly over the
+    entries in their order; `seen` is the number of people of each key in previous calls, and is updated."""
     order = np.argsort(key, kind="stable")
     own, weight = key[order], people[order]
     first = np.flatnonzero(np.append(True, own[1:] != own[:-1])) if len(own) else np.empty(0, np.int64)
@@ -73,9 +74,9 @@ def spread(key: Ints, people: Ints, counts: Ints, most: Ints, seen: Ints) -> Int
     return kept
 
 
-def cap(ordered: Ordered, counts: Ints, most: Ints) -> People:
-    """Take out of every class those of a value who are more than may stay, `most` [classes, values], evenly along the
-    records."""
+def cap(ordered: OrderedRecords, counts: Ints, most: Ints) -> People:
+    """Take the people of a value in excess of `most` [classes, values] out of every class, evenly along the records,
+    and return them."""
     values = counts.shape[1]
     if (counts <= most).all():
         return People.together([], ordered.records.width - 2)
@@ -93,8 +94,8 @@ def cap(ordered: Ordered, counts: Ints, most: Ints) -> People:
     return People.together(parts, ordered.records.width - 2)
 
 
-def pool(left: People, known: Known, size: int, scale: Floats) -> Iterator[tuple[Dealt, People]]:
-    """Groups of people from several classes, first of very similar ones, and who is left after each."""
+def pool(left: People, known: PriorTable, size: int, scale: Floats) -> Iterator[tuple[DealtGroups, People]]:
+    """Yield groups of people from several classes, first of very similar ones, and the people who remain after each."""
     radius = np.log1p(1 / size) / 2
     while left.total >= size and radius < np.log(known.values) + 1:
         for classes in _clusters(left, known, radius):
@@ -106,8 +107,8 @@ def pool(left: People, known: Known, size: int, scale: Floats) -> Iterator[tuple
         radius *= 1.5
 
 
-def _clusters(left: People, known: Known, radius: float) -> list[Ints]:
-    """Classes that are no further than a radius from the one of them with the most people."""
+def _clusters(left: People, known: PriorTable, radius: float) -> list[Ints]:
+    """Return clusters of classes within a radius of the class with the most people in the cluster."""
     classes, at = np.unique(left.own, return_inverse=True)
     people = np.bincount(at, left.people, len(classes))
     leaders: list[int] = []
@@ -123,8 +124,10 @@ def _clusters(left: People, known: Known, radius: float) -> list[Ints]:
     return [np.array(listed) for listed in members]
 
 
-def _pooled(left: People, mine: Flags, known: Known, size: int, scale: Floats) -> tuple[Dealt | None, People]:
-    """The groups that can be made of some of the people together, and everybody who is in none of them."""
+def _pooled(
+    left: People, mine: Flags, known: PriorTable, size: int, scale: Floats
+) -> tuple[DealtGroups | None, People]:
+    """Return the groups that can be made of some of the people together, and all people who are in none of them."""
     counts = np.bincount(left.codes[-1, mine], left.people[mine], known.values).astype(np.int64)
     about = np.unique(left.own[mine]), np.flatnonzero(counts)
     needed = max(size, known.size_for(*about))
@@ -146,20 +149,20 @@ def _pooled(left: People, mine: Flags, known: Known, size: int, scale: Floats) -
 
 @dataclass
 class Placing:
-    """Groups that people who are left over may join. Only so many of each class are kept, and only of classes that are
-    among the nearest of somebody who is left."""
+    """Groups that the remaining people may join. Only a limited number of each class is kept, and only of classes that
+    are among the nearest of a remaining person."""
 
-    known: Known
+    known: PriorTable
     left: People
     size: int  # of the groups
     kind: list[Ints] = field(default_factory=list)
     value: list[Ints] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
-    best: float = 0.0  # the largest slack that was seen for somebody who could not be placed
+    best: float = 0.0  # the largest slack that was found for a person who could not be placed
 
     @property
     def most(self) -> int:
-        """The people of the largest group that somebody may join."""
+        """Return the size of the largest group that a person may join."""
         return max(self.known.values, 2 * MERGED * self.size)
 
     def __post_init__(self) -> None:
@@ -167,20 +170,20 @@ class Placing:
         self.near: dict[int, Ints] = {}
         for own in np.unique(self.left.own).tolist()[:LEADERS]:
             self.near[own] = np.argsort(self.known.distance(own, every), kind="stable")[:FEW_CLASSES]
-        self.room = np.zeros(len(every), np.int64)
-        self.room[np.unique(np.concatenate([np.empty(0, np.int64), *self.near.values()]))] = min(
+        self.slots = np.zeros(len(every), np.int64)  # groups of each class that may still be kept
+        self.slots[np.unique(np.concatenate([np.empty(0, np.int64), *self.near.values()]))] = min(
             GROUPS_KEPT, -(-PEOPLE_KEPT // self.size)
         )
 
-    def keep(self, dealt: Dealt, own: Ints, first: int) -> None:
+    def keep(self, dealt: DealtGroups, own: Ints, first: int) -> None:
         """Keep some of the groups that were dealt, given the class of each entry and the number of the first group."""
         order = np.argsort(dealt.group, kind="stable")
         ends = np.append(np.flatnonzero(np.append(True, np.diff(dealt.group[order]) > 0)), len(order))
         lead = own[order[ends[:-1]]]
         small = np.bincount(dealt.group, dealt.people) < self.most
-        for g in np.flatnonzero(small & (self.room[lead] > 0)).tolist():
-            if self.room[lead[g]] > 0:
-                self.room[lead[g]] -= 1
+        for g in np.flatnonzero(small & (self.slots[lead] > 0)).tolist():
+            if self.slots[lead[g]] > 0:
+                self.slots[lead[g]] -= 1
                 entries = order[ends[g] : ends[g + 1]]
                 members = np.repeat(entries, dealt.people[entries])
                 self.kind.append(own[members])
@@ -188,8 +191,8 @@ class Placing:
                 self.group.append(first + g)
 
     def run(self) -> tuple[list[tuple[int, int]], list[tuple[int, list[int]]], People]:
-        """Places people: (entry of those left, group) for each, groups that are merged into the first of them, and who
-        could not be placed."""
+        """Place people; return (entry of the remaining people, group) for each, the groups that are merged into the
+        first of them, and the people who could not be placed."""
         from anon.search.assign.kernels_merge import place
 
         kind, value, size = self._arrays()
@@ -223,7 +226,7 @@ class Placing:
         return self.left.own.tolist(), self.left.codes[-1].tolist(), self.left.people.tolist()
 
     def _order(self, own: int, lead: Ints) -> Ints:
-        """The groups of the nearest classes, those of the nearest first."""
+        """Return the groups of the nearest classes, those of the nearest first."""
         rank = np.full(len(self.known.table), -1)
         rank[self.near[own]] = np.arange(len(self.near[own]))
         some = np.flatnonzero(rank[lead] >= 0)
@@ -231,8 +234,8 @@ class Placing:
 
     def _arrays(self) -> tuple[Ints, Ints, Ints]:
         size = np.array([len(each) for each in self.kind], np.int64)
-        room = int(min(MERGED * size.max(initial=0) + 1, self.most))
-        kind, value = (np.zeros((len(size), room), np.int64) for _ in range(2))
+        width = int(min(MERGED * size.max(initial=0) + 1, self.most))
+        kind, value = (np.zeros((len(size), width), np.int64) for _ in range(2))
         for row, (own, held) in enumerate(zip(self.kind, self.value)):
             kind[row, : len(own)], value[row, : len(own)] = own, held
         return kind, value, size

@@ -58,12 +58,12 @@ class Lattice:
         choose: str = "loss",
         suppress: Fraction = Fraction(0),
         released: Rebound | None = None,
-        means: SearchBudget | None = None,
+        budget: SearchBudget | None = None,
         on_progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
         self.columns = [ColumnLevels(domain) for domain in cube.domains]
-        self.means, self.on_progress = means or SearchBudget(), on_progress
+        self.budget, self.on_progress = budget or SearchBudget(), on_progress
         size(self.columns)
         self._check_counters()
         self.values = self._sensitive_values()
@@ -113,10 +113,10 @@ class Lattice:
     @contextmanager
     def _spill(self) -> Iterator[SpillDatabase | None]:
         """The database for frequency sets that do not fit, if there is a folder for it."""
-        if self.means.spill is None:
+        if self.budget.spill is None:
             yield None
             return
-        spill = SpillDatabase(self.means.spill, self.means.memory.database // 4, self.means.threads)
+        spill = SpillDatabase(self.budget.spill, self.budget.memory.database // 4, self.budget.threads)
         try:
             yield spill
         finally:
@@ -130,8 +130,8 @@ class Lattice:
         return safe if len(pruning) == len(self.criteria) else search.checked(safe)
 
     def _sets(self, about_values: bool, spill: SpillDatabase | None) -> FrequencySets:
-        values, means = self.values if about_values else None, self.means
-        return FrequencySets(self.cube, self.columns, values, means.memory.database, means.threads, spill)
+        values, budget = self.values if about_values else None, self.budget
+        return FrequencySets(self.cube, self.columns, values, budget.memory.database, budget.threads, spill)
 
     def _weighed(self, sets: FrequencySets, utility: Utility, nodes: list[Node]) -> list[Choice]:
         def weighed(node: Node) -> Choice:
@@ -151,7 +151,7 @@ class Lattice:
         return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
 
     def _outcome(self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Flags, unique: int) -> Outcome:
-        counts, cells, people, dropped = GroupCounts(self.cube.sensitive, self.means.spill), [], [], []
+        counts, cells, people, dropped = GroupCounts(self.cube.sensitive, self.budget.spill), [], [], []
         groups = 0
         for part in found.parts():
             kept = self.judge.kept(part, range(len(self.criteria)))

@@ -70,20 +70,20 @@ class Partition:
         cube: Cube,
         criteria: list[Criterion],
         prefer: str = "widest",
-        means: SearchBudget | None = None,
+        budget: SearchBudget | None = None,
         progress: ProgressCallback = lambda **facts: None,
     ) -> None:
         """`prefer`: widest | balanced | information_gain (of cube.target); progress gets facts about it."""
-        self.cube, self.means, self.rules = cube, means or SearchBudget(), Rules.of(cube, criteria, prefer)
-        self.cells = cells_within(self.means.memory.search, self.means.threads)
-        self.steps = Steps(self.means.checkpoint)
+        self.cube, self.budget, self.rules = cube, budget or SearchBudget(), Rules.of(cube, criteria, prefer)
+        self.cells = cells_within(self.budget.memory.search, self.budget.threads)
+        self.steps = Steps(self.budget.checkpoint)
         self.limit = self.steps.take(LIMIT, Limit.of, self._limit).individuals
         self.pace = Pace(cube.individuals, self.limit, progress)
 
     def run(self) -> Outcome:
         """A safe release, given that the whole table as one group is safe. Takes the records of the cube with it."""
         cube, state = self.cube, self.rules.first_state(self.cube)
-        counts = GroupCounts(cube.sensitive, self.means.spill)
+        counts = GroupCounts(cube.sensitive, self.budget.spill)
         fragments, records, nodes, unique, state = self._top(state, counts)
         upper = fragments[0] if fragments else None
         groups = sum(fragment.groups for fragment in fragments)
@@ -111,7 +111,7 @@ class Partition:
         records have it or not. Where the order does not matter, what the memory has room for in every thread, or less
         to keep threads busy."""
         width, at_once = record_bytes(self.cube), self._blocks_at_once()
-        limit = max(self.means.block // width, 1)
+        limit = max(self.budget.block // width, 1)
         if self.rules.whole or at_once == 1:
             return Limit(limit)
         most = max(limit, self._largest_block() // width)
@@ -121,24 +121,24 @@ class Partition:
 
     def _largest_block(self) -> int:
         """Bytes of a block that there is room for in every thread."""
-        return min(self.means.memory.search // (IN_MEMORY * self.means.threads), LARGEST_BLOCK)
+        return min(self.budget.memory.search // (IN_MEMORY * self.budget.threads), LARGEST_BLOCK)
 
     def _blocks_at_once(self) -> int:
         """How many blocks can be searched at the same time."""
-        return self.means.threads
+        return self.budget.threads
 
     def _top(self, state: list[State], counts: GroupCounts) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
         """The top of the tree if the table is larger than a block; the records in the order of the nodes to go on with,
         and these; individuals that are unique in groups of the top."""
-        cube, means, rules = self.cube, self.means, self.rules
+        cube, budget, rules = self.cube, self.budget, self.rules
         if cube.individuals <= self.limit:
             root = top.root(cube, rules.demands)
             root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
             return [], cube.records, root, 0, state
-        room = partial(make, means.memory.records, means.spill, cube.records.count)
-        marks = partial(make, means.memory.marks, means.spill, cube.records.count)
-        passes = Passes(cube.records, marks, means.threads)
-        upper = top.Top(cube, rules, passes, self.limit, means)
+        room = partial(make, budget.memory.records, budget.spill, cube.records.count)
+        marks = partial(make, budget.memory.marks, budget.spill, cube.records.count)
+        passes = Passes(cube.records, marks, budget.threads)
+        upper = top.Top(cube, rules, passes, self.limit, budget)
         ended = top.search(upper, rules, state, self.pace.advance, self.steps)
         records = room(cube.records.sizes, "sorted-records")
         top.sort(upper, ended, records)
@@ -147,15 +147,15 @@ class Partition:
         unique = 0
         for number in range(len(ended.groups)):
             start, stop = int(ended.groups.start[number]), int(ended.groups.stop[number])
-            unique += block.large_group(cube, records, start, stop, number, counts.add, means.block)
+            unique += block.large_group(cube, records, start, stop, number, counts.add, budget.block)
         return [upper.fragment], records, ended.roots, unique, ended.state
 
     def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[BlockResult]:
         """Searches the blocks, some ahead, and gives what they found in order."""
         runs = list(runs_of(nodes.people, self.limit))
         largest = max((int(nodes.stop[b - 1] - nodes.start[a]) for a, b in runs), default=1)
-        fit = (self.means.memory.free - records.held) // (IN_MEMORY * 2 * records.width * largest)
-        workers = max(min(self.means.threads, fit), 1)
+        fit = (self.budget.memory.free - records.held) // (IN_MEMORY * 2 * records.width * largest)
+        workers = max(min(self.budget.threads, fit), 1)
         ahead: deque[Future[BlockResult]] = deque()
         todo = iter(runs)
         left = [state]  # by the blocks that were given, in its only place
@@ -173,7 +173,7 @@ class Partition:
         # after a block was searched ahead in vain: one at a time, until one leaves the state as it was
         alone = len(runs) == 1
         rooms = Spares(lambda: Scratch(records.width, largest))
-        with Crew(self.means.threads) as crew, ThreadPoolExecutor(workers) as pool:
+        with Crew(self.budget.threads) as crew, ThreadPoolExecutor(workers) as pool:
             search = partial(self._block, crew, records, nodes, rooms, latest)
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())

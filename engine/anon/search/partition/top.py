@@ -95,12 +95,12 @@ class Top(Evaluator):
     """Evaluates nodes whose records lie anywhere, in passes over all of them; Nodes.start is the number of a node in
     the tree so far. Nodes of more than `limit` people will be split."""
 
-    def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, means: SearchBudget) -> None:
+    def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, budget: SearchBudget) -> None:
         super().__init__(cube, rules.value_columns, rules.demands)
-        self.passes, self.limit, self.memory = passes, limit, means.memory
+        self.passes, self.limit, self.memory = passes, limit, budget.memory
         self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)
-        self.cells = cells_within(means.memory.search, means.threads)
-        self.counters = max(min(COUNTERS, means.memory.search // (2 * 8 * means.threads)), 1)
+        self.cells = cells_within(budget.memory.search, budget.threads)
+        self.counters = max(min(COUNTERS, budget.memory.search // (2 * 8 * budget.threads)), 1)
         self.widest = rules.prefer == "widest"
         self.counter = np.uint32 if cube.individuals < NARROW else np.int64
         self.fragment, self.nodes = Fragment(), 1  # nodes so far

@@ -1,7 +1,6 @@
-"""The recoding of an earlier run on new rows (`method: {kind: reuse, run: RUN}`), in place of a search between cube and
-release (config -> source -> cube -> search -> release -> verify -> report). `earlier` reads what that run wrote down
-and makes sure that the new domains know its values, `tree` and `levels` apply it. Whether the release is safe is for
-verify to say; here rows are refused that the recoding has no place for."""
+"""Apply the recoding of an earlier run to new rows (`method: {kind: reuse, run: RUN}`), in place of a search. `earlier`
+reads the file of that run and makes sure that the new domains contain its values, `tree` and `levels` apply it.
+Verification decides whether the release is safe; here only rows are refused that the recoding does not cover."""
 
 from __future__ import annotations
 
@@ -11,15 +10,15 @@ from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.reuse.counting import unique_before
-from anon.search.reuse.earlier import Earlier
+from anon.search.reuse.earlier import EarlierRecoding
 from anon.search.reuse.levels import apply_levels
 from anon.search.reuse.tree import apply_tree
 
-__all__ = ["Earlier", "apply"]
+__all__ = ["EarlierRecoding", "apply"]
 
 
-def apply(earlier: Earlier, cube: Cube, spill: Path | None, on_progress: ProgressCallback) -> Outcome:
-    """The groups of the new rows by an earlier recoding."""
+def apply(earlier: EarlierRecoding, cube: Cube, spill: Path | None, on_progress: ProgressCallback) -> Outcome:
+    """Return the groups of the new rows under an earlier recoding."""
     earlier.check_hierarchies(cube.domains)
     counts = GroupCounts(cube.sensitive, spill)
     apply_it = apply_tree if earlier.method == "partition" else apply_levels

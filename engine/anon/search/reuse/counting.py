@@ -1,5 +1,5 @@
-"""How many of the new rows an earlier recoding puts where: the stream over the records that both kinds of recoding are
-applied by, the sensitive values of every group, and who was unique before."""
+"""Count the new rows under an earlier recoding: the stream over the records through which both kinds of recoding are
+applied, the sensitive values of every group, and the individuals who were unique in the source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTED = 10_000_000  # records among which the unique ones are counted
 
 
 def batches(cube: Cube, on_progress: ProgressCallback) -> Iterator[tuple[Codes, Codes, Ints]]:
-    """Codes of the quasi-identifiers, codes of the sensitive columns, and people of the records."""
+    """Yield codes of the quasi-identifiers, codes of the sensitive columns, and people of the records."""
     width, records = len(cube.domains), cube.records
     for start in range(0, records.count, BATCH):
         interrupt.check()
@@ -29,7 +29,7 @@ def batches(cube: Cube, on_progress: ProgressCallback) -> Iterator[tuple[Codes, 
 
 
 def add(counts: GroupCounts, group: Ints, sensitive: Codes, people: Ints) -> None:
-    """Adds records to the counts of their groups, equal ones once."""
+    """Add records to the counts of their groups, with equal ones combined."""
     key = combined([group, *sensitive])
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
     total = np.bincount(same.reshape(-1), weights=people, minlength=len(first)).astype(np.int64)
@@ -37,7 +37,7 @@ def add(counts: GroupCounts, group: Ints, sensitive: Codes, people: Ints) -> Non
 
 
 def unique_before(cube: Cube) -> int | None:
-    """Individuals who are alone with their quasi-identifiers; None where that would take too much memory."""
+    """Return the number of individuals with unique quasi-identifiers; None where that would take too much memory."""
     if cube.records.count > COUNTED:
         return None
     parts = [(codes.copy(), people) for codes, _, people in batches(cube, lambda **facts: None)]

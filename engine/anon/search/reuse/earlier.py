@@ -1,7 +1,7 @@
-"""What an earlier run wrote down of its recoding (`recoding.json`), and the domains of new rows so that they hold every
-category that it speaks of, and a code for every cell between its cuts: one that nobody is in any more is a code without
-rows. Numbers outside fall into the cells at the open ends; a category that is under no node of the recoding is refused
-with its count."""
+"""Read the recoding of an earlier run (`recoding.json`), and widen the domains of new rows so that they contain every
+category that it names, and a code for every cell between its cuts: a cell that is now empty is a code without rows.
+Numbers outside fall into the cells at the open ends; categories under no node of the recoding are refused with their
+count."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Facts = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierRecoding:
     """The recoding of an earlier run as it was written."""
 
     written: bytes
@@ -45,7 +45,8 @@ class Earlier:
     manifest: Facts
 
     @classmethod
-    def of(cls, folder: Path) -> Earlier:
+    def from_run(cls, folder: Path) -> EarlierRecoding:
+        """Return the recoding of a run folder; raise ConfigError if there is none that can be reused."""
         manifest = read_sealed(folder, "manifest.json", FIELD, EXPECTED)
         data, written = read_recoding(folder, FIELD, EXPECTED)
         if data.get("format") != FORMAT or data.get("method") not in ("partition", "lattice"):
@@ -59,8 +60,8 @@ class Earlier:
         return str(self.data["method"])
 
     @property
-    def told(self) -> Facts:
-        """What the manifest of a run says of it."""
+    def provenance(self) -> Facts:
+        """Return the facts about the recoding for the manifest of the run that reuses it."""
         sha256 = hashlib.sha256(self.written).hexdigest()
         return {"reused": {"run": self.manifest["run"], "recoding_sha256": sha256}}
 
@@ -70,8 +71,8 @@ class Earlier:
 
     @cached_property
     def cuts(self) -> dict[str, list[str]]:
-        """The bounds, or categories, that columns without a hierarchy are cut at, but for cuts that only part null from
-        the others."""
+        """Return the bounds, or categories, at which columns without a hierarchy are cut, except for cuts that only
+        separate null from the others."""
         nodes = self.data.get("nodes", [])
         found: dict[str, dict[str, None]] = {name: {} for name in self.columns}
         for node in nodes:
@@ -81,7 +82,7 @@ class Earlier:
 
     @cached_property
     def _labels(self) -> dict[str, set[str]]:
-        """The labels of the cells that columns without a hierarchy are cut into, without those of null."""
+        """Return the labels of the cells into which columns without a hierarchy are cut, without those of null."""
         nodes = self.data.get("nodes", [])
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         for node in nodes:
@@ -91,11 +92,12 @@ class Earlier:
         return found
 
     def level(self, column: str) -> int:
-        """The level that a lattice has chosen for a column."""
+        """Return the level that the lattice method chose for a column."""
         return int(self.data["chosen"]["levels"][column])
 
     def check_columns(self, columns: Sequence[Column]) -> None:
-        """The quasi-identifiers of the config must be those of the recoding, of the same kinds and in its order."""
+        """Raise ConfigError unless the quasi-identifiers of the config are those of the recoding, of the same kinds and
+        in the same order."""
         problems = []
         if [column.name for column in columns] != list(self.columns):
             names, order = [column.name for column in columns], ", ".join(self.columns)
@@ -112,7 +114,7 @@ class Earlier:
             raise ConfigError(problems)
 
     def check_hierarchies(self, domains: list[Domain]) -> None:
-        """The hierarchies must say of the values of the recoding what they said then."""
+        """Raise ConfigError unless the hierarchies give the values of the recoding the same labels as in that run."""
         problems = []
         for domain in domains:
             then = {row[0]: row[1:] for row in self.columns[domain.column].get("hierarchy", ())}
@@ -126,7 +128,7 @@ class Earlier:
             raise ConfigError(problems)
 
     def widened(self, column: Column, builder: Builder, counted: ValueCounts) -> ValueCounts:
-        """The values of a column together with those that the recoding speaks of."""
+        """Return the values of a column together with those that the recoding names."""
         facts = self.columns[column.name]
         if "hierarchy" in facts:
             known = [row[0] for row in facts["hierarchy"] if row[0] is not None]
@@ -145,21 +147,21 @@ class Earlier:
         return _binned(counted, cuts, facts["nulls"])
 
     def _refuse_new(self, column: Column, builder: Builder, counted: ValueCounts, known: list[str]) -> None:
-        """Categories that are under no node of the recoding have no place in it."""
+        """Raise ConfigError if there are categories under no node of the recoding, which it does not cover."""
         if column.kind in CUTTABLE or counted.bins is not None:
             return
-        objects, there = counted.values.to_pylist(), set(known)
-        new = [i for i, value in enumerate(objects) if value is not None and text(value) not in there]
-        placed = self._placed(column.name, builder, [objects[i] for i in new])
-        lost = [i for i, has_place in zip(new, placed) if not has_place]
-        if lost:
-            rows = int(counted.rows[lost].sum())
-            found = f"{len(lost):,} new values ({rows:,} rows) that are under no node of {FIELD}"
+        objects, expected = counted.values.to_pylist(), set(known)
+        new = [i for i, value in enumerate(objects) if value is not None and text(value) not in expected]
+        covered = self._covered(column.name, builder, [objects[i] for i in new])
+        outside = [i for i, is_covered in zip(new, covered) if not is_covered]
+        if outside:
+            rows = int(counted.rows[outside].sum())
+            found = f"{len(outside):,} new values ({rows:,} rows) that are under no node of {FIELD}"
             raise ConfigError.at(f"columns.quasi_identifiers.{column.name}", found, "values under its nodes", NEW)
 
-    def _placed(self, column: str, builder: Builder, values: list[Any]) -> list[bool]:
-        """Which new values lie under a node of the recoding, the root aside, unless the whole column is published as
-        that."""
+    def _covered(self, column: str, builder: Builder, values: list[Any]) -> list[bool]:
+        """Return which new values lie under a node of the recoding other than the root, or all if the whole column is
+        published as the root."""
         facts = self.columns[column]
         rows = facts.get("hierarchy")
         if self.method == "lattice" and self.level(column) == (len(rows[0]) - 1 if rows else 1):
@@ -169,7 +171,7 @@ class Earlier:
         try:
             paths = hierarchy.paths(builder, values, column)
         except HierarchyGap:
-            return [True] * len(values)  # the cube refuses them, with what is missing
+            return [True] * len(values)  # the cube refuses them, with the values that are missing
         if self.method == "lattice":
             level = self.level(column)
             nodes = {row[level] for row in rows}
@@ -179,7 +181,7 @@ class Earlier:
 
 
 def unfit() -> ConfigError:
-    """The error for a recoding whose parts do not belong together."""
+    """Return the error for a recoding whose parts contradict each other."""
     return ConfigError.at(FIELD, "a recoding.json whose nodes contradict each other", EXPECTED)
 
 
@@ -197,7 +199,7 @@ def _ordered(values: pa.Array) -> pa.Array:
 
 
 def _joined(counted: ValueCounts, more: pa.Array, nulls: bool) -> ValueCounts:
-    """All values once, in order, null first."""
+    """Return all values once, in order, null first."""
     own = counted.values.drop_null()
     values = _ordered(pc.unique(pa.concat_arrays([own, more.cast(own.type)])))
     if nulls or counted.values.null_count:
@@ -206,7 +208,7 @@ def _joined(counted: ValueCounts, more: pa.Array, nulls: bool) -> ValueCounts:
 
 
 def _binned(counted: ValueCounts, cuts: EarlierCuts | None, nulls: bool) -> ValueCounts:
-    """Bins that begin at the cuts, and one below them."""
+    """Return bins that begin at the cuts, and one below them."""
     own = counted.values.drop_null() if counted.bins is None else counted.bins
     bounds = own[:0] if cuts is None else cuts.bounds
     bins = pa.concat_arrays([_below(own, bounds) if _all_above(own, bounds) else own[:1], bounds])
@@ -215,18 +217,18 @@ def _binned(counted: ValueCounts, cuts: EarlierCuts | None, nulls: bool) -> Valu
 
 
 def _all_above(values: pa.Array, cuts: pa.Array) -> bool:
-    """Whether there are cuts, and no value below the lowest."""
+    """Return whether there are cuts, and no value below the lowest."""
     return len(cuts) > 0 and (not len(values) or values[0].as_py() >= cuts[0].as_py())
 
 
 def _empty(values: pa.Array, cuts: pa.Array) -> pa.Array:
-    """The cuts that begin a cell without values: a cell that nobody is in is still a cell."""
+    """Return the cuts that begin a cell without values: an empty cell is still a cell."""
     begins = np.searchsorted(as_numbers(values), as_numbers(cuts))
     return cuts.filter(pa.array(np.diff(begins, append=len(values)) == 0))
 
 
 def _below(values: pa.Array, cuts: pa.Array) -> pa.Array:
-    """Where no value lies below the lowest cut, one that does: the cell there is still a cell."""
+    """Return a value below the lowest cut if no value lies there: the empty cell there is still a cell."""
     if not _all_above(values, cuts):
         return values[:0]
     if pa.types.is_floating(cuts.type):

@@ -1,5 +1,5 @@
-"""The levels that an earlier run chose for its columns, on the codes of new rows: every row has a cell under them.
-Cells that were suppressed then are suppressed now."""
+"""Apply the levels that an earlier run chose for its columns to the codes of new rows: every row has a cell under them.
+Cells that were suppressed in that run are suppressed again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from anon.errors import UnsafeError
 from anon.recoding.levels import ColumnLevels, LevelRecoding, canonical_order
 from anon.recoding.outcome import GroupCounts
 from anon.search.reuse.counting import add, batches
-from anon.search.reuse.earlier import Earlier
+from anon.search.reuse.earlier import EarlierRecoding
 
 
 @dataclass(frozen=True)
 class ReusedLevels(LevelRecoding):
-    """Levels that are written down as they were."""
+    """Levels whose recoding.json is that of the earlier run, byte for byte."""
 
     written: bytes = b""
 
@@ -29,15 +29,19 @@ class ReusedLevels(LevelRecoding):
         path.write_bytes(self.written)
 
 
-def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> LevelRecoding:
-    """The groups of the new rows under earlier levels."""
+def apply_levels(
+    earlier: EarlierRecoding, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback
+) -> LevelRecoding:
+    """Return the recoding of the new rows under earlier levels."""
     columns = [ColumnLevels(domain) for domain in cube.domains]
     chosen = tuple(earlier.level(domain.column) for domain in cube.domains)
     sizes = [column.size(level) for column, level in zip(columns, chosen)]
-    there = _cells(cube, columns, chosen)
+    occupied = _cells(cube, columns, chosen)
     dropped = _suppressed(earlier, columns, chosen)
-    kept = CellIndex(dropped, sizes).find(there) == dropped.shape[1] if dropped.size else np.ones(there.shape[1], bool)
-    cells = there[:, kept]
+    kept = np.ones(occupied.shape[1], bool)
+    if dropped.size:
+        kept = CellIndex(dropped, sizes).find(occupied) == dropped.shape[1]
+    cells = occupied[:, kept]
     if not cells.shape[1]:
         raise UnsafeError("the recoding suppresses all rows; nothing was published")
     order = canonical_order(columns, chosen, cells)
@@ -51,7 +55,7 @@ def apply_levels(earlier: Earlier, cube: Cube, counts: GroupCounts, on_progress:
         add(counts, group[inside].astype(np.int64), sensitive[:, inside], own_people[inside])
     counts.rank = np.arange(groups)
     return ReusedLevels(
-        columns, chosen, cells, people[:groups], there[:, ~kept], int(people[groups]), {}, written=earlier.written
+        columns, chosen, cells, people[:groups], occupied[:, ~kept], int(people[groups]), {}, written=earlier.written
     )
 
 
@@ -60,7 +64,7 @@ def _nodes(columns: list[ColumnLevels], chosen: tuple[int, ...], codes: Codes) -
 
 
 def _cells(cube: Cube, columns: list[ColumnLevels], chosen: tuple[int, ...]) -> Codes:
-    """The cells that rows are in [columns, cells], each once."""
+    """Return the cells with rows [columns, cells], each once."""
     found: list[Codes] = [np.empty((len(columns), 0), np.uint16)]
     for codes, _, _ in batches(cube, lambda **facts: None):
         found = [_once(np.concatenate([*found, _once(_nodes(columns, chosen, codes))], axis=1))]
@@ -72,8 +76,9 @@ def _once(cells: Codes) -> Codes:
     return cells[:, first]
 
 
-def _suppressed(earlier: Earlier, columns: list[ColumnLevels], chosen: tuple[int, ...]) -> Codes:
-    """The cells that the earlier run left out [columns, cells], but for those with labels that no row has now."""
+def _suppressed(earlier: EarlierRecoding, columns: list[ColumnLevels], chosen: tuple[int, ...]) -> Codes:
+    """Return the cells that the earlier run suppressed [columns, cells], except those with labels that no row has
+    now."""
     codes = [{label: node for node, label in enumerate(column.labels(level))} for column, level in zip(columns, chosen)]
     listed = [cell for cell in earlier.data["suppressed_cells"] if all(l in known for known, l in zip(codes, cell))]
     cells = [[known[label] for known, label in zip(codes, cell)] for cell in listed]

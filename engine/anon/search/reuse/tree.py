@@ -1,5 +1,5 @@
-"""A tree of cuts of an earlier run on the codes of new rows. Free columns are cut where they were cut. A split by a
-hierarchy had a child for each node below it that somebody was in; a row in another one has no place in the recoding."""
+"""Apply the tree of cuts of an earlier run to the codes of new rows. Free columns are cut where they were cut. A split
+by a hierarchy had a child for each node below it that was not empty; the recoding does not cover rows in the others."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from anon.recoding.outcome import GroupCounts
 from anon.recoding.tree import Recoding
 from anon.search.partition.tree import canonical
 from anon.search.reuse.counting import add, batches
-from anon.search.reuse.earlier import NEW, Earlier, unfit
+from anon.search.reuse.earlier import NEW, EarlierRecoding, unfit
 
 Cell = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class ReusedTree(Recoding):
-    """A tree of cuts that is written down as it was."""
+    """A tree of cuts whose recoding.json is that of the earlier run, byte for byte."""
 
     written: bytes = b""
-    was: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the number of each group in what is written
+    was: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the number of each group in the written file
     reused: ClassVar[bool] = True
 
     def write(self, path: Path) -> None:
@@ -36,9 +36,9 @@ class ReusedTree(Recoding):
 
 
 @dataclass
-class Placed:
-    """The tree with its cuts as codes, breadth first. Leaves have as their child the place of their group in `leaves`,
-    or -1 where no row may come to."""
+class EncodedTree:
+    """The tree with its cuts as codes, breadth first. The child of a leaf is the index of its group in `cells`, or -1
+    for a leaf that no row may reach."""
 
     column: list[int] = field(default_factory=list)
     cuts: list[list[int]] = field(default_factory=list)
@@ -49,12 +49,12 @@ class Placed:
     groups: list[int] = field(default_factory=list)  # the number of each group in the recoding
 
 
-def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list[Domain]) -> Placed:
-    """Walks the tree from its root, with the cells of each node."""
+def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list[Domain]) -> EncodedTree:
+    """Return the tree with its cuts as codes, walked from its root with the cells of each node."""
     number = {domain.column: j for j, domain in enumerate(domains)}
     codes = [domain.cut_codes(cuts[domain.column]) for domain in domains]
     whole: list[Cell] = [(0, domain.size - 1) for domain in domains]
-    placed, queue = Placed(), [(0, whole, (0, 0))]
+    placed, queue = EncodedTree(), [(0, whole, (0, 0))]
     for at, cells, own in queue:  # grows while it is walked
         node = nodes[at] if at >= 0 else {}
         placed.own.append(own)
@@ -85,7 +85,8 @@ def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list
 
 
 def _hierarchy_parts(domain: Domain, cell: Cell, children: list[tuple[int, str | None]]) -> list[tuple[int, Cell]]:
-    """The children of a split of a cell with the hierarchy nodes that they stand for, and -1 for the codes between."""
+    """Return the children of a split of a cell with the ranges of their hierarchy nodes, and -1 for the codes in
+    between."""
     tree = domain.tree
     assert tree is not None
     ranges = [_cell(domain, label) for _, label in children]
@@ -112,12 +113,12 @@ def _cell(domain: Domain, label: str | None) -> Cell:
         raise unfit() from None
 
 
-def apply_tree(earlier: Earlier, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> Recoding:
-    """The groups of the new rows in an earlier tree; those without anybody are left out."""
+def apply_tree(earlier: EarlierRecoding, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> Recoding:
+    """Return the recoding of the new rows under an earlier tree, without empty groups."""
     placed = place(earlier.data["nodes"], earlier.cuts, cube.domains)
     leaves = len(placed.cells)
     column, child = np.array(placed.column, np.int64), np.array(placed.child, np.int64)
-    child[(column < 0) & (child < 0)] = leaves  # where no row may come to
+    child[(column < 0) & (child < 0)] = leaves  # leaves that no row may reach
     cut_start = np.append(0, np.cumsum([len(cuts) for cuts in placed.cuts])).astype(np.int64)
     cut = np.array([code for cuts in placed.cuts for code in cuts], np.int64)
     members = _Members(cube.domains, placed)
@@ -144,7 +145,8 @@ def _walked(
     counts: GroupCounts,
     on_progress: ProgressCallback,
 ) -> Ints:
-    """Takes every record down the tree, to the members and the counts of its group; the people of each."""
+    """Walk every record down the tree, and add it to the members and the counts of its group; return the people of each
+    group."""
     from anon.recoding import kernels
 
     leaves = len(members.low)
@@ -163,10 +165,10 @@ def _walked(
 
 
 class _Members:
-    """The lowest and highest codes of the members of groups in hierarchy columns, from which these get their labels: of
-    the node that covers the label of then and everybody of now."""
+    """The lowest and highest codes of the members of groups in hierarchy columns. A group gets the label of the node
+    that covers both its earlier label and all its present members."""
 
-    def __init__(self, domains: list[Domain], placed: Placed) -> None:
+    def __init__(self, domains: list[Domain], placed: EncodedTree) -> None:
         self.domains = domains
         cells = np.array(placed.cells, np.int64).reshape(len(placed.cells), len(domains), 2)
         self.low, self.high = cells[:, :, 0].copy(), cells[:, :, 1].copy()
@@ -181,7 +183,7 @@ class _Members:
             np.maximum.at(self.high[:, j], group, codes[j].astype(np.int64))
 
     def published(self, groups: Ints) -> tuple[Codes, Codes]:
-        """The cells that some groups are published as."""
+        """Return the cells as which some groups are published."""
         low, high = self.low[groups].astype(np.uint16), self.high[groups].astype(np.uint16)
         for j in self.treed:
             tree = self.domains[j].tree
