@@ -123,8 +123,8 @@ def text_bytes_of_codes(domain: Domain, codes: NDArray[np.uint16]) -> Ints:
 def row_groups(
     batches: Iterable[pa.RecordBatch], text_bytes: Callable[[pa.RecordBatch], Ints] = text_bytes
 ) -> Iterator[pa.Table]:
-    """Yield the same rows in tables of ROW_GROUP rows, or fewer where LONG bytes of text are complete before that, the last
-    one shorter. `text_bytes`: those that each row publishes. Where tables end depends on the rows alone."""
+    """Yield the same rows in tables of ROW_GROUP rows, or fewer where LONG bytes of text are complete before that, the
+    last one shorter. `text_bytes`: those that each row publishes. Where tables end depends on the rows alone."""
     held: list[pa.RecordBatch] = []
     rows = text = 0
     for batch in batches:
