@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anon
-from anon.config import load
+from anon.config import CRITERIA, load
 from anon.config.support import SUPPORT, markdown, refuse_unsupported
+from anon.criteria import Criterion
 from anon.errors import ConfigError, UnsafeError
 from tests.oracles import ck_safety, l_diversity, proximity, robustness
 
@@ -223,9 +225,15 @@ def test_a_criterion_for_numbers_refuses_a_column_of_words(tmp_path: Path) -> No
     assert "secret" not in str(error.value)
 
 
-def test_the_table_of_what_works_with_what_is_in_the_docs() -> None:
-    from anon.config import CRITERIA
+@pytest.mark.parametrize("name", list(CRITERIA))
+def test_a_criterion_is_a_module_of_its_name_in_the_config_and_one_with_its_mathematics(name: str) -> None:
+    spec = CRITERIA[name]
+    assert spec.__module__ == f"anon.config.criteria.{name}"
+    bound = getattr(import_module(f"anon.criteria.{name}"), spec.__name__)
+    assert issubclass(bound, Criterion) and bound.name == name and "bind" not in bound.__abstractmethods__
 
+
+def test_the_table_of_what_works_with_what_is_in_the_docs() -> None:
     assert set(SUPPORT) == set(CRITERIA)
     assert markdown() in (Path(__file__).parent.parent / "docs" / "criteria.md").read_text()
 

@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon.core.memory import Memory
-from anon.criteria import Criterion, Groups, KAnonymity, RRobustness, Signatures
+from anon.criteria import Criterion, Groups, RRobustness, Signatures
 from anon.criteria.ck_safety import CKSafety
 from anon.criteria.distances import equal
+from anon.criteria.group_size import GroupSize
 from anon.criteria.l_diversity import l_diversity
 from anon.criteria.priors import Prior, estimate
 from anon.criteria.t_closeness import TCloseness
@@ -288,7 +289,7 @@ def others(rng: random.Random) -> list[Criterion]:
     return rng.choice(
         [
             [],
-            [KAnonymity(rng.randint(2, 9), "group_size")],
+            [GroupSize(rng.randint(2, 9))],
             [l_diversity("s", "distinct", Fraction(rng.randint(2, 3)))],
             [l_diversity("s", "frequency", Fraction(rng.choice(["1.5", "2", "3"])))],
             [CKSafety("s", Fraction(9, 10), 1)],
@@ -321,7 +322,7 @@ def test_larger_groups_than_there_are_values_have_copies_of_them() -> None:
     that 2 is the largest r."""
     table = Table([(at, at % 2) for at in range(40)], 2)
     known = prior(table, [0], [[HALF, HALF]] * 40)
-    found = merged(table, Fraction(2), [known], others=[KAnonymity(3, "group_size")])
+    found = merged(table, Fraction(2), [known], others=[GroupSize(3)])
     assert_safe(table, found, Fraction(2), [known])
     assert len(found.groups) == 10  # of four
 

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import anon
-from anon.config import load
-from anon.config.privacy import Equal, TCloseness
-from anon.explanation.loosening import next_setting, numbers
+from anon.config import Equal, TCloseness, load
+from anon.explanation.loosening import next_setting
 from anon.search import dispatch
 from tests.conftest import House
 from tests.helpers_lattice import cube_of, random_table
@@ -146,7 +145,7 @@ def test_nothing_changes_in_a_lattice_before_the_next_setting(house: House, supp
 
 def test_the_next_setting_is_the_first_that_changes_something_even_if_later_ones_do_not() -> None:
     (number,) = (
-        each for each in numbers(TCloseness(t=Decimal("0.2"), distance=Equal(kind="equal"))) if each.name == "t"
+        each for each in TCloseness(t=Decimal("0.2"), distance=Equal(kind="equal")).numbers() if each.name == "t"
     )
 
     def changes(looser: Any) -> bool:
@@ -232,10 +231,10 @@ def test_it_is_said_why_nothing_was_measured(house: House, change: str) -> None:
 )
 def test_numbers_are_loosened_one_step_at_a_time(house: House, written: Any, expected: list[tuple[str, str]]) -> None:
     (spec,) = load(house.config(privacy=[written])).privacy
-    found = [next_setting(number, lambda looser: True) for number in numbers(spec)]
+    found = [next_setting(number, lambda looser: True) for number in spec.numbers()]
     assert [(each.number.name, each.to) for each in found if each] == [(n, Decimal(to)) for n, to in expected]
     assert all(each.spec != spec for each in found if each)
-    assert [next_setting(number, lambda looser: False) for number in numbers(spec)] == [None] * len(found)
+    assert [next_setting(number, lambda looser: False) for number in spec.numbers()] == [None] * len(found)
 
 
 EQUAL = {"kind": "equal"}

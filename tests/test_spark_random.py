@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anon.config.privacy import LDiversity
+from anon.config import LDiversity
 from anon.config.support import ENFORCED, SUPPORT
 from anon.search import budget
 from anon.search.partition import search as partition

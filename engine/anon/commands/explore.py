@@ -20,7 +20,7 @@ from anon.core.database import connect, translated
 from anon.core.memory import Memory
 from anon.core.progress import Progress
 from anon.core.text import SPELLING, meant, text
-from anon.criteria import Groups, named_values, priors
+from anon.criteria import Groups, priors
 from anon.criteria.naming import Names
 from anon.criteria.prior_files import read_prior
 from anon.errors import ConfigError, Problem, SourceError
@@ -88,7 +88,7 @@ def _opened(
                 raise SourceError("the table has no rows")
         objects = grouped.objects
         texts = {name: [None if value is None else text(value) for value in own] for name, own in objects.items()}
-        named = set().union(*(named_values(spec) for spec in config.privacy)) | set(shown)
+        named = set().union(*(spec.named_values() for spec in config.privacy)) | set(shown)
         names = Names(texts, grouped.frequency, named, options.show_values)
         with translated("examining the table"):
             yield OpenedTable(grouped, column, texts[column], names, limits.memory)

@@ -1,6 +1,5 @@
-"""The config stage, the first of the way of the data (config -> source -> cube -> search -> release -> verify ->
-report): `load` makes one typed `Config` of a YAML file or a mapping and reports all mistakes at once; `json_schema`
-describes the same grammar to editors."""
+"""The config: `load` makes one typed `Config` of a YAML file or a mapping and reports all mistakes at once;
+`json_schema` describes the same grammar to editors."""
 
 from anon.config.columns import (
     Builder,
@@ -15,6 +14,14 @@ from anon.config.columns import (
     Sensitive,
     Suppress,
 )
+from anon.config.criteria import CRITERIA
+from anon.config.criteria.dissimilarity import Dissimilarity
+from anon.config.criteria.l_diversity import LDiversity
+from anon.config.criteria.r_robustness import PriorEstimate, PriorFile, RRobustness
+from anon.config.criteria.skyline import Point, Skyline
+from anon.config.criteria.t_closeness import TCloseness
+from anon.config.criterion import Criterion
+from anon.config.distances import Absolute, Equal, HierarchyDistance, Matrix, Ordered, Variational
 from anon.config.grammar import (
     MOST_THREADS,
     Backend,
@@ -36,47 +43,17 @@ from anon.config.grammar import (
     json_schema,
 )
 from anon.config.load import AVAILABLE, LARGEST_EXPONENT, load, redact, telling_no_secrets
-from anon.config.privacy import (
-    CRITERIA,
-    KE,
-    Absolute,
-    AlphaK,
-    CKSafety,
-    Criterion,
-    Dissimilarity,
-    Distance,
-    EpsilonM,
-    Equal,
-    GroupSize,
-    HierarchyDistance,
-    KAnonymity,
-    KeepPossible,
-    LDiversity,
-    Matrix,
-    Ordered,
-    Point,
-    PriorEstimate,
-    PriorFile,
-    RRobustness,
-    Skyline,
-    TCloseness,
-    Variance,
-    Variational,
-)
 from anon.config.values import parse_size
 
 __all__ = [
     "AVAILABLE",
     "CRITERIA",
-    "KE",
     "LARGEST_EXPONENT",
     "MOST_THREADS",
     "Absolute",
-    "AlphaK",
     "Backend",
     "Builder",
     "BuilderModel",
-    "CKSafety",
     "Calendar",
     "Colour",
     "Columns",
@@ -84,18 +61,13 @@ __all__ = [
     "Criterion",
     "Digits",
     "Dissimilarity",
-    "Distance",
     "DuckDB",
-    "EpsilonM",
     "Equal",
     "Free",
-    "GroupSize",
     "HierarchyDistance",
     "HierarchyFile",
     "InformationGain",
     "Intervals",
-    "KAnonymity",
-    "KeepPossible",
     "LDiversity",
     "Lattice",
     "Limits",
@@ -119,7 +91,6 @@ __all__ = [
     "Spark",
     "Suppress",
     "TCloseness",
-    "Variance",
     "Variational",
     "json_schema",
     "load",

@@ -26,8 +26,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from anon.config.columns import Columns, Nulls
+from anon.config.criterion import Criterion
 from anon.config.mistakes import Model, closest, mistake, one_of, refusal
-from anon.config.privacy import Criterion, Privacy
+from anon.config.privacy import Privacy
 from anon.config.values import (
     Exact,
     File,

@@ -18,9 +18,9 @@ from urllib.parse import quote
 import yaml
 from pydantic import ValidationError
 
+from anon.config.criteria import CRITERIA
 from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
-from anon.config.privacy import CRITERIA
 from anon.config.yaml12 import parse_yaml
 from anon.errors import AnonError, ConfigError, Problem, as_resource_error
 

@@ -1,58 +1,21 @@
-"""Which criterion works with which method, form and multiplicity: one table that the config is judged by and the docs
-print. An entry is `enforced`, `checked` (the method does not aim at it, but the release is not published unless it
-holds) or the reason why it is refused."""
+"""Which criterion works with which method, form and multiplicity: one table, a row for each criterion (`Support`), that
+the config is judged by and the docs print; and what the backends support."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from anon.config.criteria import CRITERIA
+from anon.config.criterion import CHECKED, ENFORCED, EXHAUSTIVE_ONLY, ONE_VALUE, SEVERAL_EXHAUSTIVE, Criterion
 from anon.config.grammar import Config, Lattice
 from anon.config.values import is_store
 from anon.errors import ConfigError, Problem
 
-ENFORCED, CHECKED = "enforced", "checked"
 METHODS = ("partition", "lattice", "merge", "colour")
-
 ASSIGNING = ("merge", "colour")  # those that put equal quasi-identifiers into different groups
+SUPPORT = {name: model.support for name, model in CRITERIA.items()}
 
-_EXHAUSTIVE = "not monotone: only with `exhaustive: true`"
-_ONE_VALUE = "defined for one value per individual"
 _NO_CELLS = "people with the same quasi-identifiers are in different groups, which have no labels of their own"
-_NOT_MONOTONE = "enforced; not monotone there: lattice only with `exhaustive: true`"
-
-
-@dataclass(frozen=True)
-class Support:
-    """How one criterion works: per method, with bucketized releases, and with several values per individual."""
-
-    partition: str = ENFORCED
-    lattice: str = ENFORCED
-    merge: str = CHECKED
-    colour: str = CHECKED
-    bucketized: str = ENFORCED
-    several_values: str = _ONE_VALUE
-
-
-SUPPORT: dict[str, Support] = {
-    "k_anonymity": Support(bucketized="refused with exact labels: use group_size", several_values=ENFORCED),
-    "group_size": Support(merge=ENFORCED, colour=ENFORCED, several_values=ENFORCED),
-    "l_diversity": Support(),
-    "skyline": Support(several_values=_NOT_MONOTONE),
-    "ck_safety": Support(),
-    "dissimilarity": Support(lattice=_EXHAUSTIVE, colour=ENFORCED),
-    "r_robustness": Support(
-        partition="needs groups with similar priors: use merge",
-        lattice="needs groups with similar priors: use merge",
-        merge=ENFORCED,
-        colour="needs groups with similar priors: use merge",
-    ),
-    "t_closeness": Support(),
-    "alpha_k": Support(),
-    "epsilon_m": Support(lattice=_EXHAUSTIVE),
-    "k_e": Support(),
-    "variance": Support(),
-}
 
 
 def refuse_unsupported(config: Config, run: bool, spreads: bool = False) -> None:
@@ -110,22 +73,25 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         yield Problem("method.kind", found, "partition or lattice", "a recoding is applied to one value per individual")
     if run and config.method.kind in ASSIGNING:
         yield from _without_cells(config)
-    exhaustive = isinstance(config.method, Lattice) and config.method.exhaustive
     for index, spec in enumerate(config.privacy):
-        path, support = f"privacy[{index}].{spec.name}", SUPPORT[spec.name]
-        if run and config.method.kind in METHODS:
-            reason = getattr(support, config.method.kind)
-            if several and support.several_values == _NOT_MONOTONE and config.method.kind == "lattice":
-                reason = _EXHAUSTIVE
-            if reason not in (ENFORCED, CHECKED) and not (exhaustive and reason == _EXHAUSTIVE):
-                yield Problem(path, f"{spec.name} with method {config.method.kind}", "another method", reason)
-        if run and config.method.kind == "reuse" and spec.name == "r_robustness":
-            yield Problem(path, "r_robustness with method reuse", "another method", support.partition)
-        if several and support.several_values == _ONE_VALUE:
-            found = f"{spec.name} with multiplicity {config.columns.multiplicity}"
-            yield Problem(path, found, "a criterion for several values per individual", _ONE_VALUE)
-        if spec.name == "k_anonymity" and exact_labels(config):
-            yield Problem(path, "k_anonymity with exact labels", "group_size", "exact labels tell everybody apart")
+        yield from _of_criterion(config, spec, f"privacy[{index}].{spec.name}", run)
+
+
+def _of_criterion(config: Config, spec: Criterion, path: str, run: bool) -> Iterator[Problem]:
+    """Yield what one criterion does not work with."""
+    method, several = config.method.kind, config.columns.multiplicity != "single"
+    exhaustive = isinstance(config.method, Lattice) and config.method.exhaustive
+    if run:
+        reason = getattr(spec.support, method)
+        if several and spec.support.several_values == SEVERAL_EXHAUSTIVE and method == "lattice":
+            reason = EXHAUSTIVE_ONLY
+        if reason not in (ENFORCED, CHECKED) and not (exhaustive and reason == EXHAUSTIVE_ONLY):
+            yield Problem(path, f"{spec.name} with method {method}", "another method", reason)
+    if several and spec.support.several_values == ONE_VALUE:
+        found = f"{spec.name} with multiplicity {config.columns.multiplicity}"
+        yield Problem(path, found, "a criterion for several values per individual", ONE_VALUE)
+    if spec.support.exact_labels != ENFORCED and exact_labels(config):
+        yield Problem(path, f"{spec.name} with exact labels", "group_size", spec.support.exact_labels)
 
 
 def _without_cells(config: Config) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
-"""Privacy criteria, one file per principle: definition, citation, worked example, monotonicity, mergeable state."""
+"""Privacy criteria, one file per principle: definition, citation, worked example, monotonicity, mergeable state, and
+how it is bound to a table."""
 
-from anon.criteria.bind import CATEGORICAL, Values, always_holds, bind, check_names, named_values, protects, vacuous
+from anon.criteria.bind import Values, bind, check_names
 from anon.criteria.dissimilarity import Dissimilarity
 from anon.criteria.k_anonymity import KAnonymity
 from anon.criteria.protocol import (
@@ -21,7 +22,6 @@ from anon.criteria.skyline import Point, Skyline, Slot
 from anon.criteria.suppression import prunes
 
 __all__ = [
-    "CATEGORICAL",
     "CLOSE",
     "SAFE",
     "UNSAFE",
@@ -39,12 +39,8 @@ __all__ = [
     "State",
     "Values",
     "Verdict",
-    "always_holds",
     "bind",
     "check_names",
     "exact",
-    "named_values",
-    "protects",
     "prunes",
-    "vacuous",
 ]

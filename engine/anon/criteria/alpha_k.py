@@ -20,11 +20,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anon.criteria.arithmetic import at_least, chosen, signs, size_of
-from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints, exact
+
+if TYPE_CHECKING:
+    from anon.config.criteria.alpha_k import AlphaK as Spec
+    from anon.criteria.bind import Binder
 
 SHARE, SIZE = 0, 1
 
@@ -43,6 +48,13 @@ class AlphaK(GroupCriterion):
         self.least_group = max(k, ceil(1 / alpha)) if values is None else k
         self.bounds = np.array([-float(alpha), float(k)])
         self._values = None if values is None else np.array(values, np.int64)
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> AlphaK:
+        codes = None
+        if spec.values is not None:
+            codes = [code for code in binder.codes(spec.values, spec, f"{where}.values") if code is not None]
+        return cls(str(spec.sensitive), exact(spec.alpha), spec.k, codes)
 
     def measure(self, groups: Groups) -> Floats:
         return np.column_stack([-(self._largest(groups) / groups.n), groups.n])

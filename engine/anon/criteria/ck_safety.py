@@ -60,13 +60,30 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from math import floor, perm
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anon.criteria.arithmetic import confidence_above, largest_below
-from anon.criteria.protocol import CLOSE, NEAR, SAFE, UNSAFE, Criterion, Finding, Floats, Groups, Ints, State, Verdict
+from anon.criteria.protocol import (
+    CLOSE,
+    NEAR,
+    SAFE,
+    UNSAFE,
+    Criterion,
+    Finding,
+    Floats,
+    Groups,
+    Ints,
+    State,
+    Verdict,
+    exact,
+)
+
+if TYPE_CHECKING:
+    from anon.config.criteria.ck_safety import CKSafety as Spec
+    from anon.criteria.bind import Binder
 
 
 class Absence(NamedTuple):
@@ -102,6 +119,10 @@ class CKSafety(Criterion):
         self.absorbs = c == 1
         # F_k is at most n - k - 1, which n different values reach
         self.least_group = floor(k + 1 / c) + 1
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> CKSafety:
+        return cls(str(spec.sensitive), exact(spec.c), spec.k)
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
         values = np.full((owners, 2 * self.k + 1), np.inf)

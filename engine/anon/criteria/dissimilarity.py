@@ -36,12 +36,18 @@ near the second one (Example 2: 80 % of them), so its risk is 3/4; the second gr
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anon.criteria.arithmetic import at_most, chosen, signs, size_of
 from anon.criteria.distances import Distance
-from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.distances_of_config import bind_distance
+from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints, exact
+
+if TYPE_CHECKING:
+    from anon.config.criteria.dissimilarity import Dissimilarity as Spec
+    from anon.criteria.bind import Binder
 
 RISK, SIZE = 0, 1
 
@@ -60,6 +66,14 @@ class Dissimilarity(GroupCriterion):
         self.least_group = max(k, 2 if delta > 0 else 1)
         self.bounds = np.array([-float(1 - delta), float(k)])
         self.near = distance.neighbours(epsilon)
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> Dissimilarity:
+        distance, columns = bind_distance(binder, spec, where), spec.about()
+        criterion = cls(columns[0], exact(spec.epsilon), exact(spec.delta), spec.k, distance)
+        if len(columns) > 1:
+            criterion.column, criterion.columns = None, tuple(columns)
+        return criterion
 
     def measure(self, groups: Groups) -> Floats:
         near, others = self._ratio(groups)

@@ -16,12 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anon.criteria.arithmetic import chosen, signs
 from anon.criteria.distances import absolute
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, exact
+
+if TYPE_CHECKING:
+    from anon.config.criteria.epsilon_m import EpsilonM as Spec
+    from anon.criteria.bind import Binder
 
 
 class EpsilonM(GroupCriterion):
@@ -39,6 +44,11 @@ class EpsilonM(GroupCriterion):
         self.column, self.m, self.least_group = column, m, m
         self.bounds = np.array([-1 / m])
         self._near = absolute(numbers, where).neighbours(epsilon)
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> EpsilonM:
+        numbers = binder.numbers(spec, where)
+        return cls(str(spec.sensitive), exact(spec.epsilon), spec.m, numbers, f"{where}.sensitive")
 
     def measure(self, groups: Groups) -> Floats:
         return -(self._near.largest(groups) / groups.n)[:, None]

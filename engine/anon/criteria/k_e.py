@@ -14,13 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anon.criteria.arithmetic import at_most, chosen, size_of
 from anon.criteria.distances import absolute
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, Verdict
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, Verdict, exact
+
+if TYPE_CHECKING:
+    from anon.config.criteria import k_e as grammar
+    from anon.criteria.bind import Binder
 
 DISTINCT, RANGE = 0, 1
 
@@ -42,6 +46,11 @@ class KE(GroupCriterion):
         self._line = absolute(numbers, where)
         self._code = np.array(self._line.order, np.int64)
         self._numbers = self._line.units.floats()
+
+    @classmethod
+    def bind(cls, spec: grammar.KE, binder: Binder, where: str) -> KE:
+        numbers = binder.numbers(spec, where)
+        return cls(str(spec.sensitive), spec.k, exact(spec.e), numbers, f"{where}.sensitive")
 
     def measure(self, groups: Groups) -> Floats:
         lowest, highest = self._ends(groups)

@@ -11,7 +11,6 @@ import numpy as np
 
 from anon.config import Config
 from anon.core.terminal import one_line
-from anon.criteria.bind import named_values
 from anon.criteria.protocol import Criterion, Finding
 
 
@@ -28,7 +27,7 @@ class Names:
     def from_config(
         cls, config: Config, values: dict[str, list[str | None]], frequency: dict[str, list[int]], show_values: bool
     ) -> Names:
-        named = set().union(*(named_values(spec) for spec in config.privacy))
+        named = set().union(*(spec.named_values() for spec in config.privacy))
         return cls(values, frequency, named, show_values)
 
     def of_value(self, column: str | None, code: int) -> str:

@@ -9,10 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from anon.criteria.bind import Binder
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -191,6 +194,12 @@ class Criterion(ABC):
     least_group: int = 1  # no group of fewer individuals can be safe
     demands: tuple[tuple[int, int], ...] = ()  # (largest, fewest): a safe group has so many outside its largest counts
     words: tuple[str, ...] = ("{figure}, asked for {bound}",)  # how each measure that fails is told
+
+    @classmethod
+    @abstractmethod
+    def bind(cls, spec: Any, binder: Binder, where: str) -> Criterion:
+        """Return the criterion of a config for the table of a binder; `where` is its place in the config, for messages
+        about mistakes."""
 
     @abstractmethod
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:

@@ -47,14 +47,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import ceil, lcm, prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.config import PriorEstimate, PriorFile
 from anon.criteria.arithmetic import at_most, signs
-from anon.criteria.priors import Prior
-from anon.criteria.protocol import NEAR, Finding, Floats, GroupCriterion, Groups, Ints, State, Verdict
+from anon.criteria.prior_files import read_prior
+from anon.criteria.priors import Prior, estimated
+from anon.criteria.priors import bind as bind_prior
+from anon.criteria.protocol import NEAR, Finding, Floats, GroupCriterion, Groups, Ints, State, Verdict, exact
+from anon.errors import ConfigError
+
+if TYPE_CHECKING:
+    from anon.config.criteria.r_robustness import RRobustness as Spec
+    from anon.criteria.bind import Binder
 
 LIMIT = 4096  # states over which worlds are added up
 CHUNK = 1024  # groups whose posteriors are asked for at once, worst bounds first
@@ -241,6 +249,13 @@ class RRobustness(GroupCriterion):
         self.bounds, self.priors = np.full(len(priors), float(r)), list(priors)
         self._adversaries = [Adversary(prior, first + i) for i, prior in enumerate(priors)]
 
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> RRobustness:
+        bound = [_bind_prior(spec, prior, binder, f"{where}.priors[{i}]") for i, prior in enumerate(spec.priors)]
+        criterion = cls(str(spec.sensitive), exact(spec.r), bound)
+        criterion.attributes = tuple(tuple(prior.attributes) for prior in bound)
+        return criterion
+
     def measure(self, groups: Groups) -> Floats:
         return np.column_stack([self._enough(groups, adversary) for adversary in self._adversaries])
 
@@ -355,3 +370,18 @@ class RRobustness(GroupCriterion):
 def _around(number: float) -> tuple[float, float]:
     """A little more and a little less than a number that was rounded."""
     return number * (1 + NEAR), number * (1 - NEAR)
+
+
+def _bind_prior(spec: Spec, given: PriorFile | PriorEstimate, binder: Binder, where: str) -> Prior:
+    """Return a prior of the config for the signatures and values of a table."""
+    column, texts = str(spec.sensitive), binder.texts(spec)
+    assert binder.values.cross_table is not None, "priors are bound to a table that was opened to be examined"
+    if isinstance(given, PriorFile):
+        raw = read_prior(given.file, f"{where}.file")
+        signatures, _ = binder.values.cross_table(tuple(raw.attributes), column)
+        return bind_prior(raw, raw.attributes, signatures, texts, f"{where}.file")
+    signatures, counting = binder.values.cross_table(tuple(given.estimate), column)
+    if counting is None:
+        found = "an estimated prior on a bucketized table, which does not tell who has what"
+        raise ConfigError.at(where, found, "a prior file (--prior FILE), or one estimated on the source and saved")
+    return estimated(list(given.estimate), signatures, texts, counting(), exact(given.smoothing))

@@ -64,14 +64,19 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anon.criteria.arithmetic import confidence_above, largest_below
-from anon.criteria.protocol import CLOSE, NEAR, SAFE, Criterion, Finding, Floats, Groups, Ints, State, Verdict
+from anon.criteria.protocol import CLOSE, NEAR, SAFE, Criterion, Finding, Floats, Groups, Ints, State, Verdict, exact
 from anon.criteria.skyline_bounds import demands, least_size
+
+if TYPE_CHECKING:
+    from anon.config.criteria.skyline import Point as PointSpec
+    from anon.config.criteria.skyline import Skyline as Spec
+    from anon.criteria.bind import Binder
 
 STATISTICS = 5
 KINDS = ("single", "set", "multiset")
@@ -211,6 +216,14 @@ class Skyline(Criterion):
             self.least_group = min(least_size(own, len(points)) for own in set(map(tuple, points)))
             self.demands = demands(points)
         self._width = 3 + self._slots.deepest
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> Skyline:
+        points = [[_point(point) for point in spec.points] for _ in binder.texts(spec)]
+        for code, own in zip(binder.codes(spec.values, spec, f"{where}.values"), spec.values.values()):
+            if code is not None:
+                points[code] = [] if isinstance(own, str) else [_point(point) for point in own]
+        return cls(str(spec.sensitive), points, binder.shared, binder.values.multiplicity)
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
         from anon.criteria import kernels
@@ -360,3 +373,7 @@ def _exact_breach(point: Point, counts: list[Counts], kind: str) -> Fraction:
         if target.s
     ]
     return 1 / (1 + min(ratios)) if ratios else Fraction(0)
+
+
+def _point(point: PointSpec) -> Point:
+    return Point(point.l, point.k, point.m, exact(point.c))

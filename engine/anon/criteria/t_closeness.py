@@ -36,13 +36,19 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anon.criteria.arithmetic import at_least
 from anon.criteria.distances import Distance, Levels, Line, in_order
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.distances_of_config import bind_distance
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, exact
 from anon.errors import ConfigError
+
+if TYPE_CHECKING:
+    from anon.config.criteria.t_closeness import TCloseness as Spec
+    from anon.criteria.bind import Binder
 
 
 class TCloseness(GroupCriterion):
@@ -60,6 +66,11 @@ class TCloseness(GroupCriterion):
         self._work = _work(distance, reference, where)
         self.least_group = self._work.least_group(t)
         self.bounds = np.array([-float(t / self._work.widest)])
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> TCloseness:
+        distance = bind_distance(binder, spec, where)
+        return cls(str(spec.sensitive), exact(spec.t), distance, binder.frequency(spec), where)
 
     def measure(self, groups: Groups) -> Floats:
         return -self._work.shares(groups)[:, None]

@@ -14,12 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from anon.criteria.arithmetic import at_most, chosen, signs
 from anon.criteria.distances import absolute
-from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints
+from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, exact
+
+if TYPE_CHECKING:
+    from anon.config.criteria.variance import Variance as Spec
+    from anon.criteria.bind import Binder
 
 
 class Variance(GroupCriterion):
@@ -37,6 +42,11 @@ class Variance(GroupCriterion):
         self.bounds = np.array([float(minimum)])
         self._units = absolute(numbers, where).units
         self._numbers, self._exact = self._units.floats(), np.array(self._units.of, object)
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> Variance:
+        numbers = binder.numbers(spec, where)
+        return cls(str(spec.sensitive), exact(spec.minimum), numbers, f"{where}.sensitive")
 
     def measure(self, groups: Groups) -> Floats:
         """Deviations are taken from a member of the group first, so that a variance is relatively right even where it

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon.config import Config, Criterion, load
+from anon.config.loosening import Number
 from anon.config.support import exact_labels, refuse_unsupported
 from anon.config.trial import as_trial
 from anon.core.database import connect
@@ -23,7 +24,7 @@ from anon.criteria import bind
 from anon.cube import Cube, RecordStore
 from anon.cube.records import InMemory
 from anon.errors import ConfigError, ResourceError, SourceError, UnsafeError
-from anon.explanation.loosening import Number, Setting, next_setting, numbers
+from anon.explanation.loosening import Setting, next_setting
 from anon.loss.utility import of_recoding
 from anon.recoding.levels import LevelRecoding
 from anon.recoding.tree import Recoding
@@ -241,7 +242,7 @@ class Again:
 
 def _settings(spec: Criterion, changes: Callable[[Criterion], bool], steady: bool = True) -> Iterator[Setting]:
     each: Number
-    for each in numbers(spec):
+    for each in spec.numbers():
         if found := next_setting(each, changes, steady):
             yield found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from anon.config import Config, Skyline
 from anon.config import Criterion as Spec
-from anon.criteria import Criterion, Finding, RRobustness, Verdict, protects, vacuous
+from anon.criteria import Criterion, Finding, RRobustness, Verdict
 from anon.criteria.naming import Names, number
 from anon.report.warnings import UNIQUE_SHARE, Trap, traps
 from anon.source.left_out import LeftOut
@@ -61,9 +61,9 @@ def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[st
             listed.append({"code": code, "count": count, "text": text})
 
     for column in config.columns.sensitive:
-        if not any(protects(spec, column) for spec in config.privacy):
+        if not any(spec.protects(column) for spec in config.privacy):
             warn("unprotected_sensitive", found.rows, f"rows with a value of {column}, which no criterion protects")
-    vacuous_criteria = [spec.name for spec in config.privacy if vacuous(spec)]
+    vacuous_criteria = [spec.name for spec in config.privacy if spec.vacuous()]
     warn("vacuous_criterion", len(vacuous_criteria), f"criteria that are always true: {', '.join(vacuous_criteria)}")
     for criterion in found.criteria:
         for prior in criterion.priors if isinstance(criterion, RRobustness) else ():

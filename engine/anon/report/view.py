@@ -6,8 +6,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from anon.config.criteria.skyline import knowledge, worst_first
 from anon.core.phrases import below, counted, percent
-from anon.report.promises import knowledge, left_out, left_out_words, promises, reasons, worst_first
+from anon.report.promises import left_out, left_out_words, promises, reasons
 from anon.report.tables import Report, few, table
 from anon.report.view_groups import groups, lattice, lost, tree
 from anon.report.view_risk import attacks, disclosure, skylines

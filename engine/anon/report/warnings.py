@@ -15,7 +15,6 @@ from typing import Any
 
 from anon.config import Absolute, Config, Ordered, TCloseness
 from anon.core.text import SPELLING, folded, meant
-from anon.criteria import CATEGORICAL, named_values, protects
 from anon.verify.judge import Findings
 
 UNIQUE_SHARE = 0.05  # of individuals with a value that nobody else has: worth a warning
@@ -79,7 +78,7 @@ def repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
 
 
 def _values_that_are_none(config: Config, values: Values) -> Iterator[Trap]:
-    named = set().union(*(named_values(spec) for spec in config.privacy))
+    named = set().union(*(spec.named_values() for spec in config.privacy))
     missing = values.people(*(text is None for text in values.texts))
     text = f"individuals without a value of {values.column}, which is a value of its own (nulls.sensitive: value)"
     yield "missing_counts_as_value", missing, text
@@ -89,12 +88,12 @@ def _values_that_are_none(config: Config, values: Values) -> Iterator[Trap]:
 
 
 def _values_that_are_not_different(config: Config, values: Values) -> Iterator[Trap]:
-    spec, about = config.columns.sensitive[values.column], [c for c in config.privacy if protects(c, values.column)]
+    spec, about = config.columns.sensitive[values.column], [c for c in config.privacy if c.protects(values.column)]
     alike = Counter(map(meant, values.words))
     text = f"values of {values.column} that differ only in how they are written ({SPELLING})"
     yield "look_alike_values", sum(times for times in alike.values() if times > 1), text
     chosen = spec.as_categories or spec.round is not None or spec.builder is not None
-    categorical = bool(about) and all(criterion.name in CATEGORICAL for criterion in about)
+    categorical = bool(about) and all(criterion.categorical for criterion in about)
     if categorical and not chosen and len(values.words) > MANY_NUMBERS and values.numbers:
         text = f"numbers or dates in {values.column} that count as different however close they are ({about[0].name})"
         yield "numbers_as_categories", len(values.words), text
@@ -112,7 +111,7 @@ def _criteria(config: Config, found: Findings) -> Iterator[Trap]:
     for spec in config.privacy:
         texts = found.values.get(str(spec.sensitive), [])
         if (reason := getattr(spec, "absent", None)) is not None:
-            absent = len(named_values(spec) - set(texts))
+            absent = len(spec.named_values() - set(texts))
             where = "in this sample has" if config.trial else "has: misspelt?"
             where = "in this release has: suppressed, or misspelt?" if reason == "suppressed" else where
             yield "absent_value", absent, f"values named in {spec.name} that nobody {where}"

@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from anon.config.criteria.skyline import worst_first
 from anon.core.phrases import counted
-from anon.report.promises import closest, left_out, left_out_words, worst_first
+from anon.report.promises import closest, left_out, left_out_words
 
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from anon import cube as cubes
-from anon.config import Config, InformationGain, LDiversity, Reuse, Variational
+from anon.config import Config, InformationGain, Reuse
 from anon.config.support import exact_labels
 from anon.core.text import text
-from anon.criteria import CATEGORICAL, always_holds, check_names, named_values, protects
+from anon.criteria import check_names
 from anon.cube import Combinations, Combined, Cube, RecordStore, Tuples, WidenCounts
 from anon.errors import ConfigError, Problem
 from anon.recoding.tree import refuse_values_like_labels
@@ -32,7 +32,7 @@ def build_cube(config: Config, source: Source, store: RecordStore) -> Cube:
 
 def _check_names(config: Config, source: Source) -> None:
     """Refuse misspelt protected values before the table is read for the cube: one column of it suffices."""
-    about = {spec.sensitive for spec in config.privacy if named_values(spec)}
+    about = {spec.sensitive for spec in config.privacy if spec.named_values()}
     texts: dict[str, list[str | None]] = {}
     for column in source.sensitive:
         if column.name in about:
@@ -53,11 +53,10 @@ def _combined(config: Config) -> list[Combined]:
     """Return the combinations of sensitive columns that criteria read."""
     found: dict[Combined, None] = {}
     for spec in config.privacy:
-        others = tuple(name for name in config.columns.sensitive if name != spec.sensitive)
-        if isinstance(spec, LDiversity) and spec.joint and others:
+        if others := spec.context(config.columns.sensitive):
             found[Combinations, (*others, str(spec.sensitive))] = None
-        if isinstance(distance := getattr(spec, "distance", None), Variational):
-            found[Tuples, tuple(distance.columns)] = None
+        if columns := spec.tuple_columns():
+            found[Tuples, columns] = None
     return list(found)
 
 
@@ -74,7 +73,7 @@ def _widened(config: Config, source: Source) -> list[WidenCounts]:
 
 def check_not_vacuous(config: Config) -> None:
     """Raise ConfigError if no criterion of the config can fail."""
-    if all(always_holds(spec) for spec in config.privacy):
+    if all(spec.always_holds() for spec in config.privacy):
         raise ConfigError.at("privacy", "only criteria that are always true", "a criterion that can fail")
 
 
@@ -85,9 +84,9 @@ def check_sensitive_numbers(config: Config, columns: list[Column], distinct: lis
     problems = []
     for column, count in zip(columns, distinct):
         spec = config.columns.sensitive[column.name]
-        about = [criterion for criterion in config.privacy if protects(criterion, column.name)]
+        about = [criterion for criterion in config.privacy if criterion.protects(column.name)]
         many = column.kind == "number" or (column.kind in NUMBERS and count > MANY_NUMBERS)
-        categorical = bool(about) and all(criterion.name in CATEGORICAL for criterion in about)
+        categorical = bool(about) and all(criterion.categorical for criterion in about)
         chosen = spec.as_categories or spec.round is not None or spec.builder is not None
         if many and categorical and not chosen:
             found = f"numbers with {count:,} distinct values, which {about[0].name} takes for categories"

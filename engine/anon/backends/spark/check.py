@@ -16,7 +16,7 @@ from anon.backends.spark import spread, verify
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.grouped import READING, Opened, open_grouped
 from anon.backends.spark.session import session
-from anon.config import Columns, Config, Spark, Variational
+from anon.config import Columns, Config, Spark
 from anon.core.database import translated
 from anon.core.progress import Progress
 from anon.criteria import Criterion, bind
@@ -125,8 +125,7 @@ class Examination:
 
 def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> Known:
     """The values of each sensitive column, and the tuples of several that a distance looks at, numbered in order."""
-    distances = [getattr(spec, "distance", None) for spec in config.privacy]
-    tuples = [tuple(each.columns) for each in distances if isinstance(each, Variational)]
+    tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
     names = [column.name for column in opened.sensitive]
     known = {}
     for columns in [*((name,) for name in names), *tuples]:

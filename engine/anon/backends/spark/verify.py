@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from anon.backends.spark import spread
 from anon.backends.spark.parts import part_name
-from anon.config import Config, Variational
+from anon.config import Config
 from anon.core.database import translated
 from anon.core.text import text
 from anon.criteria import Criterion, Ints, State, Values, bind
@@ -80,8 +80,7 @@ def verify(
     `expected`: what the source's rows come to under the written recoding."""
     parts = len(list(written.path.iterdir()))
     local.refuse(_difference_in_names(written, parts))
-    distances = [getattr(spec, "distance", None) for spec in config.privacy]
-    tuples = [tuple(distance.columns) for distance in distances if isinstance(distance, Variational)]
+    tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
     look = spread.Broadcast(spark, (written, config.columns, tuples))
     try:
         seen = sorted(_on_parts(spark, parts, _look, look), key=lambda each: each.number)

@@ -7,14 +7,18 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anon.criteria.arithmetic import at_least, at_most, largest_below
 from anon.criteria.l_diversity.entropy import compare_entropy
-from anon.criteria.protocol import NEAR, Finding, Floats, GroupCriterion, Groups, Ints, Verdict
+from anon.criteria.protocol import NEAR, Finding, Floats, GroupCriterion, Groups, Ints, Verdict, exact
+
+if TYPE_CHECKING:
+    from anon.config.criteria.l_diversity import LDiversity as Spec
+    from anon.criteria.bind import Binder
 
 Codes = frozenset[int]
 Percents = Mapping[int, Fraction]  # per value code; a negative code stands for a value that the table lacks
@@ -32,6 +36,19 @@ class LDiversity(GroupCriterion):
         self.kept, self.percents = list(keep_possible), list(keep_possible.values())
         self.bounds = np.array([float(bound), *map(float, self.percents)])
         self.least_group = max(least, sum(percent > 0 for percent in self.percents))
+
+    @classmethod
+    def bind(cls, spec: Spec, binder: Binder, where: str) -> LDiversity:
+        dont_care = [code for code in binder.codes(spec.dont_care, spec, f"{where}.dont_care") if code is not None]
+        kept: dict[int, Fraction] = {}
+        if spec.keep_possible is not None:
+            codes = binder.codes(spec.keep_possible.values, spec, f"{where}.keep_possible.values")
+            percent = exact(spec.keep_possible.percent)
+            kept = {-1 - i if code is None else code: percent for i, code in enumerate(codes)}
+        c = None if spec.c is None else exact(spec.c)
+        criterion = l_diversity(str(spec.sensitive), spec.kind, exact(spec.l), c, dont_care, kept)
+        criterion.context = spec.context(binder.values.texts)
+        return criterion
 
     @abstractmethod
     def diversity(self, groups: Groups) -> Floats:

@@ -1,0 +1,29 @@
+"""(c,k)-safety in the config."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from anon.config.criterion import Criterion, Facts, column_of
+from anon.config.values import Count, Exact
+from anon.core.phrases import counted, percent
+
+
+class CKSafety(Criterion):
+    """Maximum disclosure below c against k implications."""
+
+    name = "ck_safety"
+    position = 5
+    categorical = True
+    loosest = (("c", 1), ("k", 0))
+    c: Exact = Field(gt=0, le=1, description="maximum disclosure must stay below this share, of 1")
+    k: Count = Field(le=1_000, description="pieces of knowledge (implications), at most 1,000")
+
+    @classmethod
+    def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:
+        return (
+            f"Somebody with any {counted(int(spec['k']), 'piece')} of knowledge of the form “if this person has this "
+            f"value, then that one has that” stays less than {percent(float(spec['c']))} sure of anybody’s "
+            f"{column_of(entry)}.",
+            f"At most they can be {percent(float(entry['figure']))} sure.",
+        )

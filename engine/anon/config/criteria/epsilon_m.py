@@ -1,0 +1,31 @@
+"""(epsilon, m)-anonymity in the config."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from anon.config.criterion import EXHAUSTIVE_ONLY, Criterion, Facts, Support, column_of
+from anon.config.values import Exact, Positive
+from anon.core.phrases import figure, percent
+
+
+class EpsilonM(Criterion):
+    """At most 1/m of a group lies within epsilon of any value present."""
+
+    name = "epsilon_m"
+    position = 10
+    support = Support(lattice=EXHAUSTIVE_ONLY)
+    loosest = (("epsilon", 0), ("m", 1))
+    epsilon: Exact = Field(ge=0, description="half width of the neighbourhood, in units of the column")
+    m: Positive = Field(description="at most 1/m of a group in any neighbourhood")
+
+    def vacuous(self) -> bool:
+        return self.m == 1
+
+    @classmethod
+    def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:
+        return (
+            f"At most one in {int(spec['m']):,} of a group has a {column_of(entry)} within {figure(spec['epsilon'])} "
+            "of anybody’s.",
+            f"The largest share is {percent(float(entry['figure']))}.",
+        )

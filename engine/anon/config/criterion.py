@@ -1,0 +1,128 @@
+"""What every criterion of the `privacy` section declares beside its parameters: how the methods support it, its
+sentences in the report, when it says nothing, the values it names, and how it loosens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from pydantic import Field
+
+from anon.config.columns import Columns
+from anon.config.loosening import Number, field_number
+from anon.config.mistakes import Model, closest, mistake
+from anon.config.values import Mistakes, Name
+
+ENFORCED, CHECKED = "enforced", "checked"
+EXHAUSTIVE_ONLY = "not monotone: only with `exhaustive: true`"
+ONE_VALUE = "defined for one value per individual"
+SEVERAL_EXHAUSTIVE = "enforced; not monotone there: lattice only with `exhaustive: true`"
+
+Facts = dict[str, Any]  # of a criterion in report.json: its entry under `privacy`, or under `summary.criteria`
+
+
+@dataclass(frozen=True)
+class Support:
+    """How one criterion works: per method, with bucketized releases, and with several values per individual. A field is
+    `enforced`, `checked` (the method does not aim at it, but the release is not published unless it holds) or the
+    reason why it is refused."""
+
+    partition: str = ENFORCED
+    lattice: str = ENFORCED
+    merge: str = CHECKED
+    colour: str = CHECKED
+    reuse: str = CHECKED
+    bucketized: str = ENFORCED
+    exact_labels: str = ENFORCED
+    several_values: str = ONE_VALUE
+
+
+class Criterion(Model):
+    """One condition of `privacy`; `name` is its key in the config. Each subclass has a module of that name in
+    `anon.config.criteria`, and its mathematics are the class of the same name in `anon.criteria`."""
+
+    name: ClassVar[str]
+    position: ClassVar[int] = 100  # where the docs, the schema and messages list it; ties in alphabetical order
+    support: ClassVar[Support] = Support()
+    about_values: ClassVar[bool] = True  # and not only about the sizes of groups
+    categorical: ClassVar[bool] = False  # values are names to it: numbers that nearly agree count as different
+    loosest: ClassVar[tuple[tuple[str, int | None], ...]] = ()  # of each number, None if there is no end to it
+    sensitive: Name | None = Field(None, description="the sensitive column; the only one when there is one")
+
+    def wrong_columns(self, columns: Columns) -> Mistakes:
+        """Yield the columns that the criterion names and the config does not have in that role."""
+        known = list(columns.sensitive)
+        if self.sensitive is not None and self.sensitive not in known:
+            yield ("sensitive",), mistake("one of the sensitive columns", closest(self.sensitive, known))
+        elif self.sensitive is None and self.needs_column() and len(known) != 1:
+            why = "there are several" if known else "columns.sensitive names none"
+            yield (
+                ("sensitive",),
+                mistake(f"the sensitive column that {self.name} is about, since {why}", found="nothing"),
+            )
+
+    def needs_column(self) -> bool:
+        return self.about_values
+
+    def on(self, columns: Columns) -> Self:
+        """Return the criterion with its sensitive column filled in when there is only one."""
+        if self.sensitive is None and self.needs_column():
+            return self.model_copy(update={"sensitive": next(iter(columns.sensitive), None)})
+        return self
+
+    def about(self) -> list[str]:
+        """Return the sensitive columns whose values it protects."""
+        return [self.sensitive] if self.about_values and self.sensitive is not None else []
+
+    def protects(self, column: str) -> bool:
+        """Return whether it is about the values of a sensitive column."""
+        return column in self.about()
+
+    def context(self, sensitive: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the sensitive columns that count as quasi-identifiers."""
+        return ()
+
+    def tuple_columns(self) -> tuple[str, ...]:
+        """Return the columns whose tuple is the sensitive value."""
+        return ()
+
+    def named_values(self) -> set[str]:
+        """Return the values of the data that the criterion names, which may therefore be shown."""
+        return set()
+
+    def vacuous(self) -> bool:
+        """Return whether what it demands of values (or of sizes, if it is about these) holds for every table."""
+        return False
+
+    def always_holds(self) -> bool:
+        """Return whether it is vacuous and does not demand a size either."""
+        return self.vacuous() and getattr(self, "k", 1) == 1
+
+    def numbers(self) -> Iterator[Number]:
+        """Yield what can be loosened, one at a time."""
+        for name, loosest in self.loosest:
+            yield field_number(self, name, loosest)
+
+    @classmethod
+    def title(cls, spec: Facts) -> str:
+        """Return its name for readers of the report, given its parameters as plain data."""
+        return cls.name.replace("_", "-")
+
+    @classmethod
+    def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:
+        """Return in words what was demanded and what was found, from what report.json holds of both."""
+        raise NotImplementedError
+
+
+def column_of(entry: Facts) -> str:
+    """Return the sensitive columns of a criterion in words, from what report.json holds of it."""
+    about = entry.get("sensitive", "the sensitive column")
+    return about if isinstance(about, str) else ", ".join(about)
+
+
+def stray_columns(loc: tuple[int | str, ...], named: list[str], allowed: list[str], role: str) -> Mistakes:
+    """Yield a mistake for each name that is no column of a role."""
+    for index, name in enumerate(named):
+        if name not in allowed:
+            yield (*loc, index), mistake(f"a {role} column", closest(name, allowed))
