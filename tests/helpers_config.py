@@ -43,6 +43,7 @@ privacy:
   - epsilon_m: {epsilon: 1000, m: 2}
   - k_e: {k: 3, e: 5000}
   - variance: {minimum: 250000}
+  - delta_disclosure: {delta: 1.0}
 method: {kind: partition, prefer: widest}
 #method: {kind: lattice, suppress: 0.02, choose: loss, exhaustive: false}
 release: {path: out, run: out-run, form: generalized, format: parquet}

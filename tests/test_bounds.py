@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from anon.criteria import CLOSE, SAFE, Criterion, Groups, KAnonymity, Point, Skyline, prunes
 from anon.criteria.alpha_k import AlphaK
 from anon.criteria.ck_safety import CKSafety
+from anon.criteria.delta_disclosure import DeltaDisclosure
 from anon.criteria.dissimilarity import Dissimilarity
 from anon.criteria.distances import absolute, equal, ordered
 from anon.criteria.epsilon_m import EpsilonM
@@ -31,7 +32,7 @@ from anon.search.lattice import Lattice
 from anon.search.partition.candidates import Demands
 from anon.search.partition.search import Partition
 from tests.cubes import Table
-from tests.oracles import ck_safety, proximity
+from tests.oracles import ck_safety, delta_disclosure, proximity
 from tests.oracles import l_diversity as diversity
 from tests.oracles import partition as oracle
 from tests.oracles.bounds import (
@@ -106,6 +107,12 @@ def close(t: str, line: bool) -> tuple[Criterion, Holds]:
     return TCloseness("s", Fraction(t), distance, TABLE), lambda counts: work(counts, TABLE) <= Fraction(t)
 
 
+def disclosed(delta: str) -> tuple[Criterion, Holds]:
+    everybody = [value for value, count in enumerate(TABLE) for _ in range(count)]
+    criterion = DeltaDisclosure("s", Fraction(delta), TABLE)
+    return of_values(criterion, lambda v: delta_disclosure.holds(v, everybody, Fraction(delta)))
+
+
 def k_e(k: int, e: int) -> tuple[Criterion, Holds]:
     return of_numbers(KE("s", k, Fraction(e), NUMBERS), lambda v: len(set(v)) >= k and proximity.width(v) >= e)
 
@@ -156,6 +163,8 @@ CASES: dict[str, tuple[Criterion, Holds]] = {
     "variance 3": variance("3"),
     "t_closeness equal": close("1/5", False),
     "t_closeness ordered": close("1/8", True),
+    "delta_disclosure 1": disclosed("1"),
+    "delta_disclosure 1.4": disclosed("7/5"),
     "skyline (0, 0, 0) 0.34": sky((0, 0, 0, "0.34")),
     "skyline (1, 0, 0) 0.6": sky((1, 0, 0, "3/5")),
     "skyline (0, 2, 0) 0.6": sky((0, 2, 0, "3/5")),

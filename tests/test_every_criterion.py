@@ -22,7 +22,7 @@ from anon.config import CRITERIA, load
 from anon.config.support import SUPPORT, markdown, refuse_unsupported
 from anon.criteria import Criterion
 from anon.errors import ConfigError, UnsafeError
-from tests.oracles import ck_safety, l_diversity, proximity, robustness
+from tests.oracles import ck_safety, delta_disclosure, l_diversity, proximity, robustness
 
 Row = dict[str, Any]
 Holds = Callable[[list[list[Row]], list[Row]], bool]  # the groups, and the whole table
@@ -77,6 +77,10 @@ CASES: dict[str, tuple[dict[str, Any], Holds]] = {
         {"t": 0.4, "distance": {"kind": "equal"}},
         lambda g, t: all(work(group, t) <= Fraction(2, 5) for group in g),
     ),
+    "delta_disclosure": (
+        {"delta": 1.2},
+        lambda g, t: all(delta_disclosure.holds(column(group), column(t), Fraction(6, 5)) for group in g),
+    ),
     "epsilon_m": (
         {"epsilon": 1, "m": 2, "sensitive": "x"},
         each(lambda v: proximity.neighbour_share(v, Fraction(1)) <= half(), "x"),
@@ -94,6 +98,10 @@ NAMES = dict.fromkeys(DIVERSITY, "l_diversity") | {"absolute": "dissimilarity"}
 
 def disclosure(groups: list[list[Row]], k: int) -> Fraction:
     return ck_safety.disclosure([ck_safety.histogram([row["d"] for row in group]) for group in groups], k)
+
+
+def column(table: list[Row]) -> list[Any]:
+    return [row["d"] for row in table]
 
 
 def work(group: list[Row], table: list[Row]) -> Fraction:

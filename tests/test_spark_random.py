@@ -42,6 +42,7 @@ CRITERIA: list[dict[str, Any]] = [
     {"k_e": {"k": 2, "e": 10} | X},
     {"variance": {"minimum": 40} | X},
     {"epsilon_m": {"epsilon": 2, "m": 2} | X},
+    {"delta_disclosure": {"delta": 3} | D},
 ]
 SEEDS = range(len(CRITERIA))  # each begins with the criterion of its number
 

@@ -19,7 +19,13 @@ from tests.fuzz.cases import ID, TYPES, Case, sensitive_array
 from tests.oracles import criteria as oracle
 
 NEAR = 1e-9
-ONE_MEASURE = (*oracle.SIZES, "t_closeness", "epsilon_m", "variance")  # the worst group is that of the figure
+ONE_MEASURE = (
+    *oracle.SIZES,
+    "t_closeness",
+    "epsilon_m",
+    "variance",
+    "delta_disclosure",
+)  # the worst group is that of the figure
 
 
 def judged(case: Case, folder: Path) -> list[str]:

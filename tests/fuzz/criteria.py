@@ -18,7 +18,7 @@ Parameters = dict[str, Any]
 SHARES = ("0.2", "0.25", "0.34", "0.4", "0.5", "0.6", "0.67", "0.75", "0.8", "0.9", "1")
 OF_TEXT = (
     "k_anonymity", "group_size", "distinct", "frequency", "entropy", "recursive", "skyline", "skyline", "skyline",
-    "ck_safety", "ck_safety", "dissimilarity", "t_closeness", "alpha_k",
+    "ck_safety", "ck_safety", "dissimilarity", "t_closeness", "alpha_k", "delta_disclosure",
 )  # fmt: skip
 OF_NUMBERS = ("epsilon_m", "k_e", "variance", "dissimilarity", "t_closeness")
 TRIES = 8  # to come to a criterion that some groups satisfy
@@ -222,6 +222,11 @@ class Maker:
         distance = self._distance(column, "along")
         item = {"t_closeness": {"sensitive": column, "distance": distance, "t": 1}}
         return {"distance": distance, "t": self._threshold(item, ("0", "0.1", *SHARES, "3"), "0", "900", self._near)}
+
+    def _delta_disclosure(self, column: str) -> Parameters:
+        item = {"delta_disclosure": {"sensitive": column, "delta": 1}}
+        round_numbers = ("0.1", "0.5", "0.7", "1", "1.1", "2", "5")
+        return {"delta": self._threshold(item, round_numbers, "1e-20", "99", self._near)}
 
     def _distance(self, column: str, kinds: str) -> Parameters:
         values = self._values(column)

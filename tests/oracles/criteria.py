@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
-from tests.oracles import ck_safety, l_diversity, proximity, robustness, skyline
+from tests.oracles import ck_safety, delta_disclosure, l_diversity, proximity, robustness, skyline
 
 Row = Mapping[str, Any]
 Group = tuple[int, ...]
@@ -23,7 +23,9 @@ Figure = Any  # Fraction, Decimal or inf; of k_e a mapping of two
 
 ERRATIC = ("dissimilarity", "epsilon_m", "r_robustness")  # not monotone; nor is skyline with several values
 SIZES = ("k_anonymity", "group_size")
-LARGEST = ("frequency", "recursive", "dissimilarity", "t_closeness", "alpha_k", "epsilon_m")  # figures, not smallest
+LARGEST = (
+    "frequency", "recursive", "dissimilarity", "t_closeness", "alpha_k", "epsilon_m", "delta_disclosure",
+)  # figures, not smallest  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,12 @@ def _measure(name: str, p: Parameters, table: Table, whole: list[Any]) -> Callab
             return lambda values: _at_most(proximity.least_work(values, whole, distance), exact(p["t"]))
         epsilon, most = exact(p["epsilon"]), 1 - exact(p["delta"])
         return lambda values: _sized(_at_most(proximity.risk(values, epsilon, distance), most), values, p)
+    if name == "delta_disclosure":
+        delta = exact(p["delta"])
+        return lambda values: (
+            delta_disclosure.holds(values, whole, delta),
+            delta_disclosure.figure(values, whole),
+        )
     if name == "alpha_k":
         asked = named(p["values"]) if "values" in p else None
         return lambda values: _sized(_at_most(proximity.largest_share(values, asked), exact(p["alpha"])), values, p)

@@ -59,6 +59,7 @@ class Dissimilarity(GroupCriterion):
     relation = "<="
     headline = RISK
     monotone = False
+    relative = True
     words = ("risk {figure}, asked for at most {bound}", INDIVIDUALS)
 
     def __init__(self, column: str, epsilon: Fraction, delta: Fraction, k: int, distance: Distance) -> None:
@@ -72,7 +73,7 @@ class Dissimilarity(GroupCriterion):
         distance, columns = bind_distance(binder, spec, where), spec.about()
         criterion = cls(columns[0], exact(spec.epsilon), exact(spec.delta), spec.k, distance)
         if len(columns) > 1:
-            criterion.column, criterion.columns = None, tuple(columns)
+            criterion.column, criterion.columns, criterion.relative = None, tuple(columns), False
         return criterion
 
     def measure(self, groups: Groups) -> Floats:

@@ -190,6 +190,7 @@ class Criterion(ABC):
     relation: str = ">="  # between the figure and the bound, where it holds
     monotone: bool = True  # merging groups never turns safe into unsafe
     absorbs: bool = False  # merging a safe group with any people, safe or not, never makes it unsafe
+    relative: bool = False  # depends on which values the released table has, or how often: suppression changes it
     alone: bool = True  # holds for a release iff it holds for each of its groups alone
     least_group: int = 1  # no group of fewer individuals can be safe
     demands: tuple[tuple[int, int], ...] = ()  # (largest, fewest): a safe group has so many outside its largest counts

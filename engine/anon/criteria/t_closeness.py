@@ -57,6 +57,7 @@ class TCloseness(GroupCriterion):
 
     name = "t_closeness"
     relation = "<="
+    relative = True
     words = ("distance {figure} to the table, asked for at most {bound}",)
 
     def __init__(

@@ -79,13 +79,13 @@ class Judge:
     def steady(self) -> bool:
         """Whether looser criteria never make a node unsafe. With suppression they keep more groups, which may fail a
         criterion that judges all groups together, or by what is left of the table."""
-        return not self.suppress or all(c.alone and not _depends_on_the_rest(c) for c in self.criteria)
+        return not self.suppress or all(c.alone and not c.relative for c in self.criteria)
 
     def _hold_together(self, found: FrequencySet, which: list[int], at: int, fewer: bool) -> bool:
-        """Whether a criterion holds for groups that it holds for alone. Where distances depend on which values the
-        release has, or how often, those are other than the source's after groups were dropped."""
+        """Whether a criterion holds for groups that it holds for alone. A criterion that is relative to the
+        values of the release must be bound to what is left of them after groups were dropped."""
         criterion = self.criteria[at]
-        if fewer and _depends_on_the_rest(criterion):
+        if fewer and criterion.relative:
             return self._hold_for_the_rest(found, which, at)
         if criterion.alone:
             return True
@@ -126,11 +126,6 @@ class Judge:
         if len(self.values.codes) > 1:
             start, value, count = _read(start, self.values.codes[reading].astype(np.int64)[value], count)
         return self.cube.seen_by(Groups(part.n, start, value, count), reading)
-
-
-def _depends_on_the_rest(criterion: Criterion) -> bool:
-    """Whether distances depend on which values the release has, or how often."""
-    return criterion.name in ("t_closeness", "dissimilarity") and criterion.column is not None
 
 
 def _sizes(n: Ints) -> Groups:
