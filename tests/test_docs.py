@@ -79,6 +79,15 @@ def test_the_pages_of_the_docs_that_code_and_readme_name_are_there() -> None:
     assert named and sorted(name for name in named if not (DOCS / name).exists()) == []
 
 
+def test_the_files_and_names_that_contributing_says_to_touch_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    files = re.findall(r"`((?:engine|tests|docs)/[\w./-]+)`", text)
+    assert len(files) > 40 and [name for name in files if "NAME" not in name and not (ROOT / name).exists()] == []
+    code = "".join(path.read_text() for path in [*ROOT.glob("engine/anon/**/*.py"), ROOT / "tests" / "test_imports.py"])
+    names = set(re.findall(r"`(_?[A-Z]\w+|_\w+|[a-z]+_[a-z]+)`", text)) - {"NAME"}
+    assert len(names) > 20 and [name for name in names if not re.search(rf"\b{name}\b", code)] == []
+
+
 @pytest.mark.parametrize("name", generate.PAGES)
 def test_the_reference_is_what_the_code_says(name: str) -> None:
     written = (DOCS / "reference" / name).read_text()
