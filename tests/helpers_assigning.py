@@ -95,7 +95,7 @@ def prior(table: Table, attributes: Sequence[int], p: Probabilities) -> Prior:
     signatures = sorted({tuple(row[at] for at in attributes) for row in table.rows})
     words = [tuple(map(str, signature)) for signature in signatures]
     values: list[str | None] = [str(value) for value in range(table.values)]
-    return Prior.of([f"q{at}" for at in attributes], words, values, [*map(list, p)])
+    return Prior.from_rows([f"q{at}" for at in attributes], words, values, [*map(list, p)])
 
 
 def merged(

@@ -76,7 +76,7 @@ def test_multisets_count_the_chance_of_a_value(house: House) -> None:
 def prior(p: list[list[float]], n: list[int] | None = None, values: int | None = None) -> Prior:
     named = [[Fraction(str(x)) for x in row] + [None] * ((values or len(row)) - len(row)) for row in p]
     names: list[str | None] = [str(v) for v in range(values or len(p[0]))]
-    return Prior.of(["q"], [(str(q),) for q in range(len(p))], names, named, n)
+    return Prior.from_rows(["q"], [(str(q),) for q in range(len(p))], names, named, n)
 
 
 def test_the_papers_breach_is_found_and_its_people_counted() -> None:
@@ -106,7 +106,7 @@ def test_beliefs_are_those_of_the_theorem_in_fractions(
     people = [sum(row) for row in population]
     shown = 1 if named_only_one else 3
     rows = [[*row[:shown], *[None] * (3 - shown)] for row in p]
-    own = Prior.of(["q"], [("0",), ("1",)], ["a", "b", "c"], rows, people)
+    own = Prior.from_rows(["q"], [("0",), ("1",)], ["a", "b", "c"], rows, people)
     half = sum(counts) // 2
     groups = Groups.dense(np.array([counts]))
     signatures = Signatures(np.array([0, 2]), np.array([0, 1]), np.array([half, sum(counts) - half]))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon.criteria import CLOSE, SAFE, UNSAFE, Groups, State
-from anon.criteria.ck_safety import CKSafety, Disclosure, absences
+from anon.criteria.ck_safety import CKSafety, DisclosureCurves, absences
 from tests.oracles import ck_safety as oracle
 from tests.oracles.ck_safety import Histogram
 
@@ -60,7 +60,7 @@ def test_disclosure_equals_all_worlds_and_all_sets_of_simple_implications() -> N
         groups = [oracle.histogram(group) for group in release]
         truth = oracle.simple(release, k)
         assert oracle.disclosure(groups, k) == truth, (release, k)
-        curves = Disclosure.of(batch(groups), k)
+        curves = DisclosureCurves.from_groups(batch(groups), k)
         assert curves.implications()[k] == pytest.approx(float(truth), abs=1e-12)
         assert curves.negations()[k] == pytest.approx(float(oracle.negated(release, k)), abs=1e-12)
         informative += 0 < truth < 1
@@ -139,7 +139,8 @@ def test_minima_of_many_candidates_are_those_of_each(one: Tables, two: Tables, k
 def test_merging_two_groups_never_raises_the_disclosure(counts: list[list[int]], k: int) -> None:
     together = [[a + b for a, b in zip(counts[0], counts[1])], *counts[2:]]
     before, after = (
-        Disclosure.of(Groups.dense(np.array(release)), k).implications()[k] for release in (counts, together)
+        DisclosureCurves.from_groups(Groups.dense(np.array(release)), k).implications()[k]
+        for release in (counts, together)
     )
     assert after <= before + 1e-12
 
@@ -168,7 +169,7 @@ def test_exact_absences_are_those_of_the_recursion_and_their_people_reach_them(c
 @settings(max_examples=100, deadline=None)
 @given(tables, pieces)
 def test_the_atoms_told_reach_the_maximum(release: Tables, k: int) -> None:
-    target, *others = people = Disclosure.of(batch(release), k).implication_atoms(k)
+    target, *others = people = DisclosureCurves.from_groups(batch(release), k).implication_atoms(k)
     assert target.target and not any(person.target for person in others)
     assert sum(len(person.ranks) for person in people) == k
     ratio = Fraction(sum(release[target.group]), release[target.group][0])
@@ -207,7 +208,9 @@ def test_many_releases_of_frequent_and_rare_values_need_two_groups() -> None:
         release = [(one, *[1] * (400 - one)), (two, two, *[1] * (400 - 2 * two))]
         k = rng.choice([2, 4])
         truth = oracle.disclosure(release, k)
-        assert Disclosure.of(batch(release), k).implications()[k] == pytest.approx(float(truth), abs=1e-12)
+        assert DisclosureCurves.from_groups(batch(release), k).implications()[k] == pytest.approx(
+            float(truth), abs=1e-12
+        )
         needed += truth > oracle.within_one_group(release, k)
     assert needed >= 15
 
@@ -226,7 +229,7 @@ def test_the_papers_table_and_its_hannah_and_charlie() -> None:
 def test_negated_atoms_are_recursive_diversity(release: Tables, l: int, c: Fraction) -> None:
     truth = oracle.negated_disclosure(release, l - 2)
     assert (truth < c / (c + 1)) == oracle.recursively_diverse(release, c, l)
-    curves = Disclosure.of(batch(release), l - 2)
+    curves = DisclosureCurves.from_groups(batch(release), l - 2)
     assert curves.negations()[l - 2] == pytest.approx(float(truth), abs=1e-12)
     ((worst, target, ranks),) = curves.negation_atoms(l - 2)
     assert oracle.negated_disclosure([release[worst]], l - 2) == truth
@@ -241,8 +244,10 @@ def test_the_errata_example_is_not_recursively_diverse_at_equality() -> None:
 @settings(max_examples=60, deadline=None)
 @given(tables, tables, pieces)
 def test_curves_of_merged_batches_are_those_of_the_whole(one: Tables, two: Tables, k: int) -> None:
-    whole = Disclosure.of(batch(one + two), k)
-    merged = Disclosure.of(batch(two, first=len(one)), k).merge(Disclosure.of(batch(one), k))
+    whole = DisclosureCurves.from_groups(batch(one + two), k)
+    merged = DisclosureCurves.from_groups(batch(two, first=len(one)), k).merge(
+        DisclosureCurves.from_groups(batch(one), k)
+    )
     assert merged.implications() == whole.implications()
     assert merged.negations() == whole.negations()
     assert merged.negation_atoms(k) == whole.negation_atoms(k)

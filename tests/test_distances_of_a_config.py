@@ -195,7 +195,7 @@ def test_numbers_that_need_more_than_64_bits_are_compared_exactly() -> None:
     for epsilon in (Fraction(0), tiny / 2, 1 - tiny, 1 - tiny / 2, Fraction(1), 1 + tiny / 2):
         for code, own in enumerate(tuples):
             truth = [other for other, its in enumerate(tuples) if oracle.variational(own, its) <= epsilon]
-            assert distance.neighbours(epsilon).of(code) == truth
+            assert distance.neighbours(epsilon).codes_near(code) == truth
 
 
 def gap(one: Any, other: Any) -> Any:
@@ -289,7 +289,9 @@ def test_rounding_is_forgiven_and_any_kind_of_number_taken() -> None:
         lambda a, b: Decimal(abs(a - b)),
     ):
         near = distances.by_function(values, function).neighbours(Fraction(1))
-        assert [near.of(code) for code in values] == [plain.neighbours(Fraction(1)).of(code) for code in values]
+        assert [near.codes_near(code) for code in values] == [
+            plain.neighbours(Fraction(1)).codes_near(code) for code in values
+        ]
 
 
 class Metric:

@@ -33,7 +33,7 @@ def file(folder: Path, content: str) -> Path:
 def bind(
     path: Path, attributes: list[str], signatures: Sequence[tuple[str | None, ...]], values: list[str | None]
 ) -> Prior:
-    return bind_to(read_prior(path, WHERE), attributes, SignatureTable.of(signatures), values, WHERE)
+    return bind_to(read_prior(path, WHERE), attributes, SignatureTable.from_signatures(signatures), values, WHERE)
 
 
 def facts(prior: Prior) -> tuple[object, ...]:
@@ -144,21 +144,21 @@ def test_what_is_written_is_read_again_exactly(
 ) -> None:
     counts = np.array(numbers)[: len(signatures) * len(values)].reshape(len(signatures), len(values))
     n = counts.sum(axis=1).tolist() if with_n else None
-    prior = Prior.of(["a", "b"], signatures, values, list(estimate(counts, smoothing)), n)
+    prior = Prior.from_rows(["a", "b"], signatures, values, list(estimate(counts, smoothing)), n)
     path = tmp_path_factory.mktemp("prior") / "prior-1.csv"
     write_prior(prior, path)
     assert facts(bind(path, ["a", "b"], signatures, values)) == facts(prior)
 
 
 def test_written_probabilities_are_numbers_to_every_reader(tmp_path: Path) -> None:
-    write_prior(Prior.of(["sex"], [("m",)], ["a", "b"], [[Fraction(1, 3), Fraction(2, 3)]]), tmp_path / "p.csv")
+    write_prior(Prior.from_rows(["sex"], [("m",)], ["a", "b"], [[Fraction(1, 3), Fraction(2, 3)]]), tmp_path / "p.csv")
     lines = [line.split(",") for line in (tmp_path / "p.csv").read_text().splitlines()]
     assert lines[0] == ["sex", "value", "p", "p_exact"]
     assert [float(line[2]) for line in lines[1:]] == [1 / 3, 2 / 3]
 
 
 def test_a_binary_prior_is_written_without_what_it_does_not_name(tmp_path: Path) -> None:
-    prior = Prior.of(["sex"], [("m",), ("f",)], ["a", "b"], [[None, Fraction("0.1")], [None, Fraction("0.2")]])
+    prior = Prior.from_rows(["sex"], [("m",), ("f",)], ["a", "b"], [[None, Fraction("0.1")], [None, Fraction("0.2")]])
     write_prior(prior, tmp_path / "p.csv")
     assert (tmp_path / "p.csv").read_text() == "sex,value,p\nm,b,0.1\nf,b,0.2\n"
     assert facts(bind(tmp_path / "p.csv", ["sex"], list(prior.signatures), prior.values)) == facts(prior)
@@ -166,13 +166,13 @@ def test_a_binary_prior_is_written_without_what_it_does_not_name(tmp_path: Path)
 
 def test_an_attribute_named_like_a_column_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="other names"):
-        write_prior(Prior.of(["n"], [("1",)], ["a"], [[Fraction(1)]]), tmp_path / "p.csv")
+        write_prior(Prior.from_rows(["n"], [("1",)], ["a"], [[Fraction(1)]]), tmp_path / "p.csv")
 
 
 def test_fractions_of_any_length_are_kept_exactly() -> None:
     small = [Fraction(1, 3), Fraction(2, 6), Fraction(0), Fraction(1), Fraction(2**53 + 1, 2**60)]
     listed = [*small, Fraction(1, 3**50), Fraction(10**40 - 1, 10**40), Fraction(1, 3**50)]
-    ratios, places = Ratios.of(listed)
+    ratios, places = Ratios.from_fractions(listed)
     assert [ratios[at] for at in places.tolist()] == listed
     assert len(ratios.numerator) == len(set(listed))
     assert ratios.floats[places].tolist() == [float(each) for each in listed]

@@ -100,7 +100,7 @@ def test_neighbours_are_the_values_within_epsilon_exactly(folder: Path, rng: ran
         for epsilon in (Fraction(tenths, 10), at_a_value, max(at_a_value - TINY, Fraction(0))):
             near = distance.neighbours(epsilon)
             for code, value in enumerate(values):
-                assert near.of(code) == [c for c, v in enumerate(values) if truth(value, v) <= epsilon]
+                assert near.codes_near(code) == [c for c, v in enumerate(values) if truth(value, v) <= epsilon]
 
 
 @settings(max_examples=40, deadline=None)
@@ -138,7 +138,7 @@ def test_table_i_of_the_paper() -> None:
     table = (5311, 4321, 4222, 3421, 2710, 2620, 8101, 3151)
     rows = [[Fraction(int(tenths), 10) for tenths in str(row)] for row in table]
     near = variational(rows).neighbours(Fraction("0.1"))
-    assert near.of(1) == [0, 1, 2, 3]
+    assert near.codes_near(1) == [0, 1, 2, 3]
     release = histograms([[0, 1, 2, 3, 4], [5, 6, 7]], 8)
     assert near.largest(release).tolist() == [4, 1]
     for delta, safe in ((Fraction("0.25"), True), (Fraction("0.250000000001"), False)):
@@ -312,9 +312,9 @@ def test_values_without_a_number_are_refused_with_their_count(build: Callable[[A
 def test_ordered_is_natural_unless_an_order_is_given() -> None:
     texts: list[str | None] = ["9", "10", None]
     near = Fraction(1, 2)
-    assert ordered(texts).neighbours(near).of(1) == [0, 1, 2]
-    assert ordered(texts, numbers=[Fraction(9), Fraction(10), None]).neighbours(near).of(0) == [0, 1, 2]
-    assert ordered(texts[:2], order=["9", "10", "11", "12", "13"]).neighbours(Fraction(1, 4)).of(0) == [0, 1]
+    assert ordered(texts).neighbours(near).codes_near(1) == [0, 1, 2]
+    assert ordered(texts, numbers=[Fraction(9), Fraction(10), None]).neighbours(near).codes_near(0) == [0, 1, 2]
+    assert ordered(texts[:2], order=["9", "10", "11", "12", "13"]).neighbours(Fraction(1, 4)).codes_near(0) == [0, 1]
     with pytest.raises(ConfigError, match="found 2 of 3 distinct values, null included, that the order does not name"):
         ordered(texts, order=["9", "11"], where="privacy[0].dissimilarity.distance.order")
 
@@ -322,10 +322,10 @@ def test_ordered_is_natural_unless_an_order_is_given() -> None:
 def test_hierarchy_distance_is_the_level_of_the_common_ancestor(folder: Path) -> None:
     file = hierarchy_csv(folder)
     near = hierarchy_file(["flu", "cold", "ulcer", None], file).neighbours
-    assert near(Fraction("0.49")).of(0) == [0]
-    assert near(Fraction("0.5")).of(0) == [0, 1]
-    assert near(Fraction("0.99")).of(3) == [3]
-    assert near(Fraction(1)).of(3) == [0, 1, 2, 3]
+    assert near(Fraction("0.49")).codes_near(0) == [0]
+    assert near(Fraction("0.5")).codes_near(0) == [0, 1]
+    assert near(Fraction("0.99")).codes_near(3) == [3]
+    assert near(Fraction(1)).codes_near(3) == [0, 1, 2, 3]
     with pytest.raises(
         ConfigError, match=r"found 2 of 3 distinct values that are not leaves of diseases\.csv"
     ) as caught:
@@ -339,7 +339,9 @@ def test_a_built_tree_gives_the_distances_of_its_file(folder: Path) -> None:
     from_file = hierarchy_file([leaves[i] for i in order], hierarchy_csv(folder))
     for epsilon in (Fraction(0), Fraction(1, 2), Fraction(1)):
         for code in range(SIZE):
-            assert hierarchy_tree(tree).neighbours(epsilon).of(code) == from_file.neighbours(epsilon).of(code)
+            assert hierarchy_tree(tree).neighbours(epsilon).codes_near(code) == from_file.neighbours(
+                epsilon
+            ).codes_near(code)
 
 
 @pytest.mark.parametrize(
@@ -383,8 +385,8 @@ def test_a_matrix_names_every_value_once_each_way(tmp_path: Path, text: str, mes
 def test_a_matrix_may_know_more_values_in_another_order_but_not_fewer(tmp_path: Path) -> None:
     file = tmp_path / "matrix.csv"
     file.write_text(",a,b,c\nc,0.2,0.3,0\na,0,0.1,0.2\nb,0.1,0,0.3\n")
-    assert matrix_file(["c", "a"], file).neighbours(Fraction("0.2")).of(0) == [0, 1]
-    assert matrix_file(["c", "b"], file).neighbours(Fraction("0.2")).of(0) == [0]
+    assert matrix_file(["c", "a"], file).neighbours(Fraction("0.2")).codes_near(0) == [0, 1]
+    assert matrix_file(["c", "b"], file).neighbours(Fraction("0.2")).codes_near(0) == [0]
     with pytest.raises(ConfigError, match=r"1 of 2 distinct values, null included, that matrix\.csv does not name"):
         matrix_file(["c", None], file)
 

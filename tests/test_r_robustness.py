@@ -34,7 +34,7 @@ seeds = st.integers(0, 2**32).map(random.Random)
 
 def full(rows: Iterable[Iterable[Fraction | None]]) -> Prior:
     p = [list(row) for row in rows]
-    return Prior.of(["q"], [(str(code),) for code in range(len(p))], [str(code) for code in range(len(p[0]))], p)
+    return Prior.from_rows(["q"], [(str(code),) for code in range(len(p))], [str(code) for code in range(len(p[0]))], p)
 
 
 def some_prior(rng: random.Random, binary: bool, zeros: bool = False) -> Prior:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon.criteria.distances import Distance, Levels, absolute, by_function, equal, hierarchy_file, ordered
+from anon.criteria.distances import Distance, TreeLevels, absolute, by_function, equal, hierarchy_file, ordered
 from anon.criteria.protocol import Groups
 from anon.criteria.t_closeness import TCloseness
 from anon.errors import ConfigError
@@ -31,8 +31,8 @@ seeds = st.integers(0, 2**32).map(random.Random)
 thresholds = st.sampled_from([Fraction(0), Fraction(1, 8), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(1)])
 
 
-def tree() -> Levels:
-    return Levels(np.array([[0, 1, 2, 3, 4, 5], [0, 0, 1, 2, 2, 3], [0, 0, 0, 1, 1, 2]]))
+def tree() -> TreeLevels:
+    return TreeLevels(np.array([[0, 1, 2, 3, 4, 5], [0, 0, 1, 2, 2, 3], [0, 0, 0, 1, 1, 2]]))
 
 
 KINDS: list[tuple[Distance, Any, oracle.Distance]] = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from anon import release
 from anon.backends import backend_for
-from anon.config import Config, load, redact, telling_no_secrets
+from anon.config import Config, load, redact, without_secrets
 from anon.config.support import exact_labels, refuse_unsupported
 from anon.core.checkpoint import Checkpoint
 from anon.core.memory import Memory
@@ -33,7 +33,7 @@ from anon.source.left_out import LeftOut
 from anon.verify.judge import Findings
 
 
-@telling_no_secrets(source=True)
+@without_secrets(source=True)
 def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Make a verified release of the config's source, or of a table in its place: any Arrow-speaking frame, or with
     backend spark a DataFrame of Spark."""

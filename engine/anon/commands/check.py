@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anon.backends import backend_for
-from anon.config import Config, PriorEstimate, PriorFile, RRobustness, load, telling_no_secrets
+from anon.config import Config, PriorEstimate, PriorFile, RRobustness, load, without_secrets
 from anon.config.absent import for_release
 from anon.config.support import refuse_unsupported
 from anon.core.database import connect, translated
@@ -25,7 +25,7 @@ from anon.runs.scratch import scratch
 from anon.verify.judge import Findings
 
 
-@telling_no_secrets(source=False)
+@without_secrets(source=False)
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Judge a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
     bucketized one. Never reads the config's source."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.config import LARGEST_EXPONENT, Config, load, telling_no_secrets
+from anon.config import LARGEST_EXPONENT, Config, load, without_secrets
 from anon.config.support import refuse_unsupported
 from anon.core.database import connect, translated
 from anon.core.memory import Memory
@@ -134,7 +134,7 @@ def _share(given: Any, field: str) -> Fraction:
     return Fraction(written)
 
 
-@telling_no_secrets(source=False)
+@without_secrets(source=False)
 def explore(
     config: Any,
     table: Any,
@@ -161,7 +161,7 @@ def explore(
     return Result(facts, {"skylines": told})
 
 
-@telling_no_secrets(source=False)
+@without_secrets(source=False)
 def disclose(
     config: Any,
     table: Any,
@@ -186,7 +186,7 @@ def _refuse_several(looked: OpenedTable, what: str) -> None:
         raise ConfigError.at("columns.multiplicity", f"{looked.grouped.multiplicity}, for {what}", SINGLE)
 
 
-@telling_no_secrets(source=False)
+@without_secrets(source=False)
 def attack(
     config: Any,
     table: Any,

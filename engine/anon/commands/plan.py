@@ -14,7 +14,7 @@ from typing import Any, cast
 import duckdb
 
 from anon import release
-from anon.config import Config, Lattice, Partition, Reuse, load, redact, telling_no_secrets
+from anon.config import Config, Lattice, Partition, Reuse, load, redact, without_secrets
 from anon.config.support import refuse_unsupported
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import at_rest, connect, limit
@@ -80,7 +80,7 @@ class Places:
             self.on_disk[name] = records.bytes_on_disk(count, sizes)
 
 
-@telling_no_secrets(source=True)
+@without_secrets(source=True)
 def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """What a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB, in
     order. Mistakes raise what a run would raise; criteria that no release can satisfy, or that the release of a reused

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from anon.config import load, telling_no_secrets
+from anon.config import load, without_secrets
 from anon.config.support import refuse_unsupported
 from anon.core.database import connect
 from anon.core.memory import Memory
@@ -20,7 +20,7 @@ from anon.source import open_grouped, open_source
 from anon.verify.grouped import Grouped
 
 
-@telling_no_secrets(source=True)
+@without_secrets(source=True)
 def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Compare a release with the config's source: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them
     for a bucketized one."""

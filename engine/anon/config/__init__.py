@@ -42,7 +42,7 @@ from anon.config.grammar import (
     Spark,
     json_schema,
 )
-from anon.config.load import AVAILABLE, LARGEST_EXPONENT, load, redact, telling_no_secrets
+from anon.config.load import AVAILABLE, LARGEST_EXPONENT, load, redact, without_secrets
 from anon.config.values import parse_size
 
 __all__ = [
@@ -96,5 +96,5 @@ __all__ = [
     "load",
     "parse_size",
     "redact",
-    "telling_no_secrets",
+    "without_secrets",
 ]

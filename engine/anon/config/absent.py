@@ -1,5 +1,5 @@
 """Named values that a table may not have: those that a sample misses, and those that a release has suppressed. A named
-value that does not occur is otherwise a mistake, because a misspelt one would go unprotected."""
+value that does not occur is otherwise a mistake, because a misspelt one would not be protected."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def for_release(config: Config, table: Any) -> Config:
 
 
 def _suppresses(config: Config) -> bool:
-    """Whether the method of a config may suppress rows; a reused recoding may be that of a lattice."""
+    """Return whether the method of a config may suppress rows; a reused recoding may be that of a lattice."""
     return isinstance(config.method, Reuse) or (isinstance(config.method, Lattice) and config.method.suppress > 0)
 
 
 def _suppressed_share(table: Any) -> float | None:
-    """The share of individuals that the datapackage.json of a release says are suppressed; None without one."""
+    """Return the share of individuals that the datapackage.json of a release says are suppressed; None without one."""
     first = table[0] if isinstance(table, tuple) and table else table
     if not isinstance(first, (str, os.PathLike)):
         return None
@@ -52,7 +52,7 @@ def _suppressed_share(table: Any) -> float | None:
 
 
 def _lists(package: dict[str, Any], name: str) -> bool:
-    """Whether a datapackage.json describes a file, or a folder of parts, of this name."""
+    """Return whether a datapackage.json describes a file, or a folder of parts, of this name."""
     paths = [path for resource in package["resources"] for path in _as_list(resource["path"])]
     return any(Path(path).parts[0] == name for path in paths)
 

@@ -1,6 +1,5 @@
 """The `columns` and `nulls` sections of the config: the role of each column and the builders that make its values
-coarser. The source stage reads the roles, the cube the builders (config -> source -> cube -> search -> release ->
-verify -> report)."""
+coarser."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from anon.config.mistakes import Loc, Model, in_our_words, mistake, refusal, unknown_key
+from anon.config.mistakes import Loc, Model, as_mistakes, mistake, refusal, unknown_key
 from anon.config.values import Exact, File, Name, Names, Number, SchemaGenerator, as_mapping
 
 
@@ -161,7 +160,8 @@ class Sensitive(Model):
 
 
 def _sensitive(value: Any, info: ValidationInfo) -> Sensitive:
-    """Gathers the builder keys of a flat mapping; mistakes in them keep the place where the user wrote them."""
+    """Return the column with the builder keys of a flat mapping gathered; mistakes keep the place where the user wrote
+    them."""
     if isinstance(value, Sensitive):
         return value
     given = dict(as_mapping({} if value is None else value))
@@ -174,14 +174,14 @@ def _sensitive(value: Any, info: ValidationInfo) -> Sensitive:
     try:
         made = Sensitive.model_validate(own | ({"builder": rest} if rest else {}), context=info.context)
     except ValidationError as error:
-        wrong += [(loc[1:] if loc[:1] == ("builder",) else loc, said) for loc, said in in_our_words(error)]
+        wrong += [(loc[1:] if loc[:1] == ("builder",) else loc, said) for loc, said in as_mistakes(error)]
     if wrong:
         raise refusal(wrong)
     return made
 
 
 def _named(value: Any) -> Any:
-    """A list of names as the mapping that it abbreviates."""
+    """Return a list of names as the mapping that it abbreviates."""
     if isinstance(value, Mapping):
         return value
     if not isinstance(value, list):
@@ -214,7 +214,7 @@ class Columns(Model):
     keep: list[Name] = Field([], description="columns that are published as they are")
 
     def places(self) -> Iterator[tuple[Loc, str]]:
-        """Every column with the place where it is named, the individual aside."""
+        """Yield the place and name of every column except the individual."""
         for role in ROLES:
             named = getattr(self, role)
             for index, name in enumerate(named):
@@ -225,7 +225,7 @@ class Columns(Model):
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
-        # DuckDB does not tell `Name` from `name`: an identifier must not slip out in other letters.
+        # DuckDB takes `Name` and `name` for the same: an identifier must not be published in other letters.
         seen = {} if self.individual == "row" else {self.individual.lower(): "individual"}
         wrong = []
         for loc, name in self.places():

@@ -1,7 +1,6 @@
-"""The whole grammar of the config: `Config` and the sections source, method, release, limits and backend; columns and
-privacy have modules of their own. `load.py` makes a `Config` of a file or a mapping, and every later stage of the way
-of the data (config -> source -> cube -> search -> release -> verify -> report) reads its settings from it and from
-nowhere else."""
+"""The grammar of the config: `Config` and the sections source, method, release, limits and backend; columns and privacy
+have their own modules. `load.py` makes a `Config` of a file or a mapping, and every stage reads its settings from it
+alone."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ from anon.config.values import (
     parse_size,
 )
 
-MOST_THREADS = 1_024  # DuckDB starts all that it is told to
+MOST_THREADS = 1_024  # DuckDB starts every thread that it is given
 
 
 class DuckDB(Model):
@@ -90,9 +89,9 @@ class Source(Model):
 
 
 class InformationGain(Model):
-    """Prefer the split that tells most about a column."""
+    """Prefer the split with the highest information gain about a column."""
 
-    information_gain: Name = Field(description="the quasi-identifier, sensitive or kept column to tell apart")
+    information_gain: Name = Field(description="the quasi-identifier, sensitive or kept column that the gain is about")
 
 
 def _prefer(value: Any, info: ValidationInfo) -> Literal["widest", "balanced"] | InformationGain:
@@ -156,7 +155,7 @@ Method = Annotated[
 
 
 def _within(inner: Path | str, outer: Path | str) -> bool:
-    if isinstance(inner, str) or isinstance(outer, str):  # on a store, where a name is nothing but its letters
+    if isinstance(inner, str) or isinstance(outer, str):  # on a store, where paths are plain text
         return f"{inner}/".startswith(f"{outer}/")
     return inner == outer or outer in inner.parents
 
@@ -169,7 +168,7 @@ class Release(Model):
     )
     run: File = Field(
         default_factory=lambda data: Path(f"{data['path']}-run"),
-        description="local folder for what stays in the house, relative to the config; by default the path with -run "
+        description="local folder for what stays internal, relative to the config; by default the path with -run "
         "added, which a path on a store has not",
     )
     form: Literal["generalized", "bucketized"] = Field(
@@ -189,7 +188,7 @@ class Release(Model):
 
     @property
     def beside(self) -> Path:
-        """The local folder beside which a run puts the release together."""
+        """Return the local folder beside which a run assembles the release."""
         return self.run if isinstance(self.path, str) else self.path
 
     def _misplaced(self, base: Path) -> Mistakes:
@@ -204,7 +203,7 @@ class Release(Model):
             yield ("labels",), mistake("no labels with form generalized; they belong to bucketized")
 
     def contains(self, path: Path | str) -> bool:
-        """Whether a path lies in one of the two folders, which are replaced as a whole."""
+        """Return whether a path lies in one of the two folders, which are replaced as a whole."""
         return _within(path, self.path) or _within(path, self.run)
 
 
@@ -266,32 +265,32 @@ class Config(Model):
 
     @property
     def text(self) -> str:
-        """The config as written, before variables are put in."""
+        """Return the config as written, before variables are put in."""
         return self._text
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text, in hexadecimal."""
+        """Return the SHA-256 of the text, in hexadecimal."""
         return hashlib.sha256(self._text.encode()).hexdigest()
 
     @property
     def base(self) -> Path:
-        """The folder that relative paths are relative to."""
+        """Return the folder that relative paths are relative to."""
         return self._base
 
     @property
     def original(self) -> dict[str, Any]:
-        """The config as plain JSON data, before variables are put in."""
+        """Return the config as plain JSON data, before variables are put in."""
         return self._original
 
     @property
     def secrets(self) -> tuple[tuple[str, str], ...]:
-        """Name and value of every environment variable that was put in."""
+        """Return the name and value of every environment variable that was put in."""
         return self._secrets
 
     @property
     def trial(self) -> str | None:
-        """Of a trial the share of the individuals that it is about, such as 1%."""
+        """Return the share of the individuals that a trial samples, such as 1%; None if this is no trial."""
         return self._trial
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
@@ -371,10 +370,10 @@ def _source_paths(source: Source) -> Iterator[Path | str]:
     elif source.path:
         parts = Path(source.path).parts
         fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-        yield Path(os.path.realpath(Path(*parts[:fixed])))  # which takes a link to itself, too
+        yield Path(os.path.realpath(Path(*parts[:fixed])))  # also if it is a link to itself
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of the config, for editors."""
+    """Return the JSON Schema (draft 2020-12) of the config, for editors."""
     written = Config.model_json_schema(schema_generator=SchemaGenerator)
     return written | {"$schema": SchemaGenerator.schema_dialect, "title": "anon config"}

@@ -1,6 +1,5 @@
-"""The first step of the way of the data (config -> source -> cube -> search -> release -> verify -> report): reads
-the YAML file or mapping, puts environment variables in, and answers with one `Config` or with all mistakes at
-once."""
+"""Load a config: read the YAML file or mapping, put environment variables in, and return one `Config` or raise all
+mistakes at once."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Secrets = tuple[tuple[str, str], ...]
 
-# What this version can run. The grammar knows more; a name that is added here becomes available.
+# What this version can run.
 AVAILABLE: dict[str, set[str]] = {
     "source": {"path", "duckdb", "postgres", "table"},
     "columns.multiplicity": {"single", "set", "multiset"},
@@ -42,7 +41,7 @@ AVAILABLE: dict[str, set[str]] = {
     "release.form": {"generalized", "bucketized"},
     "backend.kind": {"local", "spark"},
 }
-# A check reads neither source nor method, and goes by the form that the table has, with any multiplicity.
+# A check reads neither source nor method, and takes the form of its table and any multiplicity.
 CHECK_USES = ("privacy", "backend.kind")
 
 
@@ -55,7 +54,7 @@ def load(
     source: bool = True,
     base: Path | None = None,
 ) -> Config:
-    """The validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
+    """Return the validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
 
     Relative paths are relative to the file, or to `base` for a mapping, without it to the working directory.
     `available_only=False` also takes what the grammar has and this version cannot run; `run=False` what it can only
@@ -70,7 +69,7 @@ def load(
 
 
 def redact(text: str, secrets: Secrets) -> str:
-    """The text with the value of every variable replaced by its name, longest values first.
+    """Return the text with the value of every variable replaced by its name, longest values first.
 
     >>> redact("user:abc", (("A", "a"), ("PASSWORD", "abc")))
     'user:${PASSWORD}'
@@ -96,16 +95,14 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _wherever(value: str) -> str:
-    """A pattern that finds the value of a variable. One of a few letters is part of many words, and a name in the midst
-    of a word would tell what it stands for."""
+    """Return a pattern that finds the value of a variable. A short value is part of many words, and a
+    name in the middle of a word would reveal the value."""
     return re.escape(value) if len(value) >= LONG_ENOUGH else rf"(?<!\w){re.escape(value)}(?!\w)"
 
 
-def telling_no_secrets(
-    *, source: bool
-) -> Callable[[Callable[Concatenate[Any, P], R]], Callable[Concatenate[Any, P], R]]:
-    """Loads the config that a function is about, for one that reads the source or for one that does not, and takes the
-    values of its variables out of what goes wrong there. A disk that fails anywhere is a ResourceError."""
+def without_secrets(*, source: bool) -> Callable[[Callable[Concatenate[Any, P], R]], Callable[Concatenate[Any, P], R]]:
+    """Return a decorator that loads the config a function takes first, and removes the values of its variables from
+    every error. `source`: whether the function reads the source. A failing disk becomes a ResourceError."""
 
     def around(work: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
         @wraps(work)
@@ -127,7 +124,7 @@ def telling_no_secrets(
 
 
 def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield a failure and those that it came of, which a traceback shows as well."""
+    """Yield an error and its causes, which a traceback shows as well."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -144,7 +141,7 @@ def _take_secrets_out(error: BaseException | None, secrets: Secrets) -> None:
 
 @dataclass
 class _Draft:
-    """A config on its way: what was written, the same with variables put in, and the mistakes so far."""
+    """A config that is being loaded: the environment, the variables put in, and the mistakes so far."""
 
     environ: Mapping[str, str]
     source: bool  # whether it is read
@@ -152,7 +149,7 @@ class _Draft:
     secrets: dict[str, str] = field(default_factory=dict)
 
     def plain(self, value: Any, path: str = "") -> Any:
-        """Lists, mappings with text keys, text, truth values, whole numbers and exact decimals."""
+        """Return lists, mappings with text keys, text, truth values, whole numbers and exact decimals."""
         if isinstance(value, Mapping):
             return {self._key(key, path): self.plain(item, below(path, str(key))) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -176,7 +173,7 @@ class _Draft:
         return str(key)
 
     def interpolated(self, value: Any, path: str = "") -> Any:
-        """The plain data with `${NAME}` replaced in every text."""
+        """Return the plain data with `${NAME}` replaced in every text."""
         if isinstance(value, dict):
             return {key: self.interpolated(item, below(path, key)) for key, item in value.items()}
         if isinstance(value, list):
@@ -201,8 +198,8 @@ class _Draft:
 
 
 def _is_login(match: re.Match[str], path: str) -> bool:
-    """Whether a variable stands for a user or a password in a connection URL, where @, / and # mean something else: a
-    part of the password would be taken for the host, and looked up."""
+    """Return whether a variable stands for a user or a password in a connection URL, where @, / and # mean something
+    else: a part of the password would be taken for the host, and looked up."""
     address = re.match(r"\w+://[^/?]*@", VARIABLE.sub(lambda found: "x" * len(found[0]), match.string))
     return path == DSN and address is not None and match.end() < address.end()
 
@@ -229,7 +226,8 @@ def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft, b
 def _read(
     config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft, base: Path
 ) -> tuple[dict[str, Any], str | None, Path]:
-    """Plain data, the text of a file, and the folder that paths are relative to: that of the file, or the given one."""
+    """Return the plain data, the text of a file, and the folder of relative paths: that of the file, or the given
+    one."""
     if isinstance(config, Mapping):
         return draft.plain(config), None, base
     if not isinstance(config, str | os.PathLike):
@@ -265,7 +263,7 @@ def _text_of(path: Path) -> str:
 
 
 def _written_passwords(written: dict[str, Any]) -> list[Problem]:
-    """A password that stands in the config itself would stand in the manifest too, and in every copy of both."""
+    """Return the problem of a password in the config itself, which would be in the manifest too and in every copy."""
     dsn = _child(_child(_child(written, "source"), "postgres"), "dsn")
     if not isinstance(dsn, str) or not any(VARIABLE.sub("", found) for found in _passwords(dsn)):
         return []
@@ -274,7 +272,7 @@ def _written_passwords(written: dict[str, Any]) -> list[Problem]:
 
 
 def _passwords(dsn: str) -> list[str]:
-    """What stands in the places of a connection string that hold a password.
+    """Return the contents of the password fields of a connection string.
 
     >>> _passwords("postgresql://me:a%20b@host/db?sslpassword=c"), _passwords("host=h password='a b' user=me")
     (['a%20b', 'c'], ["'a b'"])
@@ -299,7 +297,7 @@ def _validated(
 
 
 def _located(loc: Loc, data: Any, written: Any) -> tuple[str, Any]:
-    """The path of a mistake and the value there before variables were put in."""
+    """Return the path of a mistake and the value there before variables were put in."""
     path = ""
     for part in loc:
         if isinstance(data, list) and part in data and isinstance(part, str):
@@ -326,8 +324,8 @@ def _too_large(value: int | Decimal) -> bool:
 
 
 def _jsonable(value: Any) -> Any:
-    """Plain data for JSON: a decimal becomes the float that is written like it, or text where no float is; a function
-    its name."""
+    """Return plain data for JSON: a decimal becomes the float that is written like it, or text if there is none; a
+    function becomes its name."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,5 @@
-"""The words of the config stage: every config model derives from `Model`, which turns what pydantic reports into
-mistakes with an expected value and a hint, so that one failed load lists them all. It stands before everything else
-in the way of the data (config -> source -> cube -> search -> release -> verify -> report)."""
+"""Mistakes in a config: every config model derives from `Model`, which turns what pydantic reports into mistakes with
+an expected value and a hint, so that one failed load lists them all."""
 
 from __future__ import annotations
 
@@ -39,47 +38,47 @@ BOUNDS = {
 
 
 def mistake(expected: str, hint: str = "", found: str = "") -> PydanticCustomError:
-    """One mistake in our words; an empty `found` is filled in from the config when the problem is written."""
+    """Return a mistake; an empty `found` is filled in from the config when the problem is written."""
     return PydanticCustomError("mistake", "{expected}", {"expected": expected, "hint": hint, "found": found})
 
 
 def refusal(mistakes: Iterable[tuple[Loc, PydanticCustomError]]) -> ValidationError:
-    """Several mistakes at once, each at its place below the value that is being validated."""
+    """Return an error with several mistakes, each at its place below the value that is being validated."""
     lines = [InitErrorDetails(type=error, loc=loc, input=None) for loc, error in mistakes]
     return ValidationError.from_exception_data("config", lines)
 
 
-def in_our_words(error: ValidationError) -> list[tuple[Loc, PydanticCustomError]]:
-    """The mistakes of an error whose lines are all mistakes already."""
+def as_mistakes(error: ValidationError) -> list[tuple[Loc, PydanticCustomError]]:
+    """Return the mistakes of an error whose lines are all mistakes already."""
     return [(line["loc"], mistake(**line["ctx"])) for line in error.errors(include_url=False)]
 
 
 def closest(word: object, choices: Iterable[str]) -> str:
-    """`did you mean ...?` for a word that is nearly one of the choices, else nothing."""
+    """Return `did you mean ...?` for a word that is nearly one of the choices, else nothing."""
     near = difflib.get_close_matches(str(word), list(choices), n=1)
     return f"did you mean `{near[0]}`?" if near else ""
 
 
 def one_of(word: object, choices: Iterable[str]) -> PydanticCustomError:
-    """A word that is none of the choices."""
+    """Return the mistake of a word that is none of the choices."""
     words = list(choices)
     return mistake(" or ".join(filter(None, [", ".join(words[:-1]), words[-1]])), closest(word, words))
 
 
 def unknown_key(key: str, keys: Iterable[str]) -> PydanticCustomError:
-    """A key that the grammar does not have at this place."""
+    """Return the mistake of a key that the grammar does not have at this place."""
     known = list(keys)
     expected = f"one of the keys {', '.join(known)}" if known else "no keys here"
     return mistake(expected, closest(key, known), found="an unknown key")
 
 
 def required(key: str, description: str | None) -> PydanticCustomError:
-    """A key that must be there and is not."""
+    """Return the mistake of a required key that is missing."""
     return mistake(f"the required key `{key}`: {description}", found="nothing")
 
 
 def describe(value: object, length: int = 40) -> str:
-    """A value of the config in a few words.
+    """Return a value of the config in a few words.
 
     >>> describe("abc"), describe(Decimal("3.5")), describe([1, 2]), describe(None)
     ('text "abc"', 'number 3.5', 'list of 2', 'nothing')
@@ -98,7 +97,7 @@ def describe(value: object, length: int = 40) -> str:
 
 
 def _without_password(text: str) -> str:
-    """A connection string in a wrong place is shown without its password.
+    """Return a text without the password of a connection string, which may be in a wrong place.
 
     >>> _without_password("postgresql://me:secret@host/db")
     'postgresql://me:***@host/db'
@@ -112,7 +111,7 @@ def _short(text: str, length: int) -> str:
 
 
 def below(path: str, part: int | str) -> str:
-    """The path of an entry of a list or mapping.
+    """Return the path of an entry of a list or mapping.
 
     >>> below("privacy", 1), below("release", "path"), below("values", "a.b")
     ('privacy[1]', 'release.path', 'values["a.b"]')
@@ -125,13 +124,13 @@ def below(path: str, part: int | str) -> str:
 
 
 class Model(BaseModel):
-    """Base of the config models: no unknown keys, no silent conversions, mistakes in our words."""
+    """Base of the config models: no unknown keys, no silent conversions, mistakes with what was expected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     @model_validator(mode="wrap")
     @classmethod
-    def _report_in_our_words(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _report_as_mistakes(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(value)
         except ValidationError as error:
@@ -140,7 +139,7 @@ class Model(BaseModel):
 
 
 def _is_echo(line: ErrorDetails) -> bool:
-    """A default that could not be computed because of another mistake says nothing new."""
+    """Return whether an error only repeats another: a default that could not be computed because of it."""
     return line["type"] == "default_factory_not_called"
 
 
@@ -162,7 +161,7 @@ def _translated(model: type[BaseModel], line: ErrorDetails) -> PydanticCustomErr
 
 
 def _range(field: FieldInfo | None) -> str:
-    """The whole range of a numeric field, so that the answer to `c: 0` also says that c is at most 1."""
+    """Return the whole range of a numeric field, so that the answer to `c: 0` also says that c is at most 1."""
     if field is None:
         return ""
     words = [

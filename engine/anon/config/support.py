@@ -19,8 +19,8 @@ _NO_CELLS = "people with the same quasi-identifiers are in different groups, whi
 
 
 def refuse_unsupported(config: Config, run: bool, spreads: bool = False) -> None:
-    """ConfigError with the reason for everything that cannot work together; `run`: also with the method. `spreads`: a
-    command that only reads a release, but can do so on a cluster."""
+    """Raise ConfigError with the reason for everything that cannot work together; `run`: also with the method.
+    `spreads`: a command that only reads a release, but can do so on a cluster."""
     if config.backend.kind == "spark" and not run and not spreads:
         expected = "backend local, which reads any Parquet or CSV table"
         raise ConfigError.at("backend.kind", "spark with a command that works on one machine", expected)
@@ -30,7 +30,7 @@ def refuse_unsupported(config: Config, run: bool, spreads: bool = False) -> None
 
 
 def _of_backend(config: Config, run: bool) -> Iterator[Problem]:
-    """What the backend cannot do."""
+    """Yield what the backend cannot do."""
     source, method = config.source.kind, config.method.kind
     if config.backend.kind == "local":
         if run and source == "table":
@@ -95,7 +95,7 @@ def _of_criterion(config: Config, spec: Criterion, path: str, run: bool) -> Iter
 
 
 def _without_cells(config: Config) -> Iterator[Problem]:
-    """merge and colour cut no column: their groups have no cells that could be published as labels."""
+    """Yield what merge and colour cannot publish: they cut no column, so their groups have no cells for labels."""
     method, release = config.method.kind, config.release
     if release.form == "generalized":
         yield Problem("release.form", f"generalized with method {method}", "bucketized", _NO_CELLS)
@@ -104,14 +104,14 @@ def _without_cells(config: Config) -> Iterator[Problem]:
 
 
 def exact_labels(config: Config) -> bool:
-    """Whether quasi-identifiers are published as they are, which merge and colour always do."""
+    """Return whether quasi-identifiers are published as they are, which merge and colour always do."""
     release = config.release
     by_default = "exact" if config.method.kind in ASSIGNING else "generalized"
     return release.form == "bucketized" and (release.labels or by_default) == "exact"
 
 
 def _aimless(config: Config) -> Iterator[Problem]:
-    """merge and colour make groups for one kind of criterion, and need to know what it asks for."""
+    """Yield what merge and colour lack: they make groups for one kind of criterion, which must be there."""
     reason = "the method makes groups for it"
     method, names = config.method.kind, [spec.name for spec in config.privacy]
     if method == "merge" and "r_robustness" not in names:
@@ -122,7 +122,7 @@ def _aimless(config: Config) -> Iterator[Problem]:
 
 
 def markdown() -> str:
-    """The table for the docs."""
+    """Return the table for the docs."""
     head = ("criterion", *METHODS, "bucketized", "set and multiset")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name, s in SUPPORT.items():

@@ -1,6 +1,5 @@
-"""A trial on a sample of the individuals (`anon run --sample 1%`), before the way of the data (config -> source -> cube
--> search -> release -> verify -> report): it goes the same way, to a place of its own, and says in everything that it
-leaves that it is none of the release."""
+"""A trial on a sample of the individuals (`anon run --sample 1%`): the same stages, written to another folder, and
+marked in every file as not the release."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ SUFFIX = "-trial"
 
 
 def share_of(sample: str) -> Fraction:
-    """The share of the individuals that a sample is.
+    """Return the share of the individuals that a sample is.
 
     >>> share_of("1%"), share_of("0.5 %")
     (Fraction(1, 100), Fraction(1, 200))
@@ -29,7 +28,8 @@ def share_of(sample: str) -> Fraction:
 
 
 def as_trial(config: Config, sample: str) -> Config:
-    """The config of a trial: beside the release and its run folder, and with values that a sample may not have."""
+    """Return the config of a trial: beside the release and its run folder, and with values that a sample may not
+    have."""
     share_of(sample)
     release = config.release
     path = f"{release.path}{SUFFIX}" if isinstance(release.path, str) else Path(f"{release.path}{SUFFIX}")

@@ -1,6 +1,5 @@
-"""The small values of the config grammar: exact numbers, names, sizes, paths relative to the config, and the choice
-of a model by its `kind`. Used by the models of the config stage only, before any data is read (config -> source ->
-cube -> search -> release -> verify -> report)."""
+"""The small values of the config grammar: exact numbers, names, sizes, paths relative to the config, and the choice of
+a model by its `kind`."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def nonempty(value: Any) -> str:
 
 
 def base_folder(info: ValidationInfo) -> Path:
-    """The folder that relative paths of the config are relative to."""
+    """Return the folder that relative paths of the config are relative to."""
     return (info.context or {}).get("base") or Path.cwd()
 
 
@@ -60,12 +59,12 @@ def absolute_path(value: Any, info: ValidationInfo) -> Path:
 
 
 def is_store(path: object) -> bool:
-    """Whether a path is one of an object store, such as s3://bucket/folder."""
+    """Return whether a path is one of an object store, such as s3://bucket/folder."""
     return isinstance(path, str) and path.startswith(STORES)
 
 
 def store_place(value: Any) -> str:
-    """A place in an object store. Credentials come from the environment of the process, never from a config."""
+    """Return a place in an object store. Credentials come from the environment of the process, never from a config."""
     text = nonempty(value)
     scheme, _, rest = text.partition("://")
     bucket, _, key = rest.partition("/")
@@ -83,8 +82,8 @@ def local_or_store(value: Any, info: ValidationInfo) -> Path | str:
 
 
 def absolute_glob(value: Any, info: ValidationInfo) -> str:
-    """An absolute path or glob; only what the user wrote is a pattern, not the folder of the config. Other addresses,
-    such as hdfs://..., stay as they are."""
+    """Return an absolute path or glob; only what the user wrote is a pattern, not the folder of the config. Other
+    addresses, such as hdfs://..., stay as they are."""
     if is_store(value):
         return store_place(value)
     text, base = nonempty(value), str(base_folder(info))
@@ -115,7 +114,7 @@ UNITS = {"B": 1} | {
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as 2GB (powers of 1000) or 512MiB (powers of 1024); ValueError when it is none.
+    """Return the bytes of a size such as 2GB (powers of 1000) or 512MiB (powers of 1024); ValueError if it is none.
 
     >>> parse_size("1.5GB"), parse_size("512 MiB")
     (1500000000, 536870912)
@@ -135,7 +134,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def by_kind(*models: type[Model], default: str | None = None) -> BeforeValidator:
-    """Chooses the model by the word under `kind`."""
+    """Return a validator that chooses the model by the word under `kind`."""
     kinds = {get_args(model.model_fields["kind"].annotation)[0]: model for model in models}
 
     def parse(value: Any, info: ValidationInfo) -> Model:

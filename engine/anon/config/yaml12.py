@@ -1,6 +1,5 @@
-"""YAML as the config means it, read before anything else in the way of the data (config -> source -> cube -> search
--> release -> verify -> report): only the types of the YAML 1.2 core schema, so that `No` and `2024-01-01` stay text
-and 0.1 is exactly 0.1; no aliases, no tags of one's own, no key twice."""
+"""Parse YAML for the config: only the types of the YAML 1.2 core schema, so that `No` and `2024-01-01` stay text and
+0.1 is exactly 0.1; no aliases, no custom tags, no key twice."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
 class _Loader(yaml.SafeLoader):
     """Composes the nodes of one document with the scalar types above."""
 
-    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's own way to start without YAML 1.1
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML starts without YAML 1.1 this way
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -48,7 +47,7 @@ for _name in ("null", "bool", "int", "float"):
 
 
 def parse_yaml(text: str, problems: list[Problem]) -> Any:
-    """The plain data of a YAML text; mistakes that do not stop the reading are added to the problems."""
+    """Return the plain data of a YAML text; mistakes that do not stop the reading are added to the problems."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()

@@ -66,12 +66,12 @@ class AlphaK(GroupCriterion):
         return -signs(self._largest(close), close.n, self.alpha)
 
     def _largest(self, groups: Groups) -> Ints:
-        """The largest count of a value that matters in each group."""
+        """Return the largest count of a value that matters in each group."""
         counts = groups.count if self._values is None else groups.count * np.isin(groups.value, self._values)
         largest: Ints = np.maximum.reduceat(counts, groups.start[:-1])
         return largest
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return (value, float(self.k)) if measure == SIZE else (-value + 0.0, float(self.alpha))
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:

@@ -1,6 +1,6 @@
-"""Exact numbers for the criteria, which search and verify ask (config -> source -> cube -> search -> release -> verify
--> report): the values of a column as whole multiples of one unit, comparisons of ratios with a bound in integers, and
-differences of numbers in floating point that are right to the last few bits however large the numbers are."""
+"""Exact numbers for the criteria: the values of a column as whole multiples of one unit, comparisons of ratios with a
+bound in integers, and differences of numbers in floating point that are right to the last few bits however large the
+numbers are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Units:
 
     @classmethod
     def exactly(cls, numbers: Sequence[Fraction | None], where: str) -> Units:
-        """Refuses values without a number, because no distance to them is known. `where` is the field to blame.
+        """Return numbers in units; refuse values without a number, whose distance to others is unknown. `where` is the
+        field to blame.
 
         >>> Units.exactly([Fraction("0.5"), Fraction(2), Fraction("0.25")], "privacy[0]")
         Units(of=[2, 8, 1], per_one=4)
@@ -49,7 +50,7 @@ class Units:
         return cls([number.numerator * (per_one // number.denominator) for number in known], per_one)
 
     def floats(self) -> Halves:
-        """The numbers, counted from the smallest, as sums of two floats."""
+        """Return the numbers, counted from the smallest, as sums of two floats."""
         least = min(self.of, default=0)
         shifted = [Fraction(unit - least, self.per_one) for unit in self.of]
         high = [float(number) for number in shifted]
@@ -66,13 +67,13 @@ class Halves:
     low: Floats
 
     def difference(self, code: Ints, other: Ints) -> Floats:
-        """The number of each code less that of the other."""
+        """Return the number of each code less that of the other."""
         difference: Floats = (self.high[code] - self.high[other]) + (self.low[code] - self.low[other])
         return difference
 
 
 def signs(top: Ints, bottom: Ints, bound: Fraction) -> Ints:
-    """The signs of top / bottom - bound, for bottom > 0, exactly.
+    """Return the signs of top / bottom - bound, for bottom > 0, exactly.
 
     >>> signs(np.array([1, 3, 2]), np.array([3, 10, 5]), Fraction("0.3"))
     array([1, 0, 1])
@@ -84,7 +85,7 @@ def signs(top: Ints, bottom: Ints, bound: Fraction) -> Ints:
 
 
 def chosen(groups: Groups, which: Ints) -> Groups:
-    """Some groups of a batch, as a batch.
+    """Return some groups of a batch, as a batch.
 
     >>> two = chosen(Groups.dense(np.array([[1, 0], [2, 3], [0, 4]])), np.array([1, 2]))
     >>> two.start.tolist(), two.value.tolist(), two.count.tolist()

@@ -24,20 +24,20 @@ has at least k + 2 values. Otherwise target and other atoms may prefer different
 
 Monotone (Theorem 15), so that an unsafe whole table proves that no release is safe. For the target's person compare
 what is left per target value in both parts of a merged group: the merged figure is a mediant, so that one part's is no
-higher; go on in the same way with the other people, part by part. With suppression it stays so for c = 1: a group with
-k + 2 values has them whoever is merged into it.
+higher; repeat this for the other people, part by part. With suppression it stays so for c = 1: a group with
+k + 2 values keeps them no matter who is merged into it.
 
 With k *negated atoms* ("Ed does not have the flu") instead of implications the worst case rules out the target's k
 next values: c_0 / (n - c_1 - ... - c_k) (Theorem 19), below c / (c + 1) iff recursive (c, k + 2)-diversity holds.
 
 The paper's Figure 3, five men and five women. If Hannah has the flu then so has Charlie: 10/19. The worst single
-implication rules out the other of two equally frequent values: 2/3, no more than a negated atom tells.
+implication rules out the other of two equally frequent values: 2/3, no more than with a negated atom.
 
 >>> men, women = absences(5, (2, 2, 1)), absences(5, (2, 1, 1, 1))
 >>> 1 / (1 + men[1].chance * Fraction(5, 2) * women[1].chance)
 Fraction(10, 19)
 >>> figure_3 = Groups.dense(np.array([[2, 2, 1, 0, 0], [2, 0, 1, 1, 1]]))
->>> curves = Disclosure.of(figure_3, max_k=2)
+>>> curves = DisclosureCurves.from_groups(figure_3, max_k=2)
 >>> [round(p, 3) for p in curves.implications()], [round(p, 3) for p in curves.negations()]
 ([0.4, 0.667, 1.0], [0.4, 0.667, 1.0])
 >>> curves.implication_atoms(1)
@@ -48,7 +48,7 @@ first and two implications about one person of the second: either frequent value
 
 >>> two = np.zeros((2, 43), np.int64)
 >>> two[0, :41], two[1, :12] = [60] + [1] * 40, [45, 45] + [1] * 10
->>> Disclosure.of(Groups.dense(two), max_k=2).implication_atoms(2)
+>>> DisclosureCurves.from_groups(Groups.dense(two), max_k=2).implication_atoms(2)
 [Person(group=0, target=True, ranks=()), Person(group=1, target=False, ranks=(0, 1))]
 """
 
@@ -162,7 +162,7 @@ class CKSafety(Criterion):
         return Verdict(self.name, safe, figure, bound, finding.group, (finding,))
 
     def _exactly(self, state: State) -> Fraction:
-        """The ratio in exact arithmetic, from the groups behind the minima."""
+        """Return the ratio in exact arithmetic, from the groups behind the minima."""
         found = [(row[0], absences(row[0], tuple(row[1:-1])), row[1]) for row in state.witness.tolist()]
         target = [chances[h + 1].chance * Fraction(n, c_0) for h, (n, chances, c_0) in enumerate(found[: self.k + 1])]
         other = [chances[h + 1].chance for h, (_, chances, _) in enumerate(found[self.k + 1 :])]
@@ -179,7 +179,7 @@ class CKSafety(Criterion):
 
 
 @dataclass(frozen=True)
-class Disclosure:
+class DisclosureCurves:
     """The maximum disclosure for 0..max_k pieces of knowledge, from minima that merge like those of a criterion."""
 
     max_k: int
@@ -187,8 +187,8 @@ class Disclosure:
     of_negations: State  # minima of (n - c_0 - ... - c_k) / c_0, which is 1 / disclosure - 1
 
     @classmethod
-    def of(cls, groups: Groups, max_k: int) -> Disclosure:
-        """From a batch of at least one group."""
+    def from_groups(cls, groups: Groups, max_k: int) -> DisclosureCurves:
+        """Return the curves of a batch of at least one group."""
         from anon.criteria.kernels_counts import fill_largest
 
         top = np.zeros((len(groups), max_k + 1), np.int64)
@@ -197,26 +197,26 @@ class Disclosure:
         negations = State(ratios.min(axis=0), (groups.first + ratios.argmin(axis=0))[:, None])
         return cls(max_k, CKSafety("", Fraction(1), max_k).state(groups), negations)
 
-    def merge(self, other: Disclosure) -> Disclosure:
-        """The disclosure of the groups of both."""
+    def merge(self, other: DisclosureCurves) -> DisclosureCurves:
+        """Return the disclosure of the groups of both."""
         implications = self.of_implications.merge(other.of_implications)
-        return Disclosure(self.max_k, implications, self.of_negations.merge(other.of_negations))
+        return DisclosureCurves(self.max_k, implications, self.of_negations.merge(other.of_negations))
 
     def implications(self) -> list[float]:
-        """Under 0, 1, ..., max_k implications."""
+        """Return the maximum disclosure under 0, 1, ..., max_k implications."""
         return [1 / (1 + _split(self.of_implications, k).ratio) for k in range(self.max_k + 1)]
 
     def negations(self) -> list[float]:
-        """Under 0, 1, ..., max_k negated atoms."""
+        """Return the maximum disclosure under 0, 1, ..., max_k negated atoms."""
         found: list[float] = (1 / (1 + self.of_negations.values)).tolist()
         return found
 
     def implication_atoms(self, k: int) -> list[Person]:
-        """The people and values of k implications that reach the maximum, the target first."""
+        """Return the people and values of k implications that reach the maximum, the target first."""
         return _atoms(self.of_implications, k)
 
     def negation_atoms(self, k: int) -> list[Person]:
-        """The target and its values ruled out by k negated atoms that reach the maximum."""
+        """Return the target and its values ruled out by k negated atoms that reach the maximum."""
         return [Person(int(self.of_negations.witness[k, 0]), True, tuple(range(1, k + 1)))]
 
 
@@ -229,7 +229,7 @@ class Split(NamedTuple):
 
 
 def _least_split(target: Sequence[Any], other: Sequence[Any]) -> Split:
-    """The split of len(other) atoms with the least ratio; of equal ones that with fewer places."""
+    """Return the split of len(other) atoms with the least ratio; of equal ones that with fewer places."""
     best: list[tuple[Any, tuple[int, ...]]] = [(1, ())]
     for h in range(1, len(other) + 1):
         last = range(h, 0, -1)
@@ -239,13 +239,13 @@ def _least_split(target: Sequence[Any], other: Sequence[Any]) -> Split:
 
 
 def _split(state: State, k: int) -> Split:
-    """The worst split of k atoms, in floats; the state may be one for more atoms."""
+    """Return the worst split of k atoms, in floats; the state may be one for more atoms."""
     values, most = state.values.tolist(), len(state.values) // 2
     return _least_split(values[: k + 1], values[most + 1 : most + 1 + k])
 
 
 def _ratios(minima: Floats, k: int) -> Floats:
-    """The least ratio of every row, in floats."""
+    """Return the least ratio of every row, in floats."""
     target, other = minima[:, : k + 1], minima[:, k + 1 :]
     elsewhere = np.ones_like(target)
     for h in range(1, k + 1):
@@ -267,7 +267,7 @@ def _atoms(state: State, k: int) -> list[Person]:
 
 @lru_cache(maxsize=10_000)
 def absences(n: int, top: tuple[int, ...]) -> tuple[Absence, ...]:
-    """f_0, f_1, ..., f_len(top) of a group of n people with these largest counts, exactly.
+    """Return f_0, f_1, ..., f_len(top) of a group of n people with these largest counts, exactly.
 
     With i people the denominator is n (n - 1) ... (n - i + 1) whatever the atoms, so only numerators are compared.
     """

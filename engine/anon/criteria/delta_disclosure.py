@@ -90,7 +90,7 @@ class DeltaDisclosure(GroupCriterion):
         ratios = [Fraction(count * self._total, n * self._reference[value]) for value, count in entries]
         return max(*ratios, 1 / min(ratios))
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return -value + 0.0, float(self.delta)
 
     def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:

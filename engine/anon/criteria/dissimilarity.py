@@ -24,7 +24,7 @@ near the second one (Example 2: 80 % of them), so its risk is 3/4; the second gr
 
 >>> table = "5311 4321 4222 3421 2710 2620 8101 3151".split()
 >>> diseases = variational([[Fraction(int(tenths), 10) for tenths in row] for row in table])
->>> diseases.neighbours(Fraction("0.1")).of(1)
+>>> diseases.neighbours(Fraction("0.1")).codes_near(1)
 [0, 1, 2, 3]
 >>> release = Groups.dense(np.array([[1, 1, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1, 1, 1]]))
 >>> criterion = Dissimilarity("disease", Fraction("0.1"), Fraction("0.25"), 3, diseases)
@@ -86,11 +86,11 @@ class Dissimilarity(GroupCriterion):
         return -signs(*self._ratio(chosen(groups, which)), 1 - self.delta)
 
     def _ratio(self, groups: Groups) -> tuple[Ints, Ints]:
-        """Others near a value, and others, where this is most; 1 / 1 for a person alone."""
+        """Return the others near a value and all others, where the share is largest; 1 / 1 for a person alone."""
         alone = groups.n == 1
         return self.near.largest(groups) - 1 + alone, groups.n - 1 + alone
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return (value, float(self.k)) if measure == SIZE else (-value + 0.0, float(1 - self.delta))
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:

@@ -1,5 +1,4 @@
-"""The CSV file of a `matrix` distance, read for the criteria that search and verify ask (config -> source -> cube ->
-search -> release -> verify -> report). Its first line names the values after an empty corner, each further line is a
+"""Read the CSV file of a `matrix` distance. Its first line names the values after an empty corner, each other line is a
 value and its distances to all of them:
 
     ;flu;asthma
@@ -35,7 +34,7 @@ class Sheet:
 
 
 def read_matrix(path: Path, where: str) -> dict[str, dict[str, Fraction]]:
-    """The distance of each value to each value."""
+    """Return the distance of each value to each value."""
     records = list(read_records(path, where))
     if not records:
         raise ConfigError.at(where, f"{path.name} without a line", "a line of values, then a line for each of them")
@@ -64,7 +63,7 @@ def _misnamed(sheet: Sheet, header: int) -> Iterator[Problem]:
 
 
 def _distance(field: str) -> Fraction | None:
-    """A decimal that is not negative and as long as those of a config, or None."""
+    """Return a decimal that is not negative and as long as those of a config, or None."""
     try:
         number = Decimal(field.strip())
     except InvalidOperation:

@@ -1,8 +1,7 @@
-"""Distances between the values of a sensitive column, for the criteria that search and verify ask (config -> source ->
-cube -> search -> release -> verify -> report). A distance knows, exactly, which values lie within epsilon of each
+"""Distances between the values of a sensitive column. A distance knows exactly which values lie within epsilon of each
 other. There are three shapes: on a `Line` (absolute, ordered) a neighbourhood is a window of the sorted values; over
-`Levels` (equal, hierarchy) it is everything under one node; `Pairs` (matrix, variational, a function) lists neighbours
-one by one, which takes time and memory with the square of the number of values."""
+`TreeLevels` (equal, hierarchy) it is everything under one node; `Pairs` (matrix, variational, a function) lists
+neighbours one by one, which takes time and memory with the square of the number of values."""
 
 from __future__ import annotations
 
@@ -39,11 +38,11 @@ class Neighbours(ABC):
 
     @abstractmethod
     def largest(self, groups: Groups) -> Ints:
-        """The size of the largest neighbourhood of any value of each group, counted within the group."""
+        """Return the size of the largest neighbourhood of any value of each group, counted within the group."""
 
     @abstractmethod
-    def of(self, code: int) -> list[int]:
-        """The codes within epsilon of a code, itself included, ascending."""
+    def codes_near(self, code: int) -> list[int]:
+        """Return the codes within epsilon of a code, itself included, ascending."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Windows(Neighbours):
         kernels_proximity.largest_window(groups.start, *in_order(groups, self.place), self.low, self.high, sizes)
         return sizes
 
-    def of(self, code: int) -> list[int]:
+    def codes_near(self, code: int) -> list[int]:
         place = self.place[code]
         return np.flatnonzero((self.place >= self.low[place]) & (self.place <= self.high[place])).tolist()
 
@@ -81,13 +80,13 @@ class Lists(Neighbours):
         kernels_proximity.largest_listed(groups, self.start, self.code, sizes)
         return sizes
 
-    def of(self, code: int) -> list[int]:
+    def codes_near(self, code: int) -> list[int]:
         found: list[int] = self.code[self.start[code] : self.start[code + 1]].tolist()
         return found
 
 
 def in_order(groups: Groups, place: Ints) -> tuple[Ints, Ints]:
-    """The places of the values of each group, ascending within it, and their counts in the same order."""
+    """Return the places of the values of each group, ascending within it, and their counts in the same order."""
     places = place[groups.value]
     descends = places[1:] < places[:-1]
     descends[groups.start[1:-1] - 1] = False
@@ -107,7 +106,7 @@ class Distance(ABC):
 
     @abstractmethod
     def neighbours(self, epsilon: Fraction) -> Neighbours:
-        """Which values lie at a distance of at most epsilon."""
+        """Return which values are at a distance of at most epsilon."""
 
 
 class Line(Distance):
@@ -127,7 +126,7 @@ class Line(Distance):
         return Windows(self.place, np.array(low, np.int64), np.array(high, np.int64))
 
 
-class Levels(Distance):
+class TreeLevels(Distance):
     """Values as leaves of a tree of equal depth, `height` levels below the root: two values are as far apart as the
     level of their lowest common ancestor, over the height. `node[level, code]`, numbered from 0 on each level, covers
     the levels below the root."""
@@ -151,7 +150,7 @@ class Pairs(Distance):
 
     @abstractmethod
     def within(self, code: int, epsilon: Fraction) -> Ints:
-        """The codes within epsilon of a code, ascending."""
+        """Return the codes within epsilon of a code, ascending."""
 
     def neighbours(self, epsilon: Fraction) -> Lists:
         lists = [self.within(code, epsilon).astype(np.int32) for code in range(self.size)]
@@ -159,7 +158,7 @@ class Pairs(Distance):
         return Lists(start, np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int64))
 
 
-class Listed(Pairs):
+class RankedPairs(Pairs):
     """`rank[code, code]` is the place of a distance among `distances`, which ascend."""
 
     def __init__(self, rank: Ints, distances: list[Fraction]) -> None:
@@ -192,17 +191,17 @@ class Points(Pairs):
 
 
 def absolute(numbers: Sequence[Fraction | None], where: str = "privacy") -> Line:
-    """The difference of two numbers.
+    """Return the distance that is the difference of two numbers.
 
-    >>> absolute([Fraction("0.3"), Fraction("0.1"), Fraction("0.2")]).neighbours(Fraction("0.1")).of(2)
+    >>> absolute([Fraction("0.3"), Fraction("0.1"), Fraction("0.2")]).neighbours(Fraction("0.1")).codes_near(2)
     [0, 1, 2]
     """
     return Line(Units.exactly(numbers, where))
 
 
-def equal(size: int) -> Levels:
-    """0 for equal values, 1 for others."""
-    return Levels(np.arange(size)[None, :])
+def equal(size: int) -> TreeLevels:
+    """Return the distance that is 0 for equal values and 1 for others."""
+    return TreeLevels(np.arange(size)[None, :])
 
 
 def ordered(
@@ -211,11 +210,11 @@ def ordered(
     numbers: Sequence[Fraction | None] | None = None,
     where: str = "privacy",
 ) -> Line:
-    """The difference of ranks over the number of values less one: in the order given, which is then the whole domain,
-    or in natural order (by number, else by text; null is lowest).
+    """Return the distance in ranks over the number of values less one: in the order given, which is then the whole
+    domain, or in natural order (by number, else by text; null is lowest).
 
     >>> severity = ordered(["high", "low", "medium"], ["low", "medium", "high"])
-    >>> severity.neighbours(Fraction("0.5")).of(0)
+    >>> severity.neighbours(Fraction("0.5")).codes_near(0)
     [0, 2]
     """
     if order is None:
@@ -240,9 +239,9 @@ def _refuse_unlisted(texts: Texts, listed: Container[str], what: str, where: str
         raise ConfigError.at(where, found, "every value that occurs in the data")
 
 
-def hierarchy_file(texts: Texts, path: Path, where: str = "privacy") -> Levels:
-    """The level of the lowest common ancestor in a hierarchy file, over the height up to the level where all leaves of
-    the file meet. Null is only under the root."""
+def hierarchy_file(texts: Texts, path: Path, where: str = "privacy") -> TreeLevels:
+    """Return the level of the lowest common ancestor in a hierarchy file, over the height up to the level where all
+    leaves of the file meet. Null is only under the root."""
     table, names = rooted(read(path, where)), [name for name in texts if name is not None]
     place = table.find(names)
     missing = [name for name, row in zip(names, place.tolist()) if row < 0]
@@ -252,36 +251,39 @@ def hierarchy_file(texts: Texts, path: Path, where: str = "privacy") -> Levels:
     height = max((number for number, level in enumerate(table.levels, 1) if len(level.names) > 1), default=1)
     rows = iter(table.rows(place))
     paths = [(None,) * height if name is None else next(rows)[:height] for name in texts]
-    return Levels(_numbered(list(zip(*paths))))
+    return TreeLevels(_numbered(list(zip(*paths))))
 
 
-def hierarchy_tree(tree: Tree) -> Levels:
-    """The same over the codes of a tree that is already built."""
+def hierarchy_tree(tree: Tree) -> TreeLevels:
+    """Return the distance of `hierarchy_file` over the codes of a tree that is already built."""
     height = max(int(tree.level[-1]), 1)
-    return Levels(_numbered(tree.node_at[:height].tolist()))
+    return TreeLevels(_numbered(tree.node_at[:height].tolist()))
 
 
 def _numbered(levels: Sequence[Sequence[Any]]) -> Ints:
-    """The labels of each level as numbers from 0."""
+    """Return the labels of each level as numbers from 0."""
     known = [{label: number for number, label in enumerate(dict.fromkeys(labels))} for labels in levels]
     return np.array([[numbers[label] for label in labels] for numbers, labels in zip(known, levels)], np.int64)
 
 
-def matrix_file(texts: Texts, path: Path, where: str = "privacy") -> Listed:
-    """Distances from a CSV file, see `distance_matrix`."""
+def matrix_file(texts: Texts, path: Path, where: str = "privacy") -> RankedPairs:
+    """Return distances from a CSV file, see `distance_matrix`."""
     table = read_matrix(path, where)
     _refuse_unlisted(texts, table, path.name, where)
     names = [str(name) for name in texts]
     distances = sorted({distance for row in table.values() for distance in row.values()})
     place = {distance: rank for rank, distance in enumerate(distances)}
-    return Listed(np.array([[place[table[name][other]] for other in names] for name in names], np.int64), distances)
+    return RankedPairs(
+        np.array([[place[table[name][other]] for other in names] for name in names], np.int64), distances
+    )
 
 
-def by_function(values: Sequence[Any], function: Function, where: str = "privacy") -> Listed:
-    """Whatever a Python function says of two values. Floats count as the decimals they are written as. What rounding
+def by_function(values: Sequence[Any], function: Function, where: str = "privacy") -> RankedPairs:
+    """Return the distance that a Python function gives. Floats count as the decimals they are written as. What rounding
     may do to a function that is symmetric and zero for equal values, 1e-9, is forgiven, and the smaller number counts.
 
-    >>> by_function(["ab", "abc", "x"], lambda a, b: abs(len(a) - len(b)) / 10).neighbours(Fraction("0.1")).of(0)
+    >>> by_lengths = by_function(["ab", "abc", "x"], lambda a, b: abs(len(a) - len(b)) / 10)
+    >>> by_lengths.neighbours(Fraction("0.1")).codes_near(0)
     [0, 1, 2]
     """
     _refuse_many(len(values), where)
@@ -289,11 +291,11 @@ def by_function(values: Sequence[Any], function: Function, where: str = "privacy
     refuse(list(_no_distance(rank, distances, where)))
     rank = np.minimum(rank, rank.T)
     np.fill_diagonal(rank, 0)
-    return Listed(rank, distances)
+    return RankedPairs(rank, distances)
 
 
 def _answers(values: Sequence[Any], function: Function, where: str) -> tuple[Ints, list[Fraction]]:
-    """What the function says of every pair, as places among the different answers, which ascend."""
+    """Return what the function says of every pair, as places among the different answers, which ascend."""
     known: dict[Any, int] = {}
     numbers: list[Fraction] = []
     place = np.empty((len(values), len(values)), np.int32)
@@ -311,7 +313,7 @@ def _answers(values: Sequence[Any], function: Function, where: str) -> tuple[Int
 
 
 def _call(function: Function, one: Any, other: Any, where: str) -> Any:
-    """The answer of a function. An error of its own is told by its kind, since its text may quote values."""
+    """Return the answer of a function. An error in it is reported by its type, since its text may quote values."""
     try:
         said = function(one, other)
     except Exception as error:
@@ -353,10 +355,10 @@ def _refuse_many(size: int, where: str) -> None:
 
 
 def variational(tuples: Sequence[Sequence[Fraction | None]], where: str = "privacy") -> Points:
-    """Half the sum of the absolute differences of two tuples of numbers, as between two distributions.
+    """Return the distance that is half the sum of the absolute differences of two tuples, as of two distributions.
 
     >>> even, first, second = (Fraction(1, 2), Fraction(1, 2)), (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
-    >>> variational([even, first, second]).neighbours(Fraction(1, 2)).of(1)
+    >>> variational([even, first, second]).neighbours(Fraction(1, 2)).codes_near(1)
     [0, 1]
     """
     _refuse_many(len(tuples), where)

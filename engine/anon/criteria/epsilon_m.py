@@ -57,7 +57,7 @@ class EpsilonM(GroupCriterion):
         close = chosen(groups, which)
         return -signs(self._near.largest(close), close.n, Fraction(1, self.m))
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return -value, 1 / self.m
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:

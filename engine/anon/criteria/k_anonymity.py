@@ -48,7 +48,7 @@ class KAnonymity(GroupCriterion):
     def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
         return np.sign(groups.n[which] - self.k)
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.k)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:

@@ -66,11 +66,11 @@ class KE(GroupCriterion):
         return np.array([(apart > 0) - (apart < 0) for apart in excess], np.int64)[of_pair.ravel()]
 
     def _ends(self, groups: Groups) -> tuple[Ints, Ints]:
-        """The codes of the smallest and the largest number of each group."""
+        """Return the codes of the smallest and the largest number of each group."""
         places, first = self._line.place[groups.value], groups.start[:-1]
         return self._code[np.minimum.reduceat(places, first)], self._code[np.maximum.reduceat(places, first)]
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.bounds[measure])
 
     def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def largest_posteriors(
     group: Ints, entry: Ints, groups: Groups, signatures: Signatures, yes: Floats, no: Floats, limit: int,
     inverse: Floats,
 ) -> None:  # fmt: skip
-    """Questions with more than `limit` states have no answer."""
+    """Fill in one over the largest posteriors; questions with more than `limit` states have no answer."""
     forward, backward, items = np.empty(limit), np.empty(limit), np.empty(limit, np.int64)
     w, weight = np.empty((limit, limit.bit_length())), np.empty((limit, limit.bit_length()))
     asked, scratch = (group, entry), (forward, backward, items, w, weight)

@@ -1,5 +1,5 @@
-"""Name sensitive values in messages and reports: those that the config names, and all of them if the user asked for
-that, as they are; others by their rank in frequency."""
+"""Name sensitive values in messages and reports: those that the config names, and all of them with
+`--show-values`, as they are; others by their rank in frequency."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anon.criteria.protocol import Criterion, Finding
 
 @dataclass(frozen=True)
 class Names:
-    """How values of the sensitive columns may be called."""
+    """The names of sensitive values in messages."""
 
     values: dict[str, list[str | None]]
     frequency: dict[str, list[int]]
@@ -40,7 +40,7 @@ class Names:
 
     @cached_property
     def _ranks(self) -> dict[str, list[int]]:
-        """Per column the rank of each value, from 1 for the most frequent; the lower value first where they tie."""
+        """Return per column the rank of each value, from 1 for the most frequent; of ties the lower value first."""
         ranks = {}
         for column, counts in self.frequency.items():
             order = np.argsort(-np.array(counts, np.int64), kind="stable")
@@ -51,12 +51,12 @@ class Names:
 
 
 def number(value: float) -> float | str:
-    """JSON has no infinity."""
+    """Return a number for JSON, which has no infinity."""
     return "inf" if math.isinf(value) else value
 
 
 def refusal(criterion: Criterion, finding: Finding, names: Names) -> str:
-    """In words: what a criterion demands and what was found instead."""
+    """Return in words what a criterion demands and what was found instead."""
     columns = ", ".join([criterion.column] if criterion.column else criterion.columns)
     about = f" ({columns})" if columns else ""
     words: str = one_line(criterion.refusal(finding, partial(names.of_value, criterion.column)))

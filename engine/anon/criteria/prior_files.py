@@ -57,13 +57,13 @@ class RawPrior:
     n: Ints | None  # people behind each signature; None without a column n
 
     def total(self, signature: int) -> Fraction:
-        """The sum of the probabilities of a signature."""
+        """Return the sum of the probabilities of a signature."""
         own = self.place[self.start[signature] : self.start[signature + 1]].tolist()
         return sum(map(self.ratios.__getitem__, own), Fraction(0))
 
     @cached_property
     def beyond(self) -> Ints:
-        """Per signature whether its probabilities sum to 1 within rounding (0), to less (-1) or to more (1)."""
+        """Return per signature whether its probabilities sum to 1 within rounding (0), to less (-1) or to more (1)."""
         off = np.add.reduceat(self.ratios.floats[self.place], self.start[:-1]) - 1
         found: Ints = np.where(np.abs(off) > float(ROUNDING), np.sign(off), 0).astype(np.int64)
         for at in np.flatnonzero(np.abs(np.abs(off) - float(ROUNDING)) < NEAR).tolist():
@@ -73,8 +73,8 @@ class RawPrior:
 
 
 def read_prior(path: Path, where: str, memory: int | None = None) -> RawPrior:
-    """A prior file, refused with the lines at fault. `where` is the field that names it; `memory`: of the whole
-    process, which a large file may exceed."""
+    """Return the contents of a prior file; ConfigError names the lines at fault. `where` is the field that names it;
+    `memory`: of the whole process, which a large file may exceed."""
     records, wrong = read_records(path, where), Problems()
     first = next(records, None)
     if first is None:
@@ -107,7 +107,7 @@ def _check_header(header: list[str], place: str, where: str) -> None:
 
 
 def _as_wide(records: Iterable[Record], width: int, wrong: Problems, name: str, where: str) -> Iterator[Record]:
-    """The records with as many fields as the first line; the others are `wrong`."""
+    """Yield the records with the same number of fields as the first line; the others are `wrong`."""
     for line, fields in records:
         if len(fields) == width:
             yield line, fields
@@ -129,7 +129,7 @@ class _Texts:
         self._numbers.append(numbers if len(known) > 1 << 16 else numbers.astype(np.uint16))
 
     def pop(self) -> Numbers:
-        """The numbers of all lines, which are gone from here afterwards."""
+        """Return the numbers of all lines and forget them."""
         numbers, self._numbers = np.concatenate(self._numbers), []
         return numbers
 
@@ -147,7 +147,7 @@ class _Probabilities:
         self._numbers.append(np.fromiter(map(self._number, p, exact), np.int32, count))
 
     def _number(self, p: str, exact: str) -> int:
-        """A fraction in `p_exact` counts in place of the decimal."""
+        """Return the probability of a line; a fraction in `p_exact` replaces the decimal."""
         if (number := self._cache.get((p, exact))) is None:
             text, form = (exact.strip(), _FRACTION) if exact.strip() else (p.strip(), _DECIMAL)
             fraction = Fraction(text) if form.fullmatch(text) else None
@@ -158,7 +158,7 @@ class _Probabilities:
         return number
 
     def places(self) -> tuple[Ratios, Places]:
-        """The different probabilities, and the place of each line's, -1 where there is none."""
+        """Return the different probabilities, and the place of each line's, -1 where there is none."""
         ratios, places = self.fractions.different()
         places = np.append(places, np.int32(-1))
         found, self._numbers = np.concatenate([places[numbers] for numbers in self._numbers]), []
@@ -186,7 +186,7 @@ class _Lines:
 
     @property
     def _known(self) -> int:
-        """Different texts so far."""
+        """Return the number of different texts so far."""
         return sum(len(texts.known) for texts in self.texts.values())
 
     def _add(self, batch: list[Record]) -> None:
@@ -198,7 +198,7 @@ class _Lines:
         self.p.add(columns["p"], columns.get("p_exact", ("",) * len(batch)), len(batch))
 
     def table(self) -> _Table:
-        """The lines by signature and value."""
+        """Return the lines by signature and value."""
         (ratios, place), line = self.p.places(), np.concatenate(self._line)
         numbers = {name: texts.pop() for name, texts in self.texts.items()}
         known = {name: texts.known for name, texts in self.texts.items()}
@@ -216,18 +216,18 @@ class _Lines:
 
 
 def _begins(numbers: Numbers) -> NDArray[np.bool_]:
-    """Where other numbers begin."""
+    """Return where other numbers begin."""
     return np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]
 
 
 def _in_order(signature: Numbers, value: Numbers) -> bool:
-    """Whether lines ascend by signature and value, without a pair that comes again."""
+    """Return whether lines ascend by signature and value, without a pair that comes again."""
     new, rising = signature[1:] > signature[:-1], value[1:] > value[:-1]
     return bool((new | (rising & (signature[1:] == signature[:-1]))).all())
 
 
 def _in_runs(key: Ints) -> Numbers:
-    """A number for each different key, by where it comes first. Equal keys mostly follow each other."""
+    """Return a number for each different key, by where it comes first. Equal keys mostly follow each other."""
     begins = np.flatnonzero(_begins(key))
     _, first, same = np.unique(key[begins], return_index=True, return_inverse=True)
     place = np.empty(len(first), np.int32)
@@ -252,14 +252,14 @@ class _Table:
 
     @cached_property
     def first(self) -> Ints:
-        """Where the line of each signature is that comes first in the file."""
+        """Return where the line of each signature is that comes first in the file."""
         if (self.line[1:] > self.line[:-1]).all():
             return self.start[:-1]
         signature = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
         return np.lexsort((self.line, signature))[self.start[:-1]]
 
     def wrong(self) -> Iterator[tuple[int, str, str]]:
-        """What is wrong with lines, in their order: line, found, expected."""
+        """Yield what is wrong with lines, in their order: line, found, expected."""
         counts = np.array([_PEOPLE.fullmatch(text) is not None for text in self.n or ["0"]], bool)
         again = ~_begins(self.value)
         again[self.start[:-1]] = False

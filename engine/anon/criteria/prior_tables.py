@@ -43,22 +43,22 @@ class SignatureTable:
     codes: NDArray[Any]  # [attributes, signatures]
 
     @classmethod
-    def of(cls, signatures: Sequence[Signature]) -> SignatureTable:
+    def from_signatures(cls, signatures: Sequence[Signature]) -> SignatureTable:
         texts = [list(dict.fromkeys(parts)) for parts in zip(*signatures)]
         known = [{word: code for code, word in enumerate(words)} for words in texts]
         codes = [[numbers[part] for numbers, part in zip(known, parts)] for parts in signatures]
         return cls(texts, np.array(codes, np.int32).reshape(len(signatures), len(texts)).T)
 
     @classmethod
-    def of_columns(cls, columns: Sequence[pa.ChunkedArray]) -> SignatureTable:
-        """From the columns of a table of signatures."""
+    def from_columns(cls, columns: Sequence[pa.ChunkedArray]) -> SignatureTable:
+        """Return the signatures of a table with one column per attribute."""
         encoded = [column.combine_chunks().dictionary_encode() for column in columns]
         texts = [[*(text(value) for value in each.dictionary.to_pylist()), None] for each in encoded]
         codes = [np.asarray(each.indices.fill_null(len(words) - 1)) for each, words in zip(encoded, texts)]
         return cls(texts, np.stack(codes).astype(np.int32))
 
     def mixes_null_and_empty(self) -> bool:
-        """Whether two signatures are the same but for a null in place of an empty text."""
+        """Return whether two signatures are the same but for a null in place of an empty text."""
         both = [None in words and "" in words for words in self.texts]
         codes = [
             np.where(own == words.index(None), words.index(""), own) if mixed else own
@@ -83,8 +83,8 @@ class Ratios:
     large: dict[int, Fraction]
 
     @classmethod
-    def of(cls, fractions: Iterable[Fraction]) -> tuple[Ratios, Places]:
-        """The different ones of some fractions, and the place of each among them."""
+    def from_fractions(cls, fractions: Iterable[Fraction]) -> tuple[Ratios, Places]:
+        """Return the different ones of some fractions, and the place of each among them."""
         listed = ListedRatios()
         for each in fractions:
             listed.add(each)
@@ -95,12 +95,12 @@ class Ratios:
 
     @cached_property
     def floats(self) -> Floats:
-        """Each as the nearest float."""
+        """Return each as the nearest float."""
         return self._nearest(self.numerator, lambda p: p)
 
     @cached_property
     def complements(self) -> Floats:
-        """One less each, as the nearest float."""
+        """Return 1 - p for each, as the nearest float."""
         return self._nearest(self.denominator - self.numerator, lambda p: 1 - p)
 
     def _nearest(self, numerator: Ints, exactly: Any) -> Floats:
@@ -112,14 +112,14 @@ class Ratios:
 
 
 class ListedRatios:
-    """Fractions from 0 to 1 as they come."""
+    """Collects fractions from 0 to 1."""
 
     def __init__(self) -> None:
         self._top, self._bottom = array("q"), array("q")
         self._large: dict[Fraction, int] = {}
 
     def add(self, fraction: Fraction) -> int:
-        """Add one; its number."""
+        """Add a fraction; return its number."""
         numerator, denominator = fraction.as_integer_ratio()
         if denominator >= LARGEST:
             numerator, denominator = self._large.setdefault(fraction, len(self._large)), 0
@@ -128,7 +128,7 @@ class ListedRatios:
         return len(self._top) - 1
 
     def different(self) -> tuple[Ratios, Places]:
-        """The different ones, and by its number the place of each among them."""
+        """Return the different ones, and by its number the place of each among them."""
         pairs = np.stack([np.array(self._top, np.int64), np.array(self._bottom, np.int64)])
         order = np.lexsort(pairs)
         new = np.append(True, (np.diff(pairs[:, order]) != 0).any(axis=0))[: len(order)]
@@ -147,8 +147,8 @@ class Probabilities:
     ratios: Ratios
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[Fraction | None]]) -> Probabilities:
-        ratios, places = Ratios.of(p for row in rows for p in row if p is not None)
+    def from_rows(cls, rows: Sequence[Sequence[Fraction | None]]) -> Probabilities:
+        ratios, places = Ratios.from_fractions(p for row in rows for p in row if p is not None)
         named = np.array([[p is not None for p in row] for row in rows], bool)
         place = np.full(named.shape, -1, np.int32)
         place[named] = places
@@ -164,11 +164,11 @@ class Probabilities:
         return map(self.__getitem__, range(len(self)))
 
     def floats(self, unnamed: float, rows: Any = slice(None)) -> Floats:
-        """The probabilities of some signatures, or of all, as floats."""
+        """Return the probabilities of some signatures, or of all, as floats."""
         found: Floats = np.append(self.ratios.floats, unnamed)[self.place[rows]]
         return found
 
     def complements(self, unnamed: float, rows: Any = slice(None)) -> Floats:
-        """The same of not having each value."""
+        """Return the probabilities of not having each value."""
         found: Floats = np.append(self.ratios.complements, unnamed)[self.place[rows]]
         return found

@@ -1,6 +1,5 @@
 """What an adversary knows beforehand: the probability of each sensitive value for people with the same attributes.
-Priors come from files that the config names (`prior_files`), or are estimated from the cube, and go to the criteria
-that search and verify ask (config -> source -> cube -> search -> release -> verify -> report)."""
+Priors come from files that the config names (`prior_files`), or are estimated from the cube."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from anon.errors import ConfigError, Problem
 from anon.hierarchy.records import refuse
 
 DIGITS = 30  # significant digits of a `p` that has no end as a decimal
-CELLS = 1 << 20  # of a table of counts that are looked at together
+CELLS = 1 << 20  # of a table of counts that are processed together
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Prior:
     n: Ints | None = None  # people behind each signature
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         attributes: list[str],
         signatures: Sequence[Signature],
@@ -47,19 +46,19 @@ class Prior:
         p: Sequence[Sequence[Fraction | None]],
         n: Sequence[int] | None = None,
     ) -> Prior:
-        """A prior of a few rows."""
+        """Return a prior of a few rows."""
         people = None if n is None else np.array(n, np.int64)
-        return cls(attributes, SignatureTable.of(signatures), values, Probabilities.of(p), people)
+        return cls(attributes, SignatureTable.from_signatures(signatures), values, Probabilities.from_rows(p), people)
 
     @cached_property
     def named(self) -> list[int]:
-        """The codes of the values that the prior names."""
+        """Return the codes of the values that the prior names."""
         found: list[int] = np.flatnonzero((self.p.place[:1] >= 0).any(axis=0)).tolist()
         return found
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory while a release is judged against it."""
+        """Return the memory that it takes while a release is judged against it."""
         return CELL * self.p.place.size
 
     @property
@@ -70,7 +69,7 @@ class Prior:
 def bind(
     raw: RawPrior, attributes: Sequence[str], signatures: SignatureTable, values: Sequence[str | None], where: str
 ) -> Prior:
-    """A file's prior for the signatures (attributes in the given order) and the values that occur in a table."""
+    """Return a file's prior for the signatures (attributes in the given order) and the values that occur in a table."""
     if sorted(attributes) != sorted(raw.attributes):
         found = f"{raw.file} with columns {', '.join(raw.attributes)}"
         raise ConfigError.at(where, found, f"attributes {', '.join(attributes)}")
@@ -81,7 +80,7 @@ def bind(
         raise _not_apart(where)
     refuse(list(_missing(raw, known, len(rows), names, where)))
     place = np.full((len(rows), len(names)), -1, np.int32)
-    for at, name in enumerate(names):  # without gaps the lines of a signature are as many as the values of the file
+    for at, name in enumerate(names):  # without gaps a signature has one line for each value of the file
         if name in raw.values:
             place[:, at] = raw.place[raw.start[rows] + raw.values[name]]
     n = None if raw.n is None else raw.n[rows]
@@ -89,8 +88,8 @@ def bind(
 
 
 def _rows(raw: RawPrior, attributes: list[str], signatures: SignatureTable) -> Ints:
-    """The place of each signature of a table in a file, -1 if it is not there. A signature from a CSV table may have
-    numbers and moments in another notation."""
+    """Return the place of each signature of a table in a file, -1 if it is not there. A signature from a CSV table may
+    have numbers and moments in another notation."""
     sizes = [len(texts) + 1 for texts in raw.texts]  # a text that the file does not have is one more
     index, found = CellIndex(raw.cells.astype(np.uint32), sizes), []
     for spelt in (str, respelt):
@@ -115,7 +114,7 @@ def _not_apart(where: str) -> ConfigError:
 
 
 def _missing(raw: RawPrior, known: Ints, signatures: int, names: Sequence[str], where: str) -> Iterator[Problem]:
-    """What a file lacks of a table of so many signatures, of which it knows some."""
+    """Yield what a file lacks for a table with this number of signatures, given the rows of those it has."""
     if len(known) < signatures:
         found = f"{raw.file}: no line for {signatures - len(known)} of the {signatures} combinations of "
         yield Problem(where, f"{found}{', '.join(raw.attributes)} in the data", "probabilities for each of them")
@@ -132,7 +131,7 @@ def _missing(raw: RawPrior, known: Ints, signatures: int, names: Sequence[str], 
 
 
 def estimate(counts: Ints, smoothing: Fraction) -> Probabilities:
-    """The prior of counts[signature, value], with `smoothing` people added to each of them.
+    """Return the prior of counts[signature, value], with `smoothing` people added to each of them.
 
     >>> [str(p) for p in estimate(np.array([[2, 0, 1]]), Fraction(1))[0]]
     ['1/2', '1/6', '1/3']
@@ -147,19 +146,19 @@ def estimate(counts: Ints, smoothing: Fraction) -> Probabilities:
         _, at, same = np.unique(combined(list(pairs)), return_index=True, return_inverse=True)
         own = [known.setdefault(pair, len(known)) for pair in zip(*pairs[:, at].tolist())]
         place[first : first + step] = np.array(own, np.int32)[same].reshape(some.shape)
-    ratios, places = Ratios.of((count + smoothing) / (all_ + smoothing * values) for count, all_ in known)
+    ratios, places = Ratios.from_fractions((count + smoothing) / (all_ + smoothing * values) for count, all_ in known)
     return Probabilities(places[place], ratios)
 
 
 def estimated(
     attributes: list[str], signatures: SignatureTable, values: list[str | None], counts: Ints, smoothing: Fraction
 ) -> Prior:
-    """The prior that the people of a table suggest."""
+    """Return the prior that the people of a table suggest."""
     return Prior(attributes, signatures, values, estimate(counts, smoothing), counts.sum(axis=1))
 
 
 def write_prior(prior: Prior, path: Path) -> None:
-    """Saves a prior so that reading the file and binding it to the same table gives the same prior. The file is new and
+    """Save a prior so that reading the file and binding it to the same table gives the same prior. The file is new and
     for its owner alone."""
     where = path.name
     taken = [name for name in prior.attributes if name in RESERVED]
@@ -171,7 +170,7 @@ def write_prior(prior: Prior, path: Path) -> None:
 
 
 def _records(prior: Prior) -> Iterator[list[str | None]]:
-    """The lines of a prior file, the first of which names its columns."""
+    """Yield the lines of a prior file, the first of which names its columns."""
     ratios, place = prior.p.ratios, prior.p.place
     endless = any(_decimal(ratios[at])[1] for at in np.unique(place[place >= 0]).tolist())
     people, fractions = ["n"] * (prior.n is not None), ["p_exact"] * endless
@@ -184,13 +183,13 @@ def _records(prior: Prior) -> Iterator[list[str | None]]:
 
 
 def _quoted(field: str | None) -> str:
-    """A field of a CSV file. Unlike the `csv` module it quotes `;` and every line break, which the reader asks for."""
+    """Return a field of a CSV file. Unlike the `csv` module it quotes `;` and every line break, as the reader needs."""
     text = field or ""
     return '"' + text.replace('"', '""') + '"' if re.search('[,;"\r\n]', text) else text
 
 
 def _decimal(p: Fraction) -> tuple[str, str]:
-    """A probability as a decimal and, where that is rounded, as a fraction.
+    """Return a probability as a decimal and, where that is rounded, as a fraction.
 
     >>> _decimal(Fraction(1, 8)), _decimal(Fraction(1, 3))
     (('0.125', ''), ('0.333333333333333333333333333333', '1/3'))

@@ -1,4 +1,4 @@
-"""The protocol between privacy criteria and everything that asks them: searches, `check` and `verify`. Groups come in
+"""The protocol between privacy criteria and their callers: searches, `check` and `verify`. Groups come in
 batches as histograms; a criterion turns them into minima (lower is worse) that merge by taking the smaller one, and
 judges those. The search compares plain floats of many candidates at once; a comparison closer than `NEAR` goes to
 exact arithmetic on the integers behind the minima, so that every machine decides alike."""
@@ -36,7 +36,7 @@ class Signatures:
 
     @property
     def arrays(self) -> tuple[Ints, Ints, Ints]:
-        """The arguments of kernels."""
+        """Return the arguments of kernels."""
         return self.start, self.code, self.count
 
 
@@ -54,12 +54,12 @@ class Groups:
 
     @property
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """The arguments of kernels."""
+        """Return the arguments of kernels."""
         return self.n, self.start, self.value, self.count
 
     @classmethod
     def dense(cls, counts: NDArray[Any]) -> Groups:
-        """From a matrix with one row per group and one column per sensitive value.
+        """Return groups from a matrix with one row per group and one column per sensitive value.
 
         >>> Groups.dense(np.array([[2, 0, 1]])).value
         array([0, 2])
@@ -75,7 +75,7 @@ class Groups:
 
     @property
     def largest(self) -> Ints:
-        """How often each group has its most frequent value; 0 for a group in which nobody has a value.
+        """Return how often each group has its most frequent value; 0 for a group in which nobody has a value.
 
         >>> Groups(np.array([3, 2, 1]), np.array([0, 2, 2, 3]), np.array([0, 1, 1]), np.array([1, 2, 1])).largest
         array([2, 0, 1])
@@ -87,8 +87,8 @@ class Groups:
         return found
 
     def apart(self, context: Ints, value: Ints) -> Groups:
-        """Groups of codes that stand for combinations of a context and a value, in ascending order of both: every
-        context that occurs in a group is a group of its own.
+        """Return groups of codes that stand for combinations of a context and a value, in ascending order of both:
+        every context that occurs in a group becomes a group.
 
         >>> Groups.dense(np.array([[2, 1, 3]])).apart(np.array([0, 0, 1]), np.array([0, 4, 0])).n
         array([3, 3])
@@ -101,7 +101,7 @@ class Groups:
         return Groups(n, np.append(first, len(row)), value[self.value], self.count, row=row[first])
 
     def part(self, first: int, last: int) -> Groups:
-        """Some consecutive groups; of groups that were taken apart all parts of those."""
+        """Return some consecutive groups; of groups that were taken apart all parts of those."""
         row = self.row
         if row is not None:
             first, last = np.searchsorted(row, (first, last)).tolist()
@@ -112,11 +112,11 @@ class Groups:
         )  # fmt: skip
 
     def where(self, some: NDArray[np.bool_]) -> Groups:
-        """The groups that have people, given which."""
+        """Return the groups that have people, given which."""
         return Groups(self.n[some], np.append(self.start[:-1][some], self.start[-1]), self.value, self.count)
 
     def only(self, some: NDArray[np.bool_]) -> Groups:
-        """Some of the groups, given which.
+        """Return some of the groups, given which.
 
         >>> Groups.dense(np.array([[2, 1], [0, 3]])).only(np.array([False, True])).count
         array([3])
@@ -127,7 +127,7 @@ class Groups:
 
     @staticmethod
     def concatenate(batches: list[Groups]) -> Groups:
-        """The groups of several batches."""
+        """Return the groups of several batches."""
         sizes = np.concatenate([np.diff(batch.start) for batch in batches])
         n, value, count = (np.concatenate([getattr(b, name) for b in batches]) for name in ("n", "value", "count"))
         return Groups(n, np.append(0, np.cumsum(sizes)), value, count)
@@ -147,7 +147,7 @@ class State:
         return State(self.values.copy(), self.witness.copy())
 
     def merge(self, other: State) -> State:
-        """The minima over the groups of both: associative, commutative, idempotent."""
+        """Return the minima over the groups of both: associative, commutative, idempotent."""
         lower = other.values < self.values
         tied = np.flatnonzero(other.values == self.values)
         difference = other.witness[tied] - self.witness[tied]
@@ -193,8 +193,8 @@ class Criterion(ABC):
     relative: bool = False  # depends on which values the released table has, or how often: suppression changes it
     alone: bool = True  # holds for a release iff it holds for each of its groups alone
     least_group: int = 1  # no group of fewer individuals can be safe
-    demands: tuple[tuple[int, int], ...] = ()  # (largest, fewest): a safe group has so many outside its largest counts
-    words: tuple[str, ...] = ("{figure}, asked for {bound}",)  # how each measure that fails is told
+    demands: tuple[tuple[int, int], ...] = ()  # (largest, fewest) of a safe group: fewest outside its largest counts
+    words: tuple[str, ...] = ("{figure}, asked for {bound}",)  # the message for each measure that fails
 
     @classmethod
     @abstractmethod
@@ -204,34 +204,34 @@ class Criterion(ABC):
 
     @abstractmethod
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
-        """Minima [owners, minima] over the groups of each owner. `owner` is ascending."""
+        """Return minima [owners, minima] over the groups of each owner. `owner` is ascending."""
 
     @abstractmethod
     def judge(self, minima: Floats) -> NDArray[np.int8]:
-        """SAFE, UNSAFE or CLOSE for each row of minima."""
+        """Return SAFE, UNSAFE or CLOSE for each row of minima."""
 
     @abstractmethod
     def state(self, groups: Groups) -> State:
-        """The minima over all groups of the batch, with their witnesses."""
+        """Return the minima over all groups of the batch, with their witnesses."""
 
     def beside(
         self, groups: Groups, owner: Ints, owners: int, state: State
     ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-        """Of a release with a safe state to which the groups of each owner are added: SAFE, UNSAFE or CLOSE, and
-        whether they lower none of its minima. `owner` is ascending."""
+        """Return, for a release with a safe state to which the groups of each owner are added, SAFE, UNSAFE or CLOSE,
+        and whether they lower none of its minima. `owner` is ascending."""
         minima = self.minima(groups, owner, owners)
         return self.judge(np.minimum(minima, state.values)), np.all(minima >= state.values, axis=1)
 
     def lowered(self, state: State, groups: Groups) -> State:
-        """The minima over these groups as well; may take the arrays of the state with it."""
+        """Return the minima over these groups as well; may reuse the arrays of the state."""
         return state.merge(self.state(groups))
 
     @abstractmethod
     def verdict(self, state: State) -> Verdict:
-        """The exact verdict."""
+        """Return the exact verdict."""
 
     def holds(self, state: State) -> bool:
-        """Whether the exact verdict is safe, without the findings behind it."""
+        """Return whether the exact verdict is safe, without the findings behind it."""
         return self.verdict(state).safe
 
     def safe_alone(self, groups: Groups, count: int) -> NDArray[np.bool_]:
@@ -245,15 +245,15 @@ class Criterion(ABC):
 
     @abstractmethod
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
-        """For a whole table as one group that fails: the nearest thresholds that hold, changing one at a time."""
+        """Return the nearest thresholds that hold for a whole table as one group that fails, changing one at a time."""
 
     def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
-        """In words what was found and what was asked for; `name` says what a sensitive value may be called."""
+        """Return in words what was found and what was required; `name` gives the name of a sensitive value."""
         words = self.words[finding.about if isinstance(finding.about, int) else 0]
         return words.format(figure=f"{finding.figure:.6g}", bound=f"{finding.bound:.6g}")
 
     def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
-        """Facts about a verdict that users get beside its figure and bound."""
+        """Return facts about a verdict that users get beside its figure and bound."""
         return {}
 
 
@@ -266,22 +266,22 @@ class GroupCriterion(Criterion):
 
     bounds: Floats  # [measures]
     strict: bool = False  # measures must be above their bounds, not only at them
-    headline: int | None = None  # the measure whose figure is always told; otherwise that of the first that fails
+    headline: int | None = None  # the measure whose figure is always reported; otherwise that of the first that fails
 
     @abstractmethod
     def measure(self, groups: Groups) -> Floats:
-        """[groups, measures]; lower is worse."""
+        """Return measures [groups, measures]; lower is worse."""
 
     @abstractmethod
     def compare(self, groups: Groups, which: Ints, measure: int) -> Ints:
-        """The signs of a measure of some groups less its bound, exactly."""
+        """Return the signs of a measure of some groups less its bound, exactly."""
 
     @abstractmethod
-    def told(self, measure: int, value: float) -> tuple[float, float]:
-        """What users are told of a measure: its figure, and the bound in the same terms."""
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
+        """Return what users see of a measure: its figure, and the bound in the same terms."""
 
     def settled(self, groups: Groups) -> Floats:
-        """The measures, exactly on the side of the bounds that they belong to."""
+        """Return the measures, exactly on the side of the bounds that they belong to."""
         measures = self.measure(groups)
         close = np.abs(measures - self.bounds) <= NEAR * np.maximum(np.abs(self.bounds), 1.0)
         for index in np.flatnonzero(close.any(axis=0)).tolist():
@@ -311,7 +311,7 @@ class GroupCriterion(Criterion):
         for index, value in enumerate(state.values.tolist()):
             bound = self.bounds[index]
             safe = bool(value > bound if self.strict else value >= bound)
-            findings.append(Finding(safe, *self.told(index, value), int(state.witness[index, 0]), index))
+            findings.append(Finding(safe, *self.figure_and_bound(index, value), int(state.witness[index, 0]), index))
         worst = next((finding for finding in findings if not finding.safe), findings[0])
         safe = all(finding.safe for finding in findings)
         shown = worst if self.headline is None else findings[self.headline]
@@ -319,5 +319,5 @@ class GroupCriterion(Criterion):
 
 
 def exact(decimal_or_int: Any) -> Fraction:
-    """The number exactly as written in the config."""
+    """Return the number exactly as written in the config."""
     return Fraction(str(decimal_or_int))

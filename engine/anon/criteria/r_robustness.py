@@ -20,23 +20,23 @@ many copies of each value are gone", or value by value over "how many people of 
 are fewer, up to LIMIT states. Otherwise the group is not safe. Nor is one of fewer than r people, or one whose values
 no world with a positive weight explains.
 
->>> Worlds.of([(1, ".1 .1"), (1, ".1 .8")], [1, 1]).posterior()
+>>> Worlds.from_words([(1, ".1 .1"), (1, ".1 .8")], [1, 1]).posterior()
 Fraction(8, 9)
 
 Tables III and IV of the paper: Alan and Betty, lung cancer and hypertension. Known that men have the first with
 probability .1 and women with .003, it is Alan's with 97 %, which is also the bound.
 
->>> alan_and_betty = Worlds.of([(1, ".1 .9"), (1, ".003 .997")], [1, 1])
+>>> alan_and_betty = Worlds.from_words([(1, ".1 .9"), (1, ".003 .997")], [1, 1])
 >>> float(alan_and_betty.posterior()), alan_and_betty.bound() == alan_and_betty.posterior()
 (0.9736328125, True)
 
 Not monotone: three people with a prior of .1 and one copy of x among them, three with .001 and another. Each group is
 safe for r = 2. Together both copies go to the first three.
 
->>> likely, unlikely = Worlds.of([(3, ".1 .9")], [1, 2]), Worlds.of([(3, ".001 .999")], [1, 2])
+>>> likely, unlikely = Worlds.from_words([(3, ".1 .9")], [1, 2]), Worlds.from_words([(3, ".001 .999")], [1, 2])
 >>> likely.posterior(), unlikely.posterior()
 (Fraction(1, 3), Fraction(1, 3))
->>> round(float(Worlds.of([(3, ".1 .9"), (3, ".001 .999")], [2, 4]).posterior()), 3)
+>>> round(float(Worlds.from_words([(3, ".1 .9"), (3, ".001 .999")], [2, 4]).posterior()), 3)
 0.658
 """
 
@@ -79,13 +79,13 @@ class Worlds:
     asked: int
 
     @classmethod
-    def of(cls, signatures: Sequence[tuple[int, str]], copies: list[int]) -> Worlds:
-        """From pairs of people and their priors as words; two values are x and not x."""
+    def from_words(cls, signatures: Sequence[tuple[int, str]], copies: list[int]) -> Worlds:
+        """Return worlds from pairs of people and their priors as words; two values are x and not x."""
         rows = [[Fraction(word) for word in words.split()] for _, words in signatures]
         return cls([people for people, _ in signatures], copies, rows, 1 if len(copies) == 2 else len(copies))
 
     def bound(self) -> Fraction:
-        """The bound on the largest posterior."""
+        """Return the bound on the largest posterior."""
         columns = list(zip(*self.p))
         if len(columns) == 1 or not all(map(all, columns)):
             return Fraction(1)
@@ -97,7 +97,7 @@ class Worlds:
         return min(largest, Fraction(1))
 
     def posterior(self) -> Fraction | None:
-        """The largest posterior; None with more than LIMIT states, or without any possible world."""
+        """Return the largest posterior; None with more than LIMIT states, or without any possible world."""
         by_people = _states(self.copies) <= _states(self.people)
         kinds, most = (self.people, self.copies) if by_people else (self.copies, self.people)
         if _states(most) > LIMIT:
@@ -118,12 +118,12 @@ def _states(most: Sequence[int]) -> int:
 
 
 def hand_out(kinds: Sequence[int], most: Sequence[int], w: Sequence[Sequence[int]]) -> list[list[int]]:
-    """[a][b]: the weights of all worlds in which an item of kind a goes to a place of kind b, added up; of whole
+    """Return [a][b]: the weights of all worlds in which an item of kind a goes to a place of kind b, added up; of whole
     numbers exactly, as the kernel does it in floating point.
 
-    There are kinds[a] items and most[b] places of a kind, as many items as places; a world has the product of its
+    There are kinds[a] items and most[b] places of a kind, the same number of both; a world has the product of its
     w[a][b] as weight. A state says how many places of each kind the first items have filled; forward[state] adds up the
-    ways to get there, backward[state] those to go on to the end.
+    ways to get there, backward[state] those from there to the end.
 
     >>> hand_out([1, 1], [1, 1], [[1, 2], [3, 4]])
     [[4, 6], [6, 4]]
@@ -148,7 +148,7 @@ def hand_out(kinds: Sequence[int], most: Sequence[int], w: Sequence[Sequence[int
     return weight
 
 
-class Known(NamedTuple):
+class PriorFinding(NamedTuple):
     """What a finding is about: the prior, and whether its figure is the posterior itself or the bound on it."""
 
     prior: int
@@ -163,14 +163,14 @@ class Questions:
     entry: Ints  # place of the value in the batch, -1 for all values of the group
 
     def about(self, which: Ints, groups: int) -> Questions:
-        """The questions about some groups."""
+        """Return the questions about some groups."""
         wanted = np.zeros(groups, bool)
         wanted[which] = True
         mine = wanted[self.group]
         return Questions(self.group[mine], self.entry[mine])
 
 
-class Adversary:
+class ScaledPrior:
     """A prior in floating point, each column scaled to a largest probability of 1, which changes no posterior and no
     bound; `place` is that of its signatures in a batch."""
 
@@ -191,7 +191,7 @@ class Adversary:
         return Questions(np.searchsorted(groups.start, entry, side="right") - 1, entry)
 
     def bounds(self, groups: Groups, asked: Questions) -> Floats:
-        """One over the bound on the posterior that each question asks for."""
+        """Return one over the bound on the posterior that each question asks for."""
         from anon.criteria import kernels_robustness as kernels
 
         mine, inverse = groups.signatures[self.place], np.empty(len(asked.group))
@@ -203,7 +203,7 @@ class Adversary:
         return every[asked.group]
 
     def posteriors(self, groups: Groups, asked: Questions) -> Floats:
-        """One over the largest posterior that each question asks for; nan where it cannot be had."""
+        """Return one over the largest posterior that each question asks for; nan where it cannot be computed."""
         from anon.criteria import kernels_robustness as kernels
 
         mine, inverse = groups.signatures[self.place], np.empty(len(asked.group))
@@ -211,7 +211,7 @@ class Adversary:
         return inverse
 
     def worlds(self, groups: Groups, group: int, entry: int) -> Worlds:
-        """The same question in exact arithmetic."""
+        """Return a question in exact arithmetic."""
         mine = groups.signatures[self.place]
         served = slice(mine.start[group], mine.start[group + 1])
         rows = [self.prior.p[code] for code in mine.code[served].tolist()]
@@ -247,7 +247,7 @@ class RRobustness(GroupCriterion):
     def __init__(self, column: str, r: Fraction, priors: Sequence[Prior], first: int = 0) -> None:
         self.column, self.r, self.first, self.least_group = column, r, first, ceil(r)
         self.bounds, self.priors = np.full(len(priors), float(r)), list(priors)
-        self._adversaries = [Adversary(prior, first + i) for i, prior in enumerate(priors)]
+        self._adversaries = [ScaledPrior(prior, first + i) for i, prior in enumerate(priors)]
 
     @classmethod
     def bind(cls, spec: Spec, binder: Binder, where: str) -> RRobustness:
@@ -259,8 +259,8 @@ class RRobustness(GroupCriterion):
     def measure(self, groups: Groups) -> Floats:
         return np.column_stack([self._enough(groups, adversary) for adversary in self._adversaries])
 
-    def _enough(self, groups: Groups, adversary: Adversary) -> Floats:
-        """The bounds, and the posteriors only where they may save a group that fails its bound."""
+    def _enough(self, groups: Groups, adversary: ScaledPrior) -> Floats:
+        """Return the bounds, and the posteriors only where they may save a group that fails its bound."""
         asked = adversary.questions(groups)
         inverse = adversary.bounds(groups, asked)
         hopeless = groups.n[asked.group] / self._largest(groups, asked) < float(self.r) * (1 - NEAR)
@@ -270,14 +270,15 @@ class RRobustness(GroupCriterion):
         return self._of_groups(groups, asked, inverse)
 
     def _largest(self, groups: Groups, asked: Questions) -> Ints:
-        """The copies of each value asked for, or of the most frequent: nobody's share of the worlds is below its."""
+        """Return the copies of each value asked for, or of the most frequent: nobody's share of the worlds is below
+        its."""
         if (asked.entry < 0).any():
             most: Ints = np.maximum.reduceat(groups.count, groups.start[:-1])
             return most[asked.group]
         return groups.count[asked.entry]
 
     def _of_groups(self, groups: Groups, asked: Questions, inverse: Floats) -> Floats:
-        """The worst answer about each group. Nothing is asked about one without named values but to be large enough."""
+        """Return the worst answer about each group. One without named values only has to be large enough."""
         measure = np.where(groups.n < self.least_group, groups.n.astype(np.float64), np.inf)
         np.minimum.at(measure, asked.group, inverse)
         return measure
@@ -307,9 +308,9 @@ class RRobustness(GroupCriterion):
         worst = [self._worst(groups, adversary, settled[:, i]) for i, adversary in enumerate(self._adversaries)]
         return State(np.array([value for value, _ in worst]), np.array([witness for _, witness in worst], np.int64))
 
-    def _worst(self, groups: Groups, adversary: Adversary, settled: Floats) -> tuple[float, tuple[int, int]]:
-        """The smallest measure with posteriors wherever they can be had, not only where the verdict needs them; whether
-        it is a bound; and the group. A posterior is never above its bound, so the worst bounds go first."""
+    def _worst(self, groups: Groups, adversary: ScaledPrior, settled: Floats) -> tuple[float, tuple[int, int]]:
+        """Return the smallest measure with posteriors wherever they can be had, not only where the verdict needs them;
+        whether it is a bound; and the group. A posterior is never above its bound, so the worst bounds go first."""
         order = np.argsort(settled, kind="stable")
         measure, bound = settled.copy(), np.ones(len(groups), np.int64)
         lowest = np.inf
@@ -324,9 +325,10 @@ class RRobustness(GroupCriterion):
         return float(measure[group]), (int(bound[group]), groups.first + int(group))
 
     def _posteriors(
-        self, groups: Groups, adversary: Adversary, which: Ints, settled: Floats
+        self, groups: Groups, adversary: ScaledPrior, which: Ints, settled: Floats
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """The measures of some groups by posteriors, on the side of r that is settled, and where they are bounds."""
+        """Return the measures of some groups by posteriors, on the side of r that is settled, and where they are
+        bounds."""
         asked = adversary.questions(groups).about(which, len(groups))
         inverse, found = adversary.bounds(groups, asked), adversary.posteriors(groups, asked)
         exactly = self._of_groups(groups, asked, np.fmax(inverse, found))[which]
@@ -337,14 +339,14 @@ class RRobustness(GroupCriterion):
             by_bound[which] == exactly
         )
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return 1 / value, float(1 / self.r)
 
     def verdict(self, state: State) -> Verdict:
         findings = []
         for index, (value, (bound, group)) in enumerate(zip(state.values.tolist(), state.witness.tolist())):
-            safe, about = value >= float(self.r), Known(index, not bound)
-            findings.append(Finding(safe, *self.told(index, value), group, about))
+            safe, about = value >= float(self.r), PriorFinding(index, not bound)
+            findings.append(Finding(safe, *self.figure_and_bound(index, value), group, about))
         worst = max(findings, key=lambda finding: (not finding.safe, finding.figure))
         safe = all(finding.safe for finding in findings)
         return Verdict(self.name, safe, worst.figure, worst.bound, worst.group, tuple(findings))
@@ -354,12 +356,13 @@ class RRobustness(GroupCriterion):
         return {"exact": any(finding.about.exact for finding in worst)}
 
     def refusal(self, finding: Finding, name: Callable[[int], str]) -> str:
-        known: Known = finding.about
+        known: PriorFinding = finding.about
         figure = f"{'' if known.exact else 'up to '}{finding.figure:.6g}"
         return f"posterior {figure} by prior {known.prior + 1}, asked for at most {finding.bound:.6g}"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
-        """Of the two numbers of six digits next to the lowest of all priors, the larger that holds for every prior."""
+        """Return the larger of the two numbers of six digits next to the lowest of all priors that holds for every
+        prior."""
         lowest = float(self.state(whole).values.min())
         near = (Fraction(at_most(number)) for number in _around(lowest))
         weaker = (RRobustness(str(self.column), r, self.priors, self.first) for r in near if r > 1)
@@ -368,7 +371,7 @@ class RRobustness(GroupCriterion):
 
 
 def _around(number: float) -> tuple[float, float]:
-    """A little more and a little less than a number that was rounded."""
+    """Return a little more and a little less than a number that was rounded."""
     return number * (1 + NEAR), number * (1 - NEAR)
 
 
@@ -382,6 +385,6 @@ def _bind_prior(spec: Spec, given: PriorFile | PriorEstimate, binder: Binder, wh
         return bind_prior(raw, raw.attributes, signatures, texts, f"{where}.file")
     signatures, counting = binder.values.cross_table(tuple(given.estimate), column)
     if counting is None:
-        found = "an estimated prior on a bucketized table, which does not tell who has what"
+        found = "an estimated prior on a bucketized table, which does not say who has what"
         raise ConfigError.at(where, found, "a prior file (--prior FILE), or one estimated on the source and saved")
     return estimated(list(given.estimate), signatures, texts, counting(), exact(given.smoothing))

@@ -36,9 +36,9 @@ with c = 1: they ask for T > 0 and V > 0, and if T(l, k) V(m, k + 1) > 0 in ever
 
 If all values have the same points, all with c = 1, skylines of single values stay monotone with suppression. A group is
 safe then iff for each point more than k of its people have none of its l + 1 most frequent values, and more than k + m
-do not have its most frequent value. Whoever is merged into it, the people outside any l + 1 values of the whole include
-those of the group outside these values, who are at least those outside its own l + 1 most frequent ones; and likewise
-for one value. Values with points of their own may ask for more than those of the group they come to.
+do not have its most frequent value. When others are merged into it, the people outside any l + 1 values of the whole
+include those of the group outside these values, who are at least those outside its own l + 1 most frequent ones; and
+likewise for one value. Values with points of their own may ask for more than those of the group they come to.
 
 Figures 1 to 3 of the paper, group 2 = {Flu, Cancer, Flu, AIDS}, target Tom, sigma = AIDS. Nothing known: 1/4. Tom
 does not have Cancer: 1/3. Gary has Flu as well: 1/2.
@@ -84,7 +84,7 @@ MANY = 1_000  # relatives; hints are not worth exact products of more factors th
 FEW = 64  # groups; more than these are worth a memo
 MEMO = 1 << 19  # numbers in it, at most
 HEAD = 4  # of each of its rows, before figures: FIGURES of kernels_fold.c
-SMALLEST = 1e-140  # below this the kernels tell only zero from above zero: decide exactly
+SMALLEST = 1e-140  # below this the kernels only separate zero from above zero: decide exactly
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Point:
 
     @property
     def least_ratio(self) -> Fraction:
-        """The negated ratio must be above this: breach < c iff NR > 1/c - 1."""
+        """Return what the negated ratio must be above: breach < c iff NR > 1/c - 1."""
         return 1 / self.c - 1
 
 
@@ -111,7 +111,7 @@ class Counts:
     others: tuple[int, ...] = ()
 
     def target(self, k: int, kind: str = "single") -> Fraction | None:
-        """T, exactly; None stands for infinity."""
+        """Return T, exactly; None stands for infinity."""
         n, s = self.n, self.s
         if s == 0:
             return None
@@ -125,7 +125,7 @@ class Counts:
         return nobody / (1 - nobody) * power(Fraction(n - 1, n), sum(self.others))
 
     def family(self, m: int, k: int, kind: str = "single") -> Fraction:
-        """V, exactly."""
+        """Return V, exactly."""
         n, s = self.n, self.s
         if s == 0 or m == 0:
             return Fraction(1)
@@ -136,13 +136,13 @@ class Counts:
         return prod((Fraction(n - s - k - i, n - k - i) for i in range(m)), start=Fraction(1))
 
     def breach(self, k: int, m: int, kind: str = "single") -> Fraction:
-        """The breach probability when target, family and known people are all in this group."""
+        """Return the breach probability when target, family and known people are all in this group."""
         target = self.target(k, kind)
         return Fraction(0) if target is None else 1 / (1 + target * self.family(m, k + 1, kind))
 
 
 def power(base: Fraction, exponent: int) -> Fraction:
-    """base ** exponent; where that has over a million bits, to a hundred digits."""
+    """Return base ** exponent; where that has over a million bits, to a hundred digits."""
     if exponent * base.denominator.bit_length() <= 1_000_000:
         return base**exponent
     with localcontext(prec=110):
@@ -168,7 +168,7 @@ class SlotArrays(NamedTuple):
 
     @property
     def arrays(self) -> tuple[Ints, Ints, Ints]:
-        """The arguments of kernels."""
+        """Return the arguments of kernels."""
         return self.start, self.of, self.knowledge
 
 
@@ -262,7 +262,7 @@ class Skyline(Criterion):
         return np.tile(np.array([np.inf, np.inf, np.inf, 1.0, 1.0]), (owners, len(self.slots)))
 
     def _memo(self, groups: Groups) -> Ints:
-        """Room for what `fold` remembers of groups: a power of two of rows, none where it is not worth it."""
+        """Return the table in which `fold` remembers groups: a power of two of rows, none where it is not worth it."""
         width = HEAD + max(self._width, 2 * len(self._depth))
         worth = len(groups) > FEW and self.multiplicity == "single"
         rows = min(len(groups), MEMO // width, 2 * len(self._slots.start) * int(groups.n.max())) if worth else 0
@@ -352,7 +352,8 @@ def _told(finding: Finding, name: Callable[[int], str]) -> dict[str, Any]:
 
 
 def _ratios(minima: Floats) -> Floats:
-    """The three negated ratios of Theorem 2 per row and slot; inf where no group has the value (never inf * 0)."""
+    """Return the three negated ratios of Theorem 2 per row and slot; inf where no group has the value (never inf *
+    0)."""
     from anon.criteria import kernels
 
     ratios = np.empty((len(minima), minima.shape[1] // STATISTICS, 3))
@@ -361,7 +362,7 @@ def _ratios(minima: Floats) -> Floats:
 
 
 def _exact_breach(point: Point, counts: list[Counts], kind: str) -> Fraction:
-    """The breach probability in exact arithmetic, from the groups behind SS1 to SS5."""
+    """Return the breach probability in exact arithmetic, from the groups behind SS1 to SS5."""
     one, two, three, four, five = counts
     ratios = [
         target.target(k_target, kind) * family.family(point.m, k_family, kind)  # type: ignore[operator]

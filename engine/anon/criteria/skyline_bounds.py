@@ -59,8 +59,8 @@ def may_be_safe(n: int, point: Point, values: int) -> bool:
 
 
 def demands(points: Sequence[Sequence[Point]]) -> tuple[tuple[int, int], ...]:
-    """What a safe group has whichever value is its most frequent one: T > 0 of that value means that more than k people
-    have none of it and of the l most frequent others, V > 0 that more than k + m have not it."""
+    """Return what a safe group has whichever value is its most frequent one: T > 0 of that value means that more than k
+    people have none of it and of the l most frequent others, V > 0 that more than k + m have not it."""
     pairs: list[tuple[int, int]] = []
     for l in range(min(max(point.l for point in own) for own in points), -1, -1):
         fewest = min(max(p.k + 1 + (p.m if l == 0 else 0) for p in own if p.l >= l) for own in points)

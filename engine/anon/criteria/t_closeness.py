@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anon.criteria.arithmetic import at_least
-from anon.criteria.distances import Distance, Levels, Line, in_order
+from anon.criteria.distances import Distance, Line, TreeLevels, in_order
 from anon.criteria.distances_of_config import bind_distance
 from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, exact
 from anon.errors import ConfigError
@@ -80,7 +80,7 @@ class TCloseness(GroupCriterion):
         excess = (self._work.exactly(*_histogram(groups, group)) - self.t for group in which.tolist())
         return np.array([(apart < 0) - (apart > 0) for apart in excess], np.int64)
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return -value * float(self._work.widest) + 0.0, float(self.t)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
@@ -99,19 +99,19 @@ class Work(ABC):
 
     @abstractmethod
     def shares(self, groups: Groups) -> Floats:
-        """The work per group as a share of the widest distance."""
+        """Return the work per group as a share of the widest distance."""
 
     @abstractmethod
     def exactly(self, n: int, counts: dict[int, int]) -> Fraction:
-        """The work for one group."""
+        """Return the work for one group."""
 
     def least_group(self, t: Fraction) -> int:
-        """No group of fewer individuals is within t."""
+        """Return a size such that no group of fewer individuals is within t."""
         return 1
 
 
 def _work(distance: Distance, reference: Sequence[int], where: str) -> Work:
-    if isinstance(distance, Levels):
+    if isinstance(distance, TreeLevels):
         return TreeWork(distance, reference)
     if isinstance(distance, Line):
         return LineWork(distance, reference)
@@ -125,7 +125,7 @@ class TreeWork(Work):
 
     widest = Fraction(1)
 
-    def __init__(self, levels: Levels, reference: Sequence[int]) -> None:
+    def __init__(self, levels: TreeLevels, reference: Sequence[int]) -> None:
         self.levels, self.total = levels, sum(reference)
         self.under = [np.bincount(node, reference, minlength=1).astype(np.int64) for node in levels.node]
         self._share = np.zeros((levels.height, max(map(len, self.under))))
@@ -151,8 +151,8 @@ class TreeWork(Work):
         return Fraction(work, 2 * self.levels.height * n * self.total)
 
     def least_group(self, t: Fraction) -> int:
-        """n individuals have at most n nodes of a level, and the table's mass under its other nodes must move. Even the
-        n nodes with the most mass leave this much."""
+        """Return the least size: n individuals have at most n nodes of a level, and the table's mass under its other
+        nodes must move. Even the n nodes with the most mass leave this much."""
         most = [np.cumsum(np.sort(counts)[::-1]) for counts in self.under]
         kept = np.sum([np.pad(counts, (0, len(most[0]) - len(counts)), mode="edge") for counts in most], axis=0)
         return int(np.searchsorted(kept, ceil((1 - t) * self.levels.height * self.total))) + 1
@@ -186,7 +186,7 @@ class LineWork(Work):
         return work
 
     def exactly(self, n: int, counts: dict[int, int]) -> Fraction:
-        """As in the kernel: between two places that the group has, one crossing at most."""
+        """Return the work as in the kernel: between two places that the group has, one crossing at most."""
         held = sorted((int(self._place[code]), count) for code, count in counts.items())
         at, people, work = 0, 0, 0
         for end, count in [*held, (len(self.length) - 1, 0)]:

@@ -49,8 +49,8 @@ class Variance(GroupCriterion):
         return cls(str(spec.sensitive), exact(spec.minimum), numbers, f"{where}.sensitive")
 
     def measure(self, groups: Groups) -> Floats:
-        """Deviations are taken from a member of the group first, so that a variance is relatively right even where it
-        is tiny beside the numbers."""
+        """Return the variances. Deviations are taken from a member of the group first, so that a variance is relatively
+        right even where it is tiny beside the numbers."""
         from anon.criteria import kernels_proximity
 
         first = np.repeat(groups.value[groups.start[:-1]], np.diff(groups.start))
@@ -63,12 +63,13 @@ class Variance(GroupCriterion):
         return signs(*self._exactly(chosen(groups, which)), self.minimum)
 
     def _exactly(self, groups: Groups) -> tuple[Ints, Ints]:
-        """In whole numbers of any size: the variance is (n * squares - total * total) / (n * per_one) ** 2."""
+        """Return in whole numbers of any size the two parts of the variance: (n * squares - total * total) / (n *
+        per_one) ** 2."""
         count, unit, n = groups.count.astype(object), self._exact[groups.value], groups.n.astype(object)
         total, squares = (np.add.reduceat(count * power, groups.start[:-1]) for power in (unit, unit * unit))
         return n * squares - total * total, (n * self._units.per_one) ** 2
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         return value, float(self.minimum)
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anon.core.phrases import percent
-from anon.criteria.ck_safety import Disclosure, Person
+from anon.criteria.ck_safety import DisclosureCurves, Person
 from anon.criteria.protocol import Groups
 from anon.risk.fronts import Histogram, histogram
 from anon.risk.witness import Name
@@ -85,11 +85,11 @@ class Maxima:
 
     def __init__(self, max_k: int, values: int) -> None:
         self.max_k, self.needed = max_k, min(max_k, max(values - 1, 0))
-        self.whole: Disclosure | None = None
+        self.whole: DisclosureCurves | None = None
         self.kept: dict[int, Histogram] = {}
 
     def add(self, groups: Groups) -> None:
-        part = Disclosure.of(groups, self.needed)
+        part = DisclosureCurves.from_groups(groups, self.needed)
         whole = self.whole.merge(part) if self.whole else part
         places = set(whole.of_implications.witness[:, -1].tolist() + whole.of_negations.witness[:, 0].tolist())
         here = {place for place in places if groups.first <= place < groups.first + len(groups)} - self.kept.keys()

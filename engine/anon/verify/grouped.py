@@ -381,7 +381,7 @@ def cross_table(
     check_room(memory, *shape)
     rows = grouped.con.sql(f"SELECT {listed(columns)} FROM {name} ORDER BY code").to_arrow_table()
     counting = partial(_people_by_signature, grouped, attributes, value, table, shape)
-    return SignatureTable.of_columns(rows.columns), None if grouped.bucketized else counting
+    return SignatureTable.from_columns(rows.columns), None if grouped.bucketized else counting
 
 
 def _people_by_signature(

@@ -1,5 +1,5 @@
-"""Adjusted entropy of one group, and its exact comparison with log l. Search and verify come here only with groups
-that floats cannot tell from the bound; the floats of all groups are the kernels' work."""
+"""Adjusted entropy of one group, and its exact comparison with log l. It decides only groups that are too close
+to the bound for floats; the kernels compute the floats of all groups."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from anon.criteria.protocol import NEAR
 
 
 def log_entropic_mean(counts: Sequence[int]) -> float:
-    """The mean of the logarithms of the counts, each weighted by the count."""
+    """Return the mean of the logarithms of the counts, each weighted by the count."""
     return math.fsum(count * math.log(count) for count in counts) / sum(counts)
 
 
 def lower(sensitive: Sequence[int], dont_care: Iterable[int]) -> tuple[list[int], int]:
-    """Algorithm 1, decided exactly: the counts that stay as they are, and how many are lowered to exp(their mean)."""
+    """Run Algorithm 1 exactly; return the counts that stay and the number of those lowered to exp(their mean)."""
     fixed, left = list(sensitive), sorted(dont_care)
     while left and _below_mean(left[0], fixed):
         fixed.append(left.pop(0))
@@ -34,7 +34,8 @@ def _below_mean(count: int, fixed: list[int]) -> bool:
 
 
 def adjusted_entropy(sensitive: Sequence[int], dont_care: Iterable[int] = ()) -> float:
-    """The largest entropy that lowering counts of don't-care values can give; some value is no don't-care value."""
+    """Return the largest entropy that lowering counts of don't-care values can give; some value is no don't-care
+    value."""
     fixed, lowered = lower(sensitive, dont_care)
     mean = log_entropic_mean(fixed)
     return math.log(sum(fixed) + lowered * math.exp(mean)) - mean
@@ -42,7 +43,7 @@ def adjusted_entropy(sensitive: Sequence[int], dont_care: Iterable[int] = ()) ->
 
 @lru_cache(maxsize=1 << 16)
 def compare_entropy(sensitive: tuple[int, ...], dont_care: tuple[int, ...], l: Fraction) -> int:
-    """The sign of w + F exp(-M) - l, for l near that sum: F exp(-M) is at least 1, so l is above w.
+    """Return the sign of w + F exp(-M) - l, for l near that sum: F exp(-M) is at least 1, so l is above w.
 
     It is the sign of F log F - F M - F log(l - w), where F M sums n log n over the fixed counts n.
     """
@@ -53,10 +54,10 @@ def compare_entropy(sensitive: tuple[int, ...], dont_care: tuple[int, ...], l: F
 
 
 def sign_of_logs(powers: Iterable[tuple[int, int]]) -> int:
-    """The sign of the sum of power * log(number) over pairs (number, power), exactly.
+    """Return the sign of the sum of power * log(number) over pairs (number, power), exactly.
 
     Logarithms of pairwise coprime numbers above 1 have no integer relation, so the sum over such a base is zero only
-    where it is empty; any other is told from zero by enough digits.
+    where it is empty; any other differs from zero in finitely many digits.
 
     >>> sign_of_logs([(2, 10), (10, -3)]), sign_of_logs([(6, 2), (4, -1), (9, -1)])
     (1, 0)
@@ -75,7 +76,7 @@ def sign_of_logs(powers: Iterable[tuple[int, int]]) -> int:
 
 
 def _coprime_base(powers: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """The same product of powers over pairwise coprime numbers, those with power 0 left out."""
+    """Return the same product of powers over pairwise coprime numbers, those with power 0 left out."""
     summed: Counter[int] = Counter()
     for number, power in powers:
         summed[number] += power

@@ -1,5 +1,5 @@
-"""The four kinds of l-diversity as criteria: search, `check` and `verify` hand them batches of groups and get back how
-diverse each group is. Definitions are in the package's docstring."""
+"""The four kinds of l-diversity as criteria, which measure how diverse each group of a batch is. Definitions are in the
+package's docstring."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class LDiversity(GroupCriterion):
 
     @abstractmethod
     def diversity(self, groups: Groups) -> Floats:
-        """[groups]; lower is worse."""
+        """Return the diversity of each group; lower is worse."""
 
     @abstractmethod
     def compare_diversity(self, groups: Groups, which: Ints) -> Ints:
-        """The signs of the diversity of some groups less its bound, exactly."""
+        """Return the signs of the diversity of some groups less its bound, exactly."""
 
     @abstractmethod
     def nearest_diversity(self, whole: Groups) -> list[str]:
-        """The nearest thresholds for which groups, one of which fails, would all hold."""
+        """Return the nearest thresholds for which groups, one of which fails, would all hold."""
 
     def measure(self, groups: Groups) -> Floats:
         measures = np.empty((len(groups), len(self.bounds)))
@@ -79,7 +79,7 @@ class LDiversity(GroupCriterion):
             signs[signs == 0] = 1
         return signs
 
-    def told(self, measure: int, value: float) -> tuple[float, float]:
+    def figure_and_bound(self, measure: int, value: float) -> tuple[float, float]:
         bound = float(self.bounds[measure])
         if measure and self.strict and value == np.nextafter(bound, np.inf):
             value = bound
@@ -102,8 +102,8 @@ class LDiversity(GroupCriterion):
         return f"{finding.figure:.6g}% of {value}, asked for at least {finding.bound:.6g}%"
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
-        """The thresholds for which every context of the table holds, and of `keep_possible` for every value, which have
-        one percentage."""
+        """Return the thresholds for which every context of the table holds, and of `keep_possible` for every value,
+        which have one percentage."""
         if not finding.about:
             return self.nearest_diversity(whole)
         counts = ((whole.n.tolist(), _counts_of(whole, code).tolist()) for code in self.kept)
@@ -184,7 +184,8 @@ class EntropyDiversity(LDiversity):
         return signs
 
     def nearest_diversity(self, whole: Groups) -> list[str]:
-        """Of the two numbers of six digits next to the lowest diversity, the larger that all groups reach exactly."""
+        """Return the larger of the two numbers of six digits next to the lowest diversity that all groups reach
+        exactly."""
         lowest = float(self.diversity(whole).min())
         weaker = (
             EntropyDiversity(str(self.column), Fraction(at_most(near)), self.dont_care, {})
@@ -194,13 +195,13 @@ class EntropyDiversity(LDiversity):
         return [f"l = {at_most(l)}"] if l > 1 else []
 
     def _even(self, groups: Groups) -> NDArray[np.bool_]:
-        """Groups whose counts are all equal once don't-care counts are lowered: exp(entropy) is how many they are."""
+        """Return which groups have equal counts once don't-care counts are lowered: exp(entropy) is their number."""
         sensitive = np.where(_mask(groups, self.dont_care), 0, groups.count)
         found: NDArray[np.bool_] = _largest(groups, sensitive) == np.minimum.reduceat(groups.count, groups.start[:-1])
         return found
 
     def _counts(self, groups: Groups, group: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The counts of a group outside and inside the don't-care set, each ascending."""
+        """Return the counts of a group outside and inside the don't-care set, each ascending."""
         entries = slice(groups.start[group], groups.start[group + 1])
         counts = groups.count[entries].tolist()
         if not self.dont_care:
@@ -268,7 +269,7 @@ def l_diversity(
     dont_care: Iterable[int] = (),
     keep_possible: Percents | None = None,
 ) -> LDiversity:
-    """l-diversity of a kind. l is whole for distinct and recursive; c belongs to recursive alone."""
+    """Return l-diversity of a kind. l is whole for distinct and recursive; c belongs to recursive alone."""
     codes, kept = frozenset(dont_care), keep_possible or {}
     if kind == "distinct":
         return DistinctDiversity(column, int(l), kept)
@@ -282,14 +283,14 @@ def l_diversity(
 
 
 def _compare(left: Ints, times: int, right: Ints, times_right: int) -> Ints:
-    """The signs of left * times - right * times_right, in integers of any size."""
+    """Return the signs of left * times - right * times_right, in integers of any size."""
     difference = left.astype(object) * times - right.astype(object) * times_right
     found: Ints = (difference > 0).astype(np.int64) - (difference < 0).astype(np.int64)
     return found
 
 
 def _counts_of(groups: Groups, code: int) -> Ints:
-    """How many of each group have a value."""
+    """Return how many of each group have a value."""
     entries = np.flatnonzero(groups.value == code)
     counts = np.zeros(len(groups), np.int64)
     counts[np.searchsorted(groups.start, entries, side="right") - 1] = groups.count[entries]
@@ -301,7 +302,7 @@ def _largest(groups: Groups, count: Ints) -> Ints:
 
 
 def _longest(groups: Groups) -> int:
-    """The most values that a group of the batch has."""
+    """Return the most values that a group of the batch has."""
     return int(np.diff(groups.start).max(initial=1))
 
 
