@@ -38,7 +38,7 @@ def test_hostile_input_is_answered(home: House, monkeypatch: pytest.MonkeyPatch,
     said = told.stderr + told.stdout
     assert told.code == case.code, said
     assert not [words for words in case.says if words not in told.stderr], said
-    assert "Traceback" not in said and "a fault of anon" not in said
+    assert "Traceback" not in said and "a bug in anon" not in said
     without_marks(said)
     if case.code:
         assert seen(home.folder) == before and not told.stdout

@@ -333,7 +333,7 @@ def test_a_database_that_does_not_answer_is_exit_5(here: Path, monkeypatch: pyte
 
 
 def test_questions_have_the_proposal_as_default(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_init.Asked, "interactive", property(lambda asked: True))
+    monkeypatch.setattr(cli_init.InitOptions, "interactive", property(lambda asked: True))
     pq.write_table(people(), here / "table.parquet")
     # who (first a slip), what, then the roles of eight columns: the fourth is told otherwise
     said = ["persons", "person_id", "disease", "", "", "", "drop", "", "", "", ""]
@@ -346,7 +346,7 @@ def test_questions_have_the_proposal_as_default(here: Path, monkeypatch: pytest.
 
 
 def test_an_answer_that_cannot_be_is_asked_for_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_init.Asked, "interactive", property(lambda asked: True))
+    monkeypatch.setattr(cli_init.InitOptions, "interactive", property(lambda asked: True))
     pq.write_table(people().select(["sex", "disease", "age"]), here / "table.parquet")
     said = ["sex", "row", "disease", "wat", "", ""]
     done = anon("init", "table.parquet", "--out", "c.yaml", input="\n".join(said) + "\n")
@@ -356,7 +356,7 @@ def test_an_answer_that_cannot_be_is_asked_for_again(here: Path, monkeypatch: py
 
 
 def test_whoever_ends_the_questions_with_ctrl_d_has_interrupted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_init.Asked, "interactive", property(lambda asked: True))
+    monkeypatch.setattr(cli_init.InitOptions, "interactive", property(lambda asked: True))
     pq.write_table(people(), here / "table.parquet")
     done = anon("init", "table.parquet", "--out", "c.yaml", input="person_id\n")
     assert done.exit_code == 130 and "error: interrupted" in done.stderr

@@ -17,7 +17,7 @@ import pytest
 
 from anon import pipeline
 from anon.backends import local
-from anon.commands.explain import explained
+from anon.commands.explain import explain
 from anon.config import load
 from anon.core import disk
 from anon.core.progress import Progress
@@ -263,7 +263,7 @@ def test_every_command_removes_what_a_killed_one_left(written: House, command: s
     killed_in_scratch(written.folder / "spill")
     on = [] if command == "plan" else ["--on", str(written.folder / "out")]
     if command == "explain":
-        explained(written.folder / "out-run", DEFAULTS, Progress())
+        explain(written.folder / "out-run", DEFAULTS, Progress())
     else:
         assert written.cli(command, *on).code == 0
     assert not written.leftovers()

@@ -18,11 +18,11 @@ from rich.console import Console
 
 import anon
 from anon.artifacts.reading import sealed
-from anon.commands.explain import explained
+from anon.commands.explain import explain as explanation_of
 from anon.commands.plan import plan
 from anon.core.progress import Progress
 from anon.errors import ConfigError, UnsafeError
-from anon.report import page, words, words_why
+from anon.report import page, terminal, terminal_explanation
 from anon.runs.options import DEFAULTS
 from tests.conftest import House
 from tests.test_reuse import METHODS, config, hierarchy, rows
@@ -91,13 +91,13 @@ def seal(run: Path, name: str, data: Json, indent: int | None = None) -> None:
 
 
 def explain(run: Path) -> None:
-    words_why.show_why(Console(file=io.StringIO()), explained(run, DEFAULTS, Progress()))
+    terminal_explanation.show_explanation(Console(file=io.StringIO()), explanation_of(run, DEFAULTS, Progress()))
 
 
 def run_again(made: Json) -> None:
     """Make the same run once more, which is up to date if its run folder is as it was."""
     result = anon.run(made, overwrite=True)
-    words.show(Console(file=io.StringIO()), result.to_dict(), result.report, {"release": str(result.release)})
+    terminal.show(Console(file=io.StringIO()), result.to_dict(), result.report, {"release": str(result.release)})
 
 
 class Finished:

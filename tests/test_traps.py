@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from anon.report.words import show
+from anon.report.terminal import show
 from tests.conftest import House, Outcome
 
 PEOPLE = 240

@@ -55,3 +55,15 @@ def test_every_command_takes_what_scripts_say_to_all(names: tuple[str, ...]) -> 
 def test_the_version_can_be_asked_for() -> None:
     told = CliRunner().invoke(app, ["--version"])
     assert (told.exit_code, told.stdout) == (0, f"anon {version('anon-engine')}\n")
+
+
+@pytest.mark.parametrize("names", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_a_flag_without_effect_says_so(names: tuple[str, ...]) -> None:
+    command: Any = typer.main.get_command(app)
+    for name in names:
+        command = command.commands[name]
+    helps = {option.opts[0]: option.help for option in command.params}
+    warns = {("run",), ("check",), ("explore",), ("plan",)}
+    assert ("No effect" in helps["--strict"]) == (names not in warns)
+    silent = {("report",), ("schema",)} | {each for each in commands(typer.main.get_command(app)) if len(each) > 1}
+    assert ("No effect" in helps["--log-json"]) == (names in silent)

@@ -155,7 +155,7 @@ def explain(run: AnyPath, *, memory: int | str | None = None, threads: int | Non
     from anon.core.progress import Progress
     from anon.runs.result import Result
 
-    explanation = command.explained(Path(run), _options(memory=memory, threads=threads), Progress())
+    explanation = command.explain(Path(run), _options(memory=memory, threads=threads), Progress())
     return Result(explanation, {"explanation": explanation})
 
 

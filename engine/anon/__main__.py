@@ -1,5 +1,5 @@
-"""Where the command `anon` begins, before the way of the data. It listens for Ctrl-C before it imports anything that
-takes time, so that an interrupt is answered with a plain line also then."""
+"""The entry point of the command `anon`. It handles Ctrl-C before it imports anything that takes time, so that an
+interrupt during the imports also ends with one line."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy would start threads that nothing here uses
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "0")  # pyarrow would keep memory that it has freed
-    gc.set_threshold(100_000)  # what is imported stays, and was searched for garbage again and again while it grew
+    gc.set_threshold(100_000)  # imports only allocate: with the default, garbage was searched for again and again
     without_pandas.refuse()
-    streams.be_patient()
-    _leave(_command())
+    streams.install()
+    _exit(_command())
 
 
 def _command() -> int:
-    """Runs the command that was asked for; the exit code."""
+    """Run the command; return the exit code."""
     try:
         from anon.core import interrupt
 
         with interrupt.listening():
-            if not _stands_somewhere():
+            if not _has_working_directory():
                 return 2
             from anon.cli.app import app
 
@@ -46,21 +46,21 @@ def _command() -> int:
     return 0
 
 
-def _stands_somewhere() -> bool:
-    """Whether the folder that the command was started in is still there: every path is relative to some folder."""
+def _has_working_directory() -> bool:
+    """Return whether the working directory still exists, which relative paths need; report it if it does not."""
     try:
         return bool(Path.cwd())
     except OSError:
         from anon.errors import ConfigError
 
-        _say(ConfigError.at("command line", "", "change to a folder that is there: the one it was started in is gone"))
+        _say(ConfigError.at("command line", "", "the working directory is gone; change to one that exists"))
         return False
 
 
-def _leave(code: int) -> NoReturn:
-    """Ends the process as it is: Python would first take hundreds of modules apart, which takes longer than a small
+def _exit(code: int) -> NoReturn:
+    """End the process at once: Python would first take hundreds of modules apart, which takes longer than a small
     check. All files and folders of ours are closed by then."""
-    os._exit(streams.leave(code))
+    os._exit(streams.finish(code))
 
 
 def _say_stopped() -> None:

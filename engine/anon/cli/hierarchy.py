@@ -1,5 +1,4 @@
-"""The commands that make and test hierarchy files, beside the way of the data (config -> source -> cube -> search ->
-release -> verify -> report): what they write is named in a config by `hierarchy: FILE`."""
+"""`anon hierarchy`: build and test hierarchy files, which a config names by `hierarchy: FILE`."""
 
 from __future__ import annotations
 
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anon.cli.options import VALUES_SHOWN, Debug, Group, Json, LogJson, ShowValues, Strict, guarded
+from anon.cli.command import NO_PROGRESS, NO_WARNINGS, Command, CommonFlags, command
+from anon.cli.failures import VALUES_SHOWN
+from anon.cli.groups import Group
 from anon.core.terminal import json_text, one_line, say_json
 from anon.errors import ConfigError, UnknownColumns
 
@@ -19,97 +20,84 @@ if TYPE_CHECKING:
 
 hierarchy_app = typer.Typer(
     cls=Group,
-    help="Make and test hierarchy files (leaf;level1;level2;..., as ARX reads and writes them).",
+    help="Build and test hierarchy files (leaf;level1;level2;..., as ARX reads and writes them).",
     no_args_is_help=True,
-    epilog="A config uses one by `education: {hierarchy: education.csv}`.",
+    epilog="A config uses such a file by `education: {hierarchy: education.csv}`.",
 )
-build_app = typer.Typer(cls=Group, help="Make a hierarchy file.", no_args_is_help=True)
+build_app = typer.Typer(cls=Group, help="Build a hierarchy file.", no_args_is_help=True)
 hierarchy_app.add_typer(build_app, name="build")
 
-Out = Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; without it the rows go to stdout.")]
+Out = Annotated[Path | None, typer.Option(metavar="FILE", help="The file to write; by default the rows go to stdout.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")]
 
 
-@build_app.command(
-    epilog="Example: `anon hierarchy build intervals --from 0 --to 120 --width 5 --width 10 --top 85 --out age.csv` "
+def _build_command(epilog: str) -> Callable[[Callable[..., int]], Command]:
+    no_values = "No effect: the results are the hierarchy itself, and error messages quote no values."
+    return command(epilog, show_values=no_values, strict=NO_WARNINGS, log_json=NO_PROGRESS)
+
+
+@_build_command(
+    "Example: `anon hierarchy build intervals --from 0 --to 120 --width 5 --width 10 --top 85 --out age.csv` "
     "gives 23 the labels 20-24, 20-29, *."
 )
 def intervals(
+    flags: CommonFlags,
     low: Annotated[int, typer.Option("--from", metavar="N", help="The lowest number.")],
     high: Annotated[int, typer.Option("--to", metavar="N", help="The highest number.")],
     width: Annotated[
-        list[int], typer.Option(metavar="N", help="One per level, from narrow to wide; each divides the next.")
+        list[int],
+        typer.Option(
+            metavar="N", help="Width of the intervals of a level; repeat from narrow to wide. Each divides the next."
+        ),
     ],
-    origin: Annotated[int, typer.Option(metavar="N", help="Where an interval begins.")] = 0,
-    top: Annotated[int | None, typer.Option(metavar="N", help="From here on one open interval, such as >=85.")] = None,
-    bottom: Annotated[int | None, typer.Option(metavar="N", help="Below this one open interval, such as <=17.")] = None,
+    origin: Annotated[int, typer.Option(metavar="N", help="A number at which an interval begins.")] = 0,
+    top: Annotated[int | None, typer.Option(metavar="N", help="One open interval from here on, such as >=85.")] = None,
+    bottom: Annotated[int | None, typer.Option(metavar="N", help="One open interval below this, such as <=17.")] = None,
     out: Out = None,
     overwrite: Overwrite = False,
-    as_json: Json = False,
-    show_values: ShowValues = False,
-    strict: Strict = False,
-    log_json: LogJson = False,
-    debug: Debug = False,
-) -> None:
-    """Whole numbers in intervals that grow wider with every level."""
+) -> int:
+    """Put whole numbers into intervals that become wider with every level."""
+    from anon.hierarchy import interval_rows
 
-    def rows() -> list[Row]:
-        from anon.hierarchy import interval_rows
-
-        return interval_rows(low, high, width, origin, top, bottom)
-
-    guarded(lambda: _build(rows, out, overwrite, as_json), as_json, debug, show_values)
+    return _build(interval_rows(low, high, width, origin, top, bottom), out, overwrite, flags.as_json)
 
 
-@build_app.command(epilog="Example: `anon hierarchy build prefix zips.txt --out zip.csv`")
+@_build_command("Example: `anon hierarchy build prefix zips.txt --out zip.csv`")
 def prefix(
+    flags: CommonFlags,
     values: Annotated[Path, typer.Argument(metavar="LIST", help="A text file with one value per line.")],
     out: Out = None,
     overwrite: Overwrite = False,
-    as_json: Json = False,
-    show_values: ShowValues = False,
-    strict: Strict = False,
-    log_json: LogJson = False,
-    debug: Debug = False,
-) -> None:
-    """Codes that lose one more character with every level: 02139, 0213*, 021**, ..., *."""
+) -> int:
+    """Hide one more character of a code with every level: 02139, 0213*, 021**, ..., *."""
+    from anon.hierarchy import prefix_rows
 
-    def rows() -> list[Row]:
-        from anon.hierarchy import prefix_rows
-
-        return prefix_rows(values)
-
-    guarded(lambda: _build(rows, out, overwrite, as_json), as_json, debug, show_values)
+    return _build(prefix_rows(values), out, overwrite, flags.as_json)
 
 
-@build_app.command(
-    epilog="Example: `anon hierarchy build parents places.csv --out place.csv`, where places.csv has the lines "
+@_build_command(
+    "Example: `anon hierarchy build parents places.csv --out place.csv`, where places.csv has the lines "
     "Paris,France and Lyon,France and France,Europe."
 )
 def parents(
+    flags: CommonFlags,
     pairs: Annotated[Path, typer.Argument(metavar="LIST", help="A CSV file of pairs value,parent without a header.")],
     out: Out = None,
     overwrite: Overwrite = False,
-    as_json: Json = False,
-    show_values: ShowValues = False,
-    strict: Strict = False,
-    log_json: LogJson = False,
-    debug: Debug = False,
-) -> None:
-    """A tree given by the parent of every value; a value that is nobody's parent is a leaf."""
+) -> int:
+    """Build a tree from the parent of every value; a value that is not the parent of another is a leaf."""
+    from anon.hierarchy import parent_rows
 
-    def rows() -> list[Row]:
-        from anon.hierarchy import parent_rows
-
-        return parent_rows(pairs)
-
-    guarded(lambda: _build(rows, out, overwrite, as_json), as_json, debug)
+    return _build(parent_rows(pairs), out, overwrite, flags.as_json)
 
 
-@hierarchy_app.command(
-    epilog="Example: `anon hierarchy test education.csv --on extract.parquet --column education --show-values`"
+@command(
+    "Example: `anon hierarchy test education.csv --on extract.parquet --column education --show-values`",
+    strict=NO_WARNINGS,
+    log_json=NO_PROGRESS,
 )
 def test(
+    flags: CommonFlags,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The hierarchy file.")],
     on: Annotated[
         str | None,
@@ -118,34 +106,30 @@ def test(
         ),
     ] = None,
     column: Annotated[str | None, typer.Option(metavar="C", help="The column of TABLE that the file is for.")] = None,
-    as_json: Json = False,
-    show_values: ShowValues = False,
-    strict: Strict = False,
-    log_json: LogJson = False,
-    debug: Debug = False,
-) -> None:
-    """Is the file a tree, and does it have every value of a column?
+) -> int:
+    """Test whether a file is a tree, and whether it has every value of a column.
 
-    Exit 0 when it is fine, 2 when it is not a tree or values are missing.
+    Exit 0 if so, 2 if it is not a tree or values are missing.
     """
+    from anon.hierarchy import inspect
 
-    def work() -> int:
-        from anon.hierarchy import inspect
-
-        if (on is None) != (column is None):
-            option, other = ("--column", "--on") if column is None else ("--on", "--column")
-            raise ConfigError.at(option, "nothing", f"{option} together with {other}")
-        found = inspect(file, None if on is None or column is None else _rows_by_value(on, column))
-        _show(file.name, found, column, as_json, show_values)
-        return 2 if found.missing else 0
-
-    guarded(work, as_json, debug, show_values)
+    if (on is None) != (column is None):
+        option, other = ("--column", "--on") if column is None else ("--on", "--column")
+        raise ConfigError.at(option, "nothing", f"{option} together with {other}")
+    found = inspect(file, None if on is None or column is None else _rows_by_value(on, column))
+    _show(file.name, found, column, flags.as_json, flags.show_values)
+    return 2 if found.missing else 0
 
 
-def _build(make: Callable[[], list[Row]], out: Path | None, overwrite: bool, as_json: bool) -> int:
+for each in (intervals, prefix, parents):
+    each.add_to(build_app)
+test.add_to(hierarchy_app)
+
+
+def _build(rows: list[Row], out: Path | None, overwrite: bool, as_json: bool) -> int:
+    """Write or print the rows of a hierarchy; return the exit code."""
     from anon.hierarchy import as_csv, shape, write_rows
 
-    rows = make()
     facts = shape([len(set(labels)) for labels in zip(*rows)])
     if out is not None:
         write_rows(rows, out, overwrite)
@@ -160,7 +144,8 @@ def _build(make: Callable[[], list[Row]], out: Path | None, overwrite: bool, as_
 
 
 def _rows_by_value(path: str, column: str) -> dict[str, int]:
-    """The rows of each distinct value of a column, the values as hierarchies compare them; null needs no leaf."""
+    """Return the number of rows of each distinct value of a column, without null, which needs no leaf. Values are text
+    as hierarchies compare them."""
     from anon.config import Limits
     from anon.core.database import connect, translated
     from anon.core.progress import Progress
@@ -191,8 +176,7 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
 def _show(name: str, found: Inspection, column: str | None, as_json: bool, show_values: bool) -> None:
     if as_json:
         missing = [{"value": value, "rows": rows} for value, rows in found.missing.items()]
-        told = found.facts | ({"missing": missing} if show_values and column is not None else {})
-        say_json(told)
+        say_json(found.facts | ({"missing": missing} if show_values and column is not None else {}))
         return
     _print(*_levels(one_line(f"{name} is a tree"), found.facts))
     if column is not None:
@@ -203,12 +187,12 @@ def _levels(headline: str, facts: dict[str, Any]) -> list[Any]:
     from rich.table import Column, Table
     from rich.text import Text
 
-    words = f"{headline}: {facts['leaves']:,} leaves, {facts['levels']:,} levels above them"
+    title = f"{headline}: {facts['leaves']:,} leaves, {facts['levels']:,} levels above them"
     table = Table("level", Column("nodes", justify="right"))
     for level, nodes in enumerate(facts["nodes_per_level"]):
         place = " (the values)" if level == 0 else " (*)" if level == facts["levels"] else ""
         table.add_row(f"{level}{place}", f"{nodes:,}")
-    return [Text(words), table]
+    return [Text(title), table]
 
 
 def _coverage(found: Inspection, column: str, show_values: bool) -> list[Any]:

@@ -1,5 +1,5 @@
-"""Standard output and standard error of the command, outside the way of the data. A run whose release is published has
-not failed because nobody can be told of it: a stream that is closed, full, gone or short of letters does not end it."""
+"""Replace standard output and standard error by streams that do not fail. A run whose release is published has not
+failed because its result cannot be printed: a stream that is closed, full, gone or lacks characters does not end it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, TextIO
 from anon.core import terminal
 
 
-class Patient(io.RawIOBase):
-    """What a stream writes to. It takes everything, and keeps the first failure in mind."""
+class SafeStream(io.RawIOBase):
+    """A raw stream that accepts all output, and remembers the first failure of the stream behind it."""
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw
@@ -38,26 +38,27 @@ class Patient(io.RawIOBase):
         return len(data)
 
 
-def be_patient() -> None:
-    """Puts streams in place of the standard ones that never fail."""
-    sys.stdout, sys.stderr = _patient(sys.stdout), _patient(sys.stderr)
+def install() -> None:
+    """Replace the standard streams by ones that never fail."""
+    sys.stdout, sys.stderr = _safe(sys.stdout), _safe(sys.stderr)
 
 
-def _patient(stream: TextIO | None) -> TextIO:
+def _safe(stream: TextIO | None) -> TextIO:
     if stream is None:  # closed before the command began
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 (it stays open until the end)
     raw = getattr(stream.buffer, "raw", stream.buffer)
-    buffered = io.BufferedWriter(Patient(raw))
+    buffered = io.BufferedWriter(SafeStream(raw))
     return io.TextIOWrapper(buffered, stream.encoding, "backslashreplace", line_buffering=bool(stream.line_buffering))
 
 
-def leave(code: int) -> int:
-    """Writes out what is left to be told; the exit code. A reader who has gone needs no telling."""
+def finish(code: int) -> int:
+    """Flush the streams; return the exit code, 6 if standard output could not be written. A pipe whose reader is gone
+    is no failure."""
     sys.stdout.flush()
     failure = _failure(sys.stdout)
     if failure not in (None, errno.EPIPE):
         why = os.strerror(failure or 0)
-        terminal.say(f"error: standard output cannot be written ({why}); what the command did was done", err=True)
+        terminal.say(f"error: standard output cannot be written ({why}); the command itself is done", err=True)
         code = code or 6
     sys.stderr.flush()
     return code
@@ -65,4 +66,4 @@ def leave(code: int) -> int:
 
 def _failure(stream: TextIO) -> int | None:
     raw = getattr(stream.buffer, "raw", None)
-    return raw.failure if isinstance(raw, Patient) else None
+    return raw.failure if isinstance(raw, SafeStream) else None

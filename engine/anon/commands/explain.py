@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OBJECTS = 9  # times the bytes of a recoding.json: what its nodes take as objects
 
 
-def explained(run: Path, options: Options, progress: Progress) -> dict[str, Any]:
+def explain(run: Path, options: Options, progress: Progress) -> dict[str, Any]:
     """Why a run came to its release, and what looser criteria would come to, for which its source is read again."""
     from anon.explanation.relaxing import relaxing
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from anon.core.phrases import counted, percent
-from anon.report.words import new_grid, new_table, section, show_warnings
+from anon.report.terminal import new_grid, new_table, section, show_warnings
 
 POINTS = 24  # that are listed; --json has all of them
 SENTENCES = 5

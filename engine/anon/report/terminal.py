@@ -71,7 +71,7 @@ def show_warnings(console: Console, told: dict[str, Any]) -> None:
         console.print(Text(f"warning: {warning['count']:,} {what} {rest}", style="yellow"), soft_wrap=True)
 
 
-def show_explanation(console: Console, told: dict[str, Any]) -> None:
+def show_criteria_and_loss(console: Console, told: dict[str, Any]) -> None:
     """Prints why a run came to its release."""
     said = f"{counted(told['groups'], 'group')} by method {told['method']['kind']}{_left_out(told)}"
     console.print(f"{said}\n", highlight=False)

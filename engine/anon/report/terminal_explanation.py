@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from anon.core.phrases import counted
-from anon.report.words import called, new_table, section, show_explanation
+from anon.report.terminal import called, new_table, section, show_criteria_and_loss
 
 
-def show_why(console: Console, told: dict[str, Any]) -> None:
+def show_explanation(console: Console, told: dict[str, Any]) -> None:
     """Prints what holds and what was lost, then what stood in the way of losing less."""
-    show_explanation(console, told)
+    show_criteria_and_loss(console, told)
     if told["binding"] is not None:
         console.print(Text(_binding(told)), soft_wrap=True)
         console.print()
