@@ -38,7 +38,7 @@ def test_a_run_is_explained_in_words_and_as_json(house: House, method: dict[str,
     assert told["groups"] == len(set(zip(*(house.released()[name].to_pylist() for name in ("age", "zip")))))
     assert ("minimal" in told) == (method.get("kind") == "lattice")
     code, said = explain(folder)
-    assert code == 0 and f"by method {told['method']['kind']}" in said and "What was lost" in said
+    assert code == 0 and f"by method {told['method']['kind']}" in said and "Information loss" in said
 
 
 def test_all_minimal_combinations_are_listed(house: House) -> None:
@@ -160,7 +160,7 @@ def test_groups_that_people_were_assigned_to_one_by_one_are_explained_too(
     told = anon.explain(tmp_path / "out-run").to_dict()
     assert [(column["column"], column["level"]) for column in told["columns"]] == [("sex", 0), ("age", 0)]
     page = (tmp_path / "out-run" / "report.html").read_text()
-    assert "may be recognized" in page and "cannot be told apart" not in page
+    assert "may be recognized" in page and "cannot be distinguished" not in page
 
 
 def test_a_recoding_that_does_not_fit_in_the_memory_is_refused_before_it_is_read(

@@ -74,7 +74,7 @@ def test_what_priors_say_of_the_whole_table_as_one_group_is_planned(house: House
     assert told.json["feasible"] and [(entry["name"], entry["safe"]) for entry in told.json["criteria"]] == [
         (name, True) for name in names
     ]
-    assert "Nothing was found that stands in the way of a run." in house.cli("plan", **asked).stdout
+    assert "Nothing was found that prevents a run." in house.cli("plan", **asked).stdout
     assert house.cli("run", **asked).code == 0
     asked["privacy"][0]["r_robustness"]["r"] = 3.5  # type: ignore[index]
     assert "is not safe, but smaller groups may be" in house.cli("plan", **asked).stdout
@@ -232,12 +232,12 @@ def test_queries_hide_what_variables_hold(house: House, monkeypatch: pytest.Monk
 def test_a_plan_in_words_says_whether_something_stands_in_the_way(house: House) -> None:
     house.write(table())
     told = house.cli("plan").stdout
-    assert "600 rows" in told and "Nothing was found that stands in the way of a run." in told
+    assert "600 rows" in told and "Nothing was found that prevents a run." in told
     refused = house.cli("plan", privacy=[{"k_anonymity": {"k": 601}}])
     assert refused.code == 3 and "no release is safe" in refused.stdout
     assert house.cli("run").code == 0
     again = house.cli("plan", privacy=[{"k_anonymity": {"k": 3}}]).stdout
-    assert "only with --overwrite" in again and "Nothing else was found that stands in the way of a run." in again
+    assert "only with --overwrite" in again and "Nothing else was found that prevents a run." in again
 
 
 def test_a_frame_stands_in_for_the_source(house: House) -> None:

@@ -398,7 +398,7 @@ def test_the_summary_fits_the_terminal(
     assert lines[0] == "The release is written and verified: every criterion holds."
     assert ["criterion", "holds", "found", "asked", "worst", "group"] in [line.split() for line in lines]
     assert "release  out" in lines and "report   /elsewhere/report.json" in lines
-    assert "every row was counted as another person (individual: row)" in lines
+    assert "every row was counted as a different person (individual: row)" in lines
     assert max(map(len, lines)) <= width
 
 

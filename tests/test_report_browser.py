@@ -112,10 +112,10 @@ def test_nothing_of_a_chart_is_not_a_number_or_outside_of_it(page: Browser) -> N
 
 
 def test_choosing_a_value_or_a_confidence_changes_the_skyline(partition: Browser) -> None:
-    seen = {(partition.js(SOLID), told(partition, "#skyline-told"))}
+    seen = {(partition.js(SOLID), told(partition, "#skyline-summary"))}
     for name, value in (("skyline-value", 1), ("skyline-confidence", 0)):
         choose(partition, name, value)
-        seen.add((partition.js(SOLID), told(partition, "#skyline-told")))
+        seen.add((partition.js(SOLID), told(partition, "#skyline-summary")))
     assert len(seen) == 3
     name = partition.js("document.querySelector('#skyline-value').selectedOptions[0].text")
     assert name in told(partition, "#skyline-table caption")
@@ -155,20 +155,20 @@ def test_the_skyline_is_turned_by_keys_buttons_and_mouse(partition: Browser) -> 
 
 
 def test_the_map_of_cuts_is_walked_by_keys_and_zoomed(partition: Browser) -> None:
-    assert told(partition, "#map-told").startswith("the whole table")
+    assert told(partition, "#map-summary").startswith("the whole table")
     partition.js("document.querySelector('#map').focus()")
     partition.key("ArrowDown")
-    first = told(partition, "#map-told")
+    first = told(partition, "#map-summary")
     assert "part 1 of" in first
     partition.key("ArrowRight")
-    assert "part 2 of" in told(partition, "#map-told")
+    assert "part 2 of" in told(partition, "#map-summary")
     partition.key("ArrowLeft")
     partition.key("Enter")
     assert partition.js("document.querySelector('#map rect').getAttribute('data-node')") != "0"
     assert partition.js("document.querySelector('#map-out').disabled") is False
     partition.key("Escape")
     assert partition.js("document.querySelector('#map rect').getAttribute('data-node')") == "0"
-    assert told(partition, "#map-told") == first
+    assert told(partition, "#map-summary") == first
 
 
 def test_the_lattice_shows_safe_minimal_and_released_nodes(pages: dict[str, Path], chromium: Browser) -> None:
@@ -180,9 +180,9 @@ def test_the_lattice_shows_safe_minimal_and_released_nodes(pages: dict[str, Path
     assert sum(drawn) == every and sum(drawn[:3]) == safe
     assert drawn[1:3] == [len(facts["lattice"]["minimal"]) - 1, 1]
     page.js("document.querySelector('#lattice-map').focus()")
-    before = told(page, "#lattice-told")
+    before = told(page, "#lattice-summary")
     page.key("ArrowUp")
-    assert told(page, "#lattice-told") != before
+    assert told(page, "#lattice-summary") != before
 
 
 def test_everything_that_takes_the_focus_has_a_name(page: Browser) -> None:

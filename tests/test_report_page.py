@@ -118,7 +118,7 @@ def test_no_value_of_the_data_is_in_report_or_page_unless_asked_for(house: House
             assert ("SECRET-" in text) == show
             assert ("1001*" in text) == show, "labels are cells of the data"
             assert "flu" in text, "the config names it"
-        assert ("must not leave the house" in files(house)[1]) == show
+        assert ("This page shows data values" in files(house)[1]) == show
 
 
 def test_names_that_look_like_code_stay_text(house: House) -> None:

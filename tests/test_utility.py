@@ -504,7 +504,7 @@ def test_the_command_tells_in_words_and_in_json(house: House) -> None:
     plain = house.cli("utility", "--on", str(house.folder / "out"), columns=COLUMNS)
     told = house.cli("utility", "--on", str(house.folder / "out"), "--json", columns=COLUMNS)
     assert plain.code == told.code == 0 and list(told.json) == [*KEYS, "left_out"]
-    for word in ("What was lost", "age", "zip", "random COUNT queries", "divergence", "discernibility", "not in"):
+    for word in ("Information loss", "age", "zip", "random COUNT queries", "divergence", "discernibility", "not in"):
         assert word in plain.stdout
     assert "utility: done" in plain.stderr and house.leftovers() == []
 

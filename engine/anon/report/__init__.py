@@ -1,1 +1,1 @@
-"""What a run or a check found, as plain data, in words and as a page."""
+"""Report what a run or a check found: as plain data, on a terminal and as an HTML page."""

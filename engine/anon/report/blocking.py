@@ -1,11 +1,12 @@
-"""Which criteria keep the groups of a release from being split further, for report.json and `explain`. Asks the groups
-that verify has counted, after the way of the data's last step but one (... -> release -> verify -> report).
+"""Find the criteria that keep the groups of a release from being split further, for report.json and `explain`, from the
+groups that verification has counted.
 
 A criterion blocks a group if no cut at all, wherever it lies, could leave parts that are safe for it: the group has
-fewer than twice the individuals of the least safe group, or too few outside its most frequent values. Only relaxing it
-could divide such a group. The finest groups have nothing left to cut, whatever the criteria; the others have cuts left,
-of which the search found none safe for every criterion. So relaxing one criterion alone divides at most the groups that
-are not the finest and that no other one blocks; which of them it does, `relaxing` finds out from the source."""
+fewer than twice the individuals of the smallest safe group, or too few outside its most frequent values. Only relaxing
+it could divide such a group. The finest groups have nothing left to cut, whatever the criteria; the others have cuts
+left, of which the search found none safe for every criterion. So relaxing one criterion alone divides at most the
+groups that are not the finest and that no other one blocks; which of them it does, `relaxing` finds out from the
+source."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from anon.verify.grouped import Grouped, Reading
 from anon.verify.histograms import histograms
 
 Flags = NDArray[np.bool_]
-MANY = 2_000_000  # groups; of more of them nothing is told
-LARGEST = 5  # blocked groups that are named for each criterion
+MANY = 2_000_000  # groups; with more of them blocking is not reported
+LARGEST = 5  # blocked groups that are listed for each criterion
 
 
 def blocking(grouped: Grouped, criteria: list[Criterion], finest: Flags) -> dict[str, Any]:
-    """Per criterion, in their order, how many groups and individuals it blocks, how many of these no other criterion
-    blocks, how many relaxing it could divide at most, and the largest that it blocks. `finest` says which groups, in
-    the order of `grouped`, have nothing left to cut."""
+    """Return for each criterion, in their order, the numbers of groups and individuals that it blocks, that no other
+    criterion blocks, and that relaxing it could divide at most, and the largest groups that it blocks. `finest` flags
+    the groups, in the order of `grouped`, that have nothing left to cut."""
     groups = len(finest)
     if groups > MANY:
         return {}
@@ -42,8 +43,8 @@ def blocking(grouped: Grouped, criteria: list[Criterion], finest: Flags) -> dict
             first += len(batch)
     blocked &= ~finest
     times = blocked.sum(axis=0)
-    told = [_told(criterion, blocked[at], times, sizes, finest) for at, criterion in enumerate(criteria)]
-    return {"criteria": told, "refused": _counted((times == 0) & ~finest, sizes), "finest": _counted(finest, sizes)}
+    entries = [_entry(criterion, blocked[at], times, sizes, finest) for at, criterion in enumerate(criteria)]
+    return {"criteria": entries, "refused": _counted((times == 0) & ~finest, sizes), "finest": _counted(finest, sizes)}
 
 
 def _counted(which: Flags, sizes: Ints) -> dict[str, int]:
@@ -51,7 +52,7 @@ def _counted(which: Flags, sizes: Ints) -> dict[str, int]:
 
 
 def _reading(grouped: Grouped, criterion: Criterion) -> Reading:
-    """Whole groups, by the column of the criterion where it has one."""
+    """Return how to read whole groups for a criterion: by its column, if it has one."""
     return Reading((criterion.column,) if criterion.column else tuple(grouped.sensitive[:1]))
 
 
@@ -63,7 +64,7 @@ def _blocks(criterion: Criterion, groups: Groups) -> Flags:
     return Demands(criterion.least_group, 0, fewest, largest).barren(groups.n, groups)
 
 
-def _told(criterion: Criterion, own: Flags, times: Ints, sizes: Ints, finest: Flags) -> dict[str, Any]:
+def _entry(criterion: Criterion, own: Flags, times: Ints, sizes: Ints, finest: Flags) -> dict[str, Any]:
     most = np.argsort(np.where(own, -sizes, 0), kind="stable")[: min(LARGEST, int(own.sum()))].tolist()
     return {
         "name": criterion.name,

@@ -1,5 +1,5 @@
-"""The findings as plain data: what `--json` prints and report.json holds. Values of the data appear only where the
-config names them or the user asked for them; others are told by their rank in frequency."""
+"""Turn findings into plain data: what `--json` prints and report.json holds. Data values appear only if the config
+names them or the user asked for them; others appear by their rank in frequency."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anon.config import Config, Skyline
 from anon.config import Criterion as Spec
 from anon.criteria import Criterion, Finding, RRobustness, Verdict
 from anon.criteria.naming import Names, number
-from anon.report.warnings import UNIQUE_SHARE, Trap, traps
+from anon.report.warnings import UNIQUE_SHARE, Warned, value_warnings
 from anon.source.left_out import LeftOut
 from anon.verify.judge import FEW, NEARLY, Findings
 
@@ -43,7 +43,7 @@ def _criterion(verdict: Verdict, criterion: Criterion, spec: Spec, found: Findin
 
 
 def _failure(finding: Finding, criterion: Criterion, names: Names) -> dict[str, Any]:
-    """One of the things that a criterion demands and that a table does not have."""
+    """Return one demand of a criterion that a table does not meet."""
     return {
         "text": criterion.refusal(finding, partial(names.of_value, criterion.column)),
         "figure": number(finding.figure),
@@ -53,7 +53,7 @@ def _failure(finding: Finding, criterion: Criterion, names: Names) -> dict[str, 
 
 
 def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[str, Any]]:
-    """What the criteria of the config do not cover, each with how many are concerned."""
+    """Return what the criteria of the config do not cover, each with the number of those concerned."""
     listed: list[dict[str, Any]] = []
 
     def warn(code: str, count: int, text: str) -> None:
@@ -68,21 +68,22 @@ def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[st
     for criterion in found.criteria:
         for prior in criterion.priors if isinstance(criterion, RRobustness) else ():
             missing = len(prior.values) - len(prior.named)
-            text = f"values of {criterion.column} that a prior does not name: it knows the others only as value or not"
-            warn("binary_prior", missing, text)
+            text = "that a prior does not name: it only separates each named value from the rest"
+            warn("binary_prior", missing, f"values of {criterion.column} {text}")
     warn("homogeneous_groups", found.homogeneous_rows, "individuals in groups of one sensitive value")
     near = f"individuals in groups where at least {NEARLY:.0%} share one sensitive value that most people do not have"
     warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
     dropped = left_out.rows.all - left_out.rows.suppressed
     warn("rows_dropped", dropped, "rows dropped because of missing values")
-    for each in (*_of_kept(found), *traps(config, found)):
+    for each in (*_of_kept(found), *value_warnings(config, found)):
         warn(*each)
     return listed
 
 
-def _of_kept(found: Findings) -> Iterator[Trap]:
-    """Of kept columns, and of all together where they are harmless each by itself."""
+def _of_kept(found: Findings) -> Iterator[Warned]:
+    """Yield the warnings about single kept columns, and about all of them together if no single one causes the same
+    warning."""
     warned = set()
     for column, facts in found.with_kept.items():
         for warning in _knowing(found, facts, column):
@@ -93,23 +94,23 @@ def _of_kept(found: Findings) -> Iterator[Trap]:
             yield OF_ALL_KEPT[code], count, text
 
 
-def _knowing(found: Findings, facts: dict[str, float], known: str) -> Iterator[Trap]:
-    """What somebody would meet who also knows one kept column or all of them."""
+def _knowing(found: Findings, facts: dict[str, float], known: str) -> Iterator[Warned]:
+    """Yield the warnings about an adversary who also knows one kept column, or all of them."""
     people = found.individuals
     if not facts:
         return
     if facts["unique_share"] > UNIQUE_SHARE:
-        text = f"individuals alone in their group for somebody who also knows {known}"
+        text = f"individuals unique in their group for an adversary who also knows {known}"
         yield "kept_identifies", round(facts["unique_share"] * people), text
     if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
-        text = f"individuals whose sensitive value is certain for somebody who also knows {known}"
+        text = f"individuals whose sensitive value is certain for an adversary who also knows {known}"
         yield "kept_reveals", round(facts["homogeneous_share"] * people), text
 
 
 def summary(
     config: Config, found: Findings, names: Names, left_out: LeftOut, unique_before: int | None = None
 ) -> dict[str, Any]:
-    """The JSON of `run` and `check`."""
+    """Return the JSON of `run` and `check`."""
     return {
         **({"trial": config.trial} if config.trial else {}),
         "safe": found.safe,

@@ -1,9 +1,8 @@
-"""report.html: what report.json holds as one file that people open, the last step of the way of the data (config ->
-source -> cube -> search -> release -> verify -> report).
+"""Render report.json as report.html, one file for people to open.
 
-The charts are a few hundred lines of plain SVG of our own: a library that draws three dimensions brings megabytes of
-script and WebGL, which prints badly and says nothing to a screen reader, and the others do not draw a skyline at all.
-Words and tables stand in the file itself, so that it can be read without any script. Data is never HTML: the template
+The charts are a few hundred lines of our own plain SVG: a library that draws three dimensions brings megabytes of
+script and WebGL, which prints badly and is invisible to a screen reader, and other libraries do not draw a skyline at
+all. Text and tables are in the file itself, so that it can be read without any script. Data is never HTML: the template
 escapes all of it, and a content security policy lets nothing run but the one script that belongs to the page.
 """
 
@@ -30,11 +29,11 @@ SCRIPTS = ("svg.js", "charts.js", "skyline.js", "map.js", "lattice.js", "main.js
 
 
 def write(run: Path, out: Path | None = None, show_values: bool = False) -> dict[str, Any]:
-    """Renders the page of a run folder again; where it is, and its size in bytes."""
+    """Render the page of a run folder again; return its path and its size in bytes."""
     report, out = read_sealed(run, "report.json"), out or run / "report.html"
     text = render(report)
     if show_values and not report["shows_values"]:
-        raise ConfigError.at("--show-values", "a run that did not record values", "a run with --show-values")
+        raise ConfigError.at("--show-values", "a run that did not record values", "a run made with --show-values")
     if out.is_dir() or not out.parent.is_dir():
         found = f"{out}, which is a folder" if out.is_dir() else f"{out.parent}, which is not there"
         raise ConfigError.at("--out", found, "a file to write, in a folder that exists")
@@ -70,7 +69,8 @@ def render(report: dict[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Kept for the next page: compiling the template is a good part of a small run."""
+    """Return the template environment, cached for the next page: compiling the template takes a good part of a small
+    run."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader(PARTS, encoding="utf-8")
@@ -78,5 +78,5 @@ def _environment() -> Environment:
 
 
 def _hashed(text: str) -> str:
-    """How a content security policy names the only text it allows for."""
+    """Return the hash by which a content security policy allows one text and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,6 +1,6 @@
-"""What the report tells of the sensitive columns, after verify in the way of the data: how sure somebody is of a value
-who finds the group of a person, and how much more they may know. The histograms of the written files are streamed once
-more for it; what is kept of them does not grow with the groups."""
+"""Compute the facts of the report about sensitive columns: the confidence in a value that finding a person's group
+gives, and how much more an adversary may know. The histograms of the written files are streamed once more for this; the
+memory used does not grow with the number of groups."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from anon.verify.histograms import histograms
 from anon.verify.judge import Findings
 
 PERCENT = 100
-LISTED = 200  # values of a column that are told one by one
-DRAWN = 6  # of these whose knowledge skylines are told
-CONFIDENCES = 3  # of the config at which they are
-USUAL = [Fraction(1, 2), Fraction(3, 4)]  # where it has none
+LISTED = 200  # values of a column that are listed
+DRAWN = 6  # of these, the values whose knowledge skylines are drawn
+CONFIDENCES = 3  # of the config at which they are drawn
+USUAL = [Fraction(1, 2), Fraction(3, 4)]  # if the config has none
 ALMOST = Fraction(95, 100)
-PIECES = 8  # of knowledge of the disclosure curve,
-TOLD = 4  # and the first of these whose worst case is told in words
+PIECES = 8  # of knowledge of the disclosure curve
+WORST_CASES = 4  # the first of these, whose worst case is put into words
 
 
 class Tally:
-    """Of one sensitive column: per whole percent, rounded down, the groups whose most frequent value has this share of
-    the individuals, and those individuals; per value its largest share in any group."""
+    """Counts for one sensitive column: per whole percent, rounded down, the groups whose most frequent value has this
+    share of the individuals, and those individuals; per value its largest share in any group."""
 
     def __init__(self, values: int) -> None:
         self.groups: Ints = np.zeros(PERCENT + 1, np.int64)
@@ -49,9 +49,9 @@ class Tally:
         np.maximum.at(self.highest, groups.value, groups.count / np.repeat(groups.n, np.diff(groups.start)))
 
 
-class Attacked:
-    """Of one sensitive column with one value per individual: what ruling values out adds to homogeneity, and how sure
-    pieces of knowledge can make."""
+class AttackCounts:
+    """Counts for one sensitive column with one value per individual: what ruling values out adds to homogeneity, and
+    the maximum disclosure that pieces of knowledge give."""
 
     def __init__(self, values: int) -> None:
         self.elimination, self.disclosure = Elimination(values, ALMOST), Maxima(PIECES, values)
@@ -71,13 +71,13 @@ class Attacked:
             "disclosure": {
                 "implications": curves.implications,
                 "negations": curves.negations,
-                "worst": [worst.sentence(name) for worst in curves.worst_implications[:TOLD]],
+                "worst": [worst.sentence(name) for worst in curves.worst_implications[:WORST_CASES]],
             },
         }
 
 
-def _passing(batches: Iterable[Groups], *counters: Tally | Attacked) -> Iterator[Groups]:
-    """The same batches, each counted on its way."""
+def _passing(batches: Iterable[Groups], *counters: Tally | AttackCounts) -> Iterator[Groups]:
+    """Yield the same batches, each after the counters have seen it."""
     for groups in batches:
         for counter in counters:
             counter.add(groups)
@@ -85,7 +85,7 @@ def _passing(batches: Iterable[Groups], *counters: Tally | Attacked) -> Iterator
 
 
 def sensitive_columns(found: Findings, names: Names) -> list[dict[str, Any]]:
-    """The facts about each sensitive column of a table that was examined."""
+    """Return the facts about each sensitive column of a table that was examined."""
     table = found.table
     assert table is not None
     with translated("reading it back"):
@@ -93,34 +93,35 @@ def sensitive_columns(found: Findings, names: Names) -> list[dict[str, Any]]:
 
 
 def _facts(table: Grouped, column: str, found: Findings, names: Names) -> dict[str, Any]:
-    """A multiset does not tell who has its values: there is no share of individuals with one."""
+    """Return the facts about one sensitive column. A multiset does not show who has its values, so for it there is no
+    share of individuals with a value."""
     tally, name = Tally(len(found.values[column])), partial(names.of_value, column)
     batches: Iterable[Groups] = histograms(table, Reading((column,)))
     shares = table.multiplicity != "multiset"
-    codes = _most_telling(column, found, names)
+    codes = _most_relevant(column, found, names)
     confidences = _confidences(column, found)
-    attacked = Attacked(len(found.values[column])) if table.multiplicity == "single" else None
-    counters: list[Tally | Attacked] = [tally] if shares else []
-    counters += [attacked] if attacked else []
+    attacks = AttackCounts(len(found.values[column])) if table.multiplicity == "single" else None
+    counters: list[Tally | AttackCounts] = [tally] if shares else []
+    counters += [attacks] if attacks else []
     knowledge = sections(_passing(batches, *counters), codes[:DRAWN], confidences, table.multiplicity, name)
     values = []
     for code in codes[:LISTED]:
-        told: dict[str, Any] = {"value": name(code), "individuals": found.frequency[column][code]}
-        values.append(told | ({"highest": float(tally.highest[code])} if shares else {}))
+        entry: dict[str, Any] = {"value": name(code), "individuals": found.frequency[column][code]}
+        values.append(entry | ({"highest": float(tally.highest[code])} if shares else {}))
     largest = {"groups": tally.groups.tolist(), "individuals": tally.individuals.tolist()}
     return {
         "column": column,
         "distinct": len(found.values[column]),
         "values": values,
         **({"largest_share": largest} if shares else {}),
-        **(attacked.facts(name) if attacked else {}),
+        **(attacks.facts(name) if attacks else {}),
         "knowledge": knowledge,
     }
 
 
-def _most_telling(column: str, found: Findings, names: Names) -> list[int]:
-    """The codes of the values that the config names, then of the others, the most frequent first; those that a skyline
-    criterion exempts come after all that one protects."""
+def _most_relevant(column: str, found: Findings, names: Names) -> list[int]:
+    """Return the codes of the values that the config names, then of the others, the most frequent first; those that a
+    skyline criterion exempts come after all that one protects."""
     frequency = np.array(names.frequency[column], np.int64)
     unnamed = np.array([value not in names.shown for value in names.values[column]], bool)
     exempt = np.zeros(len(frequency), bool)
@@ -136,6 +137,6 @@ def _skylines(column: str, found: Findings) -> list[Skyline]:
 
 
 def _confidences(column: str, found: Findings) -> list[Fraction]:
-    """Those of the config's points for a column, as far as they are few, and one that is almost certain."""
-    asked = sorted({slot.point.c for each in _skylines(column, found) for slot in each.slots} - {ALMOST})
-    return [*(asked or USUAL)[:CONFIDENCES], ALMOST]
+    """Return the first few confidences of the config's points for a column, and one that is almost certain."""
+    required = sorted({slot.point.c for each in _skylines(column, found) for slot in each.slots} - {ALMOST})
+    return [*(required or USUAL)[:CONFIDENCES], ALMOST]

@@ -1,6 +1,5 @@
-"""What a recoding looks like, for the report: what became of each column, and the tree of cuts or the lattice, both
-small enough for a page whatever the number of groups. Labels are data, and are told only to those who asked for
-values."""
+"""Describe a recoding for the report: what became of each column, and the tree of cuts or the lattice, both small
+enough for a page whatever the number of groups. Labels are data, and are included only if values may be shown."""
 
 from __future__ import annotations
 
@@ -16,18 +15,18 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding, LevelRecoding
 from anon.recoding.tree import Recoding
 
-NODES = 3_000  # of a tree of cuts that are told one by one
-CHILDREN = 64  # of one node; the smallest of more are put together
-LATTICE = 4_096  # nodes of a lattice that are told one by one
+NODES = 3_000  # of a tree of cuts that are listed
+CHILDREN = 64  # of one node; if there are more, the smallest are merged
+LATTICE = 4_096  # nodes of a lattice that are listed
 
 
 def shape(
     recoding: AnyRecoding | Assignment, exact: bool, show_values: bool, number: Ints | None = None
 ) -> dict[str, Any]:
-    """The facts about a recoding: `columns`, and `tree` or, of a lattice, `lattice_nodes`; neither where people were
-    assigned to groups one by one. `exact`: the values are published as they are. `number`: of the groups in the files,
-    where that is not the recoding's."""
-    columns = [_as_they_are(domain) for domain in recoding.domains]
+    """Return the facts about a recoding: `columns`, and `tree` or, for a lattice, `lattice_nodes`; neither if people
+    were assigned to groups one by one. `exact`: the values are published unchanged. `number`: the numbers of the groups
+    in the files, if they differ from the recoding's."""
+    columns = [_unchanged(domain) for domain in recoding.domains]
     if isinstance(recoding, Assignment):
         return {"columns": columns}
     if not exact:
@@ -37,17 +36,17 @@ def shape(
     cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
     for facts, count in zip(columns, cuts):
         facts["cuts"] = count
-    return {"columns": columns, **({} if recoding.reused else {"tree": Tree(recoding, number).facts(show_values)})}
+    return {"columns": columns, **({} if recoding.reused else {"tree": CutTree(recoding, number).facts(show_values)})}
 
 
-def _as_they_are(domain: Domain) -> dict[str, Any]:
-    told = {"as_it_is": 1.0, "not_at_all": 0.0, "levels": [0]}
-    return {"name": domain.column, "values": domain.size, "labels": domain.size, **told}
+def _unchanged(domain: Domain) -> dict[str, Any]:
+    shares = {"as_it_is": 1.0, "not_at_all": 0.0, "levels": [0]}
+    return {"name": domain.column, "values": domain.size, "labels": domain.size, **shares}
 
 
 def _column(recoding: AnyRecoding, index: int, span: NDArray[Any], whole: float) -> dict[str, Any]:
-    """How many values a column had and has labels for, and the shares of individuals whose value is told as it is, and
-    not at all."""
+    """Return the numbers of values and of labels of a column, and the shares of individuals whose value is published
+    unchanged and not at all."""
     domain, people = recoding.domains[index], recoding.people
     everybody = int(people.sum())
     facts: dict[str, Any] = {
@@ -63,8 +62,8 @@ def _column(recoding: AnyRecoding, index: int, span: NDArray[Any], whole: float)
 
 
 def _lattice(safe: NDArray[np.bool_]) -> dict[str, Any]:
-    """How many nodes of each height there are and are safe; of a small lattice which ones, in the order of the columns,
-    the last one running fastest."""
+    """Return the numbers of nodes and of safe nodes of each height, and for a small lattice which nodes are safe, in
+    the order of the columns with the last one changing fastest."""
     height = sum(np.indices(safe.shape, sparse=True))
     every, fine = (np.bincount(np.broadcast_to(height, safe.shape)[which]) for which in (np.ones_like(safe), safe))
     fine = np.pad(fine, (0, len(every) - len(fine)))
@@ -77,8 +76,8 @@ def _lattice(safe: NDArray[np.bool_]) -> dict[str, Any]:
     return facts
 
 
-class Tree:
-    """A tree of cuts with what lies under each node: individuals, groups, the smallest of them."""
+class CutTree:
+    """A tree of cuts with the individuals, the groups and the smallest group under each node."""
 
     def __init__(self, recoding: Recoding, number: Ints | None = None) -> None:
         self.recoding, self.number = recoding, np.arange(recoding.groups) if number is None else number
@@ -99,7 +98,7 @@ class Tree:
             np.minimum.at(self.smallest, above, self.smallest[low:high])
 
     def _levels(self) -> list[tuple[int, int]]:
-        """The nodes of each level but the first; they follow each other."""
+        """Return the range of nodes of each level but the first; the nodes of a level are consecutive."""
         found, low, high = [], 0, 1
         while count := int(self.parts[low:high].sum()):
             low, high = high, high + count
@@ -107,25 +106,25 @@ class Tree:
         return found
 
     def facts(self, show_values: bool) -> list[dict[str, Any]]:
-        """Nodes from the root on, the largest opened first until there are enough. Each has its individuals, and below
-        the root the node above; `split` is the column that an opened node is cut by, `groups` how many lie under it,
-        `together` how many small nodes one stands for."""
-        told: list[dict[str, Any]] = [self._node(0)]
-        queue = [(-int(self.people[0]), 0, 0)] if self.parts[0] else []  # individuals, place in told, node
-        while queue and len(told) + min(int(self.parts[queue[0][2]]), CHILDREN) <= NODES:
+        """Return nodes from the root on, the largest opened first until there are enough. Each has its individuals, and
+        below the root the node above; `split` is the column that an opened node is cut by, `groups` the number of
+        groups under it, `together` the number of small nodes that it stands for."""
+        listed: list[dict[str, Any]] = [self._node(0)]
+        queue = [(-int(self.people[0]), 0, 0)] if self.parts[0] else []  # individuals, place in listed, node
+        while queue and len(listed) + min(int(self.parts[queue[0][2]]), CHILDREN) <= NODES:
             _, place, node = heapq.heappop(queue)
-            told[place]["split"] = int(self.recoding.column[node])
+            listed[place]["split"] = int(self.recoding.column[node])
             shown, rest = self._children(node)
             for child in shown.tolist():
                 if self.parts[child]:
-                    heapq.heappush(queue, (-int(self.people[child]), len(told), child))
-                told.append(self._node(child) | {"above": place} | self._label(child, node, show_values))
+                    heapq.heappush(queue, (-int(self.people[child]), len(listed), child))
+                listed.append(self._node(child) | {"above": place} | self._label(child, node, show_values))
             if len(rest):
-                told.append(self._together(rest) | {"above": place})
-        return told
+                listed.append(self._together(rest) | {"above": place})
+        return listed
 
     def _children(self, node: int) -> tuple[Ints, Ints]:
-        """Those that are told one by one, in their order, and those that are not."""
+        """Return the children of a node that are listed, in their order, and those that are merged."""
         first = int(self.recoding.child[node])
         nodes = np.arange(first, first + self.parts[node])
         if len(nodes) <= CHILDREN:

@@ -1,4 +1,4 @@
-"""Tables and lists of the page as plain data."""
+"""Build the tables and lists of the page as plain data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Report = dict[str, Any]  # what report.json holds
 
 
 def table(label: str, head: list[str], rows: Iterable[Iterable[Any]], text: int = 1) -> dict[str, Any]:
-    """A table whose first columns are text, and the others numbers. The cells of a wide one are put under each other on
-    a narrow screen."""
-    told = [[str(cell) for cell in row] for row in rows]
-    long = max((len(row[0]) for row in told), default=0)
-    return {"label": label, "head": head, "rows": told, "text": text, "wide": len(head) > 4 or long > LONG}
+    """Return a table whose first `text` columns are text and whose other columns are numbers. The cells of a wide table
+    are stacked on a narrow screen."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    long = max((len(row[0]) for row in cells), default=0)
+    return {"label": label, "head": head, "rows": cells, "text": text, "wide": len(head) > 4 or long > LONG}
 
 
 def few(names: list[str], most: int = 4) -> str:
-    """The first of some names, and how many more there are."""
+    """Return the first of some names, and the number of the others."""
     more = len(names) - most
     return f"{', '.join(names[:most])} and {more:,} more" if more > 0 else ", ".join(names)

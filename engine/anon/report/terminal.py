@@ -1,5 +1,4 @@
-"""A run or a check in words and tables, for a person at a terminal: the last step of the way of the data (config ->
-source -> cube -> search -> release -> verify -> report)."""
+"""Print the results of commands on a terminal, in text and tables."""
 
 from __future__ import annotations
 
@@ -26,24 +25,25 @@ SINGULAR = {
     "folders": "folder",
     "criteria": "criterion",
 }
-LOST = "What was lost (0% is as in the source, 100% is nothing left)"
+LOST = "Information loss (0% is as in the source, 100% is nothing left)"
+UTILITY = "Utility of the release"
 
 
 def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places: dict[str, str]) -> None:
-    """Prints what holds, how close it is, what was lost and where things are."""
+    """Print the result of a run or a check: which criteria hold and how closely, what was lost, where the files are."""
     if facts.get("up_to_date"):
         what = "trial" if "trial" in facts else "release"
-        said = f"Up to date: the {what} was made from the same source by the same config; nothing was done."
-        console.print(Text(said, style="bold"), soft_wrap=True)
+        message = f"Up to date: the {what} was made from the same source by the same config; nothing was done."
+        console.print(Text(message, style="bold"), soft_wrap=True)
     if "trial" in facts:
-        said = f"A trial on {facts['trial']} of the individuals: not the release, and not to be published."
-        console.print(Text(said, style="bold yellow"), soft_wrap=True)
+        message = f"A trial on {facts['trial']} of the individuals: this is not the release and must not be published."
+        console.print(Text(message, style="bold yellow"), soft_wrap=True)
     _headline(console, facts, bool(places))
-    section(console, "What is promised" if places else "What was asked for", _criteria(facts))
+    section(console, "Criteria", _criteria(facts))
     if any("failed" in entry for entry in facts["criteria"]):
-        section(console, "What fails", _failures(facts))
+        section(console, "Failures", _failures(facts))
     if any("worst_labels" in entry for entry in facts["criteria"]):
-        section(console, "The labels of the worst groups", _labels(facts))
+        section(console, "Labels of the worst groups", _labels(facts))
     points = [point for entry in facts["criteria"] for point in entry.get("points", [])]
     if points:
         section(console, _points_title(points), _points(points))
@@ -53,54 +53,54 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
         section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST))
     if "utility" in report:
         section(console, LOST, _loss(report["utility"]["loss"]))
-        section(console, "What the release still tells", _told(report["utility"], facts["left_out"]))
-    section(console, "What is left to risk", _risk(facts, report.get("labels") == "exact"))
+        section(console, UTILITY, _utility(report["utility"], facts["left_out"]))
+    section(console, "Remaining risk", _risk(facts, report.get("labels") == "exact"))
     show_warnings(console, facts)
     if report.get("individual") == "row":
-        console.print("every row was counted as another person (individual: row)", highlight=False)
+        console.print("every row was counted as a different person (individual: row)", highlight=False)
     width = max(map(len, places), default=0)
     for name, place in places.items():
         console.print(Text.assemble((f"{name:{width}}", "bold"), "  ", _near(place)), soft_wrap=True)
 
 
-def show_warnings(console: Console, told: dict[str, Any]) -> None:
-    """Prints what a result warns of."""
-    for warning in told["warnings"]:
+def show_warnings(console: Console, facts: dict[str, Any]) -> None:
+    """Print the warnings of a result."""
+    for warning in facts["warnings"]:
         what, _, rest = warning["text"].partition(" ")
         what = SINGULAR.get(what, what) if warning["count"] == 1 else what
         console.print(Text(f"warning: {warning['count']:,} {what} {rest}", style="yellow"), soft_wrap=True)
 
 
-def show_criteria_and_loss(console: Console, told: dict[str, Any]) -> None:
-    """Prints why a run came to its release."""
-    said = f"{counted(told['groups'], 'group')} by method {told['method']['kind']}{_left_out(told)}"
-    console.print(f"{said}\n", highlight=False)
-    section(console, "What holds, and how close it is", _criteria(told))
-    if "minimal" in told:
-        title = f"All minimal combinations of levels, the released one first, then by {told['choose']}"
-        section(console, title, _choices(told, len(told["minimal"])))
-    section(console, LOST, _loss(told["loss"]))
+def show_criteria_and_loss(console: Console, facts: dict[str, Any]) -> None:
+    """Print the criteria, the minimal combinations of levels and the loss of an explained run."""
+    headline = f"{counted(facts['groups'], 'group')} by method {facts['method']['kind']}{_left_out(facts)}"
+    console.print(f"{headline}\n", highlight=False)
+    section(console, "Criteria", _criteria(facts))
+    if "minimal" in facts:
+        title = f"All minimal combinations of levels, the released one first, then by {facts['choose']}"
+        section(console, title, _choices(facts, len(facts["minimal"])))
+    section(console, LOST, _loss(facts["loss"]))
 
 
-def show_page(console: Console, told: dict[str, Any]) -> None:
-    """Prints where a page was written."""
-    console.print(Text.assemble(("report", "bold"), "  ", _near(told["page"])), soft_wrap=True)
+def show_page(console: Console, facts: dict[str, Any]) -> None:
+    """Print the path of a page."""
+    console.print(Text.assemble(("report", "bold"), "  ", _near(facts["page"])), soft_wrap=True)
 
 
 def show_utility(console: Console, utility: dict[str, Any]) -> None:
-    """Prints what a release still tells of its source."""
+    """Print the utility of a release."""
     groups, mean = counted(utility["groups"], "group"), utility["average_group"]
     console.print(f"{groups} of {mean:,.1f} individuals on average\n", highlight=False)
     section(console, LOST, _loss(utility["loss"]))
-    section(console, "What the release still tells", _told(utility, utility["left_out"]))
+    section(console, UTILITY, _utility(utility, utility["left_out"]))
 
 
 def show_plan(console: Console, plan: dict[str, Any]) -> None:
-    """Prints what a run would do."""
+    """Print what a run would do."""
     people = "" if plan["individuals"] == plan["rows"] else f" of {counted(plan['individuals'], 'individual')}"
     console.print(f"{counted(plan['rows'], 'row')}{people}, method {plan['method']}\n", highlight=False)
     section(console, "Columns in use", _planned_columns(plan))
-    section(console, "What it takes", _taken(plan))
+    section(console, "Memory and disk", _resources(plan))
     if plan["criteria"]:
         section(console, "The whole table as one group", _whole_table(plan))
     show_warnings(console, plan)
@@ -110,30 +110,30 @@ def show_plan(console: Console, plan: dict[str, Any]) -> None:
         console.print(Text("Up to date: a run would do nothing, except with --force.", style="bold green"))
     elif all(entry["safe"] for entry in plan["criteria"]):
         there = any(warning["code"] == "release_exists" for warning in plan["warnings"])
-        said = f"Nothing {'else ' * there}was found that stands in the way of a run."
-        console.print(Text(said, style="bold green"), soft_wrap=True)
+        message = f"Nothing {'else ' * there}was found that prevents a run."
+        console.print(Text(message, style="bold green"), soft_wrap=True)
     else:
-        console.print("The whole table as one group is not safe, but smaller groups may be: a run looks for them.")
+        console.print("The whole table as one group is not safe, but smaller groups may be: a run searches for them.")
     for number, sql in enumerate(plan.get("sql", []), start=1):
         console.print(Text(f"-- {number}\n{sql};"), soft_wrap=True)
 
 
 def show_profile(console: Console, profile: dict[str, Any]) -> None:
-    """Prints what a table looks like."""
+    """Print the profile of a table."""
     columns = profile["columns"]
     console.print(f"{counted(profile['rows'], 'row')}, {counted(len(columns), 'column')}\n", highlight=False)
-    table = new_table("column", "type", "distinct", "missing", "rows alone", text=2)
+    table = new_table("column", "type", "distinct", "missing", "unique rows", text=2)
     for column in columns:
         counts = (f"{column[name]:,}" for name in ("distinct", "nulls", "rows_alone"))
-        told = counts if column["kind"] else ("", "", "")
-        table.add_row(Text(column["name"]), column["kind"] or Text("not usable", style="red"), *told)
+        cells = counts if column["kind"] else ("", "", "")
+        table.add_row(Text(column["name"]), column["kind"] or Text("not usable", style="red"), *cells)
     section(console, "Columns", table)
     if profile["growing"]:
         table = new_grid()
         together = [profile["together"]] if profile["together"] else []
         for each in [*profile["pairs"][1:4], *profile["growing"], *together]:
             table.add_row(f"{each['share']:.1%}", Text(" + ".join(each["columns"])))
-        section(console, "Rows that nobody else is like, for somebody who knows", table)
+        section(console, "Share of rows that are unique for an adversary who knows", table)
 
 
 def _planned_columns(plan: dict[str, Any]) -> Table:
@@ -145,25 +145,26 @@ def _planned_columns(plan: dict[str, Any]) -> Table:
     return table
 
 
-def _taken(plan: dict[str, Any]) -> Table:
+def _resources(plan: dict[str, Any]) -> Table:
     table, records, memory = new_grid(), plan["records"], plan["memory"]
     equal = ", equal rows counted" if records["collapsed"] else ""
     table.add_row(f"{records['count']:,}", f"records of {records['bytes_each']} bytes{equal}")
-    place = "stay in memory" if records["in_memory"] else "go to the disk"
+    place = "stay in memory" if records["in_memory"] else "spill to disk"
     table.add_row(f"{_megabytes(records['bytes'])}", f"of records, which {place}")
     if "lattice" in plan:
         table.add_row(f"{plan['lattice']['nodes']:,}", "combinations of levels (nodes of the lattice)")
     least, all_in = _megabytes(memory["least"]), _megabytes(max(memory["for_records_in_memory"], memory["least"]))
-    table.add_row(_megabytes(memory["limit"]), f"of memory; {least} is the least, with {all_in} all records stay in it")
-    table.add_row(_megabytes(plan["disk"]["total"]), "of disk beside the release and what DuckDB spills")
+    needed = f"of memory; at least {least} is required, with {all_in} all records stay in it"
+    table.add_row(_megabytes(memory["limit"]), needed)
+    table.add_row(_megabytes(plan["disk"]["total"]), "of disk, in addition to the release and what DuckDB spills")
     return table
 
 
 def _whole_table(plan: dict[str, Any]) -> Table:
-    table = new_table("criterion", "holds", "found", "asked", text=2)
+    table = new_table("criterion", "holds", "found", "required", text=2)
     for entry in plan["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
-        table.add_row(Text(called(entry)), holds, _number(closest(entry)["figure"]), _asked(entry))
+        table.add_row(Text(criterion_name(entry)), holds, _number(closest(entry)["figure"]), _required(entry))
     return table
 
 
@@ -177,7 +178,7 @@ def section(console: Console, title: str, content: Table) -> None:
 
 
 def new_table(*columns: str, text: int = 1) -> Table:
-    """A table whose first columns are text, and the others numbers."""
+    """Return a table whose first `text` columns are text and whose other columns are numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False, header_style="dim")
     for index, name in enumerate(columns):
         table.add_column(name, justify="left" if index < text else "right", no_wrap=index >= text, overflow="fold")
@@ -189,46 +190,47 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
     of_people = "" if people == rows else f" of {counted(people, 'individual')}"
     smallest = round(1 / facts["risk"]["highest"])
     if not facts["safe"]:
-        said = Text("The table is not safe.", style="bold red")
+        verdict = Text("The table is not safe.", style="bold red")
     elif facts.get("up_to_date"):
-        said = Text("It was verified when it was written: every criterion holds.", style="bold green")
+        verdict = Text("It was verified when it was written: every criterion holds.", style="bold green")
     elif written:
         what = "trial" if "trial" in facts else "release"
-        said = Text(f"The {what} is written and verified: every criterion holds.", style="bold green")
+        verdict = Text(f"The {what} is written and verified: every criterion holds.", style="bold green")
     else:
-        said = Text("The table is safe: every criterion holds.", style="bold green")
-    console.print(said)
+        verdict = Text("The table is safe: every criterion holds.", style="bold green")
+    console.print(verdict)
     console.print(f"{counted(rows, 'row')}{of_people} in {counted(groups, 'group')}; the smallest has {smallest:,}, "
                   f"the mean is {people / groups:,.1f}{_left_out(facts)}\n", highlight=False)  # fmt: skip
 
 
 def _left_out(facts: dict[str, Any]) -> str:
-    words = left_out_words(facts["left_out"])
-    return f"; {words}" if words else ""
+    phrase = left_out_words(facts["left_out"])
+    return f"; {phrase}" if phrase else ""
 
 
 def _criteria(facts: dict[str, Any]) -> Table:
-    table = new_table("criterion", "holds", "found", "asked", "worst group", text=2)
+    table = new_table("criterion", "holds", "found", "required", "worst group", text=2)
     for entry in facts["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
         worst = closest(entry)
-        told = _number(worst["figure"]), _asked(entry), f"#{worst['worst_group']:,}"
-        table.add_row(Text(called(entry)), holds, *told)
+        cells = _number(worst["figure"]), _required(entry), f"#{worst['worst_group']:,}"
+        table.add_row(Text(criterion_name(entry)), holds, *cells)
     return table
 
 
-def called(entry: dict[str, Any]) -> str:
+def criterion_name(entry: dict[str, Any]) -> str:
     kind = f" {entry['kind']}" if "kind" in entry else ""
     about = f" ({_listed(entry['sensitive'])})" if "sensitive" in entry else ""
     return f"{entry['name']}{kind}{about}"
 
 
 def _failures(facts: dict[str, Any]) -> Table:
-    """In words, because a criterion may demand more than its figure tells: a size, or a value that stays possible."""
+    """Return the failures in words, because a criterion may demand more than its figure shows: a size, or a value that
+    stays possible."""
     table = new_table("criterion", "found", "group", text=2)
     for entry in facts["criteria"]:
         for failure in entry.get("failed", []):
-            table.add_row(Text(called(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
+            table.add_row(Text(criterion_name(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
     return table
 
 
@@ -237,13 +239,13 @@ def _labels(facts: dict[str, Any]) -> Table:
     worst = map(closest, facts["criteria"])
     shown = {entry["worst_group"]: entry["worst_labels"] for entry in worst if "worst_labels" in entry}
     for group, labels in sorted(shown.items()):
-        told = ", ".join(f"{column} {'null' if label is None else label}" for column, label in labels.items())
-        table.add_row(f"#{group:,}", Text(told))
+        text = ", ".join(f"{column} {'null' if label is None else label}" for column, label in labels.items())
+        table.add_row(f"#{group:,}", Text(text))
     return table
 
 
-def _asked(entry: dict[str, Any]) -> str:
-    """The bound; of a skyline that of the point that is closest to its own."""
+def _required(entry: dict[str, Any]) -> str:
+    """Return the bound of a criterion; of a skyline that of the point that is closest to its bound."""
     return f"{entry['relation']} {_number(closest(entry)['bound'])}"
 
 
@@ -281,14 +283,14 @@ def _choices_title(lattice: dict[str, Any]) -> str:
 
 
 def _choices(lattice: dict[str, Any], count: int) -> Table:
-    """The best minimal nodes by the metric that was asked for, the chosen one first."""
+    """Return a table of the best minimal nodes by the metric of the config, the chosen one first."""
     table = new_table("levels above 0", "groups", "loss", "divergence", "suppressed")
     metric = "average_group" if lattice["choose"] == "average" else lattice["choose"]
     rest = [choice for choice in lattice["minimal"] if choice != lattice["chosen"]]
     for choice in [lattice["chosen"], *sorted(rest, key=lambda c: (c[metric], c["height"]))][:count]:
         levels = ", ".join(f"{column} {level}" for column, level in choice["levels"].items() if level)
-        told = (_number(choice[name]) for name in ("groups", "loss", "divergence", "suppressed"))
-        table.add_row(Text(levels or "none"), *told)
+        cells = (_number(choice[name]) for name in ("groups", "loss", "divergence", "suppressed"))
+        table.add_row(Text(levels or "none"), *cells)
     return table
 
 
@@ -302,26 +304,24 @@ def _loss(loss: dict[str, Any]) -> Table:
     return table
 
 
-def _told(utility: dict[str, Any], absent: dict[str, dict[str, int]]) -> Table:
+def _utility(utility: dict[str, Any], absent: dict[str, dict[str, int]]) -> Table:
     error, divergence, height = utility["query_error"], utility["divergence"], utility["height"]
     table = new_grid()
     if error is not None:
-        said = f"median error of {error['queries']:,} random COUNT queries; {error['mean']:.1%} on average"
-        table.add_row(f"{error['median']:.1%}", said)
-    told = "divergence from the source (KL, in nats; 0 is the same)"
+        meaning = f"median error of {error['queries']:,} random COUNT queries; {error['mean']:.1%} on average"
+        table.add_row(f"{error['median']:.1%}", meaning)
     if divergence is not None:
-        table.add_row(_number(divergence), told)
-    alike = "discernibility: the sum of the squared sizes of the groups"
-    table.add_row(_number(utility["discernibility"]), alike)
+        table.add_row(_number(divergence), "divergence from the source (KL, in nats; 0 means identical)")
+    table.add_row(_number(utility["discernibility"]), "discernibility: the sum of the squared sizes of the groups")
     if height is not None:
-        table.add_row(f"{height:,}", "steps of generalization, all columns together")
+        table.add_row(f"{height:,}", "steps of generalization in all columns together (height)")
     for count, what, why in left_out(absent):
         table.add_row(f"{count:,}", f"{what}s are not in the release{f': {why}' if why else ''}")
     return table
 
 
 def new_grid() -> Table:
-    """Numbers and what they are."""
+    """Return a grid of numbers and their meanings."""
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", no_wrap=True)
     table.add_column()
@@ -329,23 +329,23 @@ def new_grid() -> Table:
 
 
 def _risk(facts: dict[str, Any], exact: bool) -> Table:
-    """What is left to risk; `exact`: quasi-identifiers are published as they are."""
+    """Return the remaining risk; `exact`: quasi-identifiers are published as they are."""
     risk, unique = facts["risk"], facts["risk"]["unique_before"]
     table = new_grid()
-    guess = "chance of a guess in the smallest group at whose value is whose"
-    told = guess if exact else "highest risk to be recognized"
-    table.add_row(f"{risk['highest']:.2%}", f"{told}; {risk['mean']:.2%} on average")
+    guess = "probability of a correct guess at which value of the smallest group is whose"
+    meaning = guess if exact else "highest re-identification risk"
+    table.add_row(f"{risk['highest']:.2%}", f"{meaning}; {risk['mean']:.2%} on average")
     if unique is not None:
         table.add_row(f"{unique:,}", "can be recognized by what is published" if exact else "were unique in the source")
     table.add_row(f"{risk['under_5']:,}", "are in groups of fewer than 5")
     table.add_row(f"{risk['homogeneous_rows']:,}", "are in groups where all have the same sensitive value")
     for column, kept in facts["with_kept"].items():
-        said = f"are alone in their group for somebody who also knows {column}"
-        table.add_row(f"{kept['unique_share']:.1%}", Text(said))
+        meaning = f"are unique in their group for an adversary who also knows {column}"
+        table.add_row(f"{kept['unique_share']:.1%}", Text(meaning))
     return table
 
 
 def _near(place: str) -> str:
-    """A path as seen from the working directory, where it lies inside."""
+    """Return a path relative to the working directory if it is inside it."""
     path = Path(place)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else place

@@ -1,5 +1,5 @@
-"""What the page tells, from what report.json holds: numbers and tables for the template, which has the words, and facts
-for the charts. Everything here is plain data; nothing of it is HTML."""
+"""Prepare report.json for the page: numbers and tables for the template, which has the text, and data for the charts.
+Everything here is plain data; nothing of it is HTML."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from anon.report.view_groups import groups, lattice, lost, tree
 from anon.report.view_risk import attacks, disclosure, skylines
 
 POINTS = 200  # (value, point) pairs that are listed
-DOTS = 24  # of them that are drawn
+DOTS = 24  # of these, the pairs that are drawn
 PARTS = {
-    "asked": "What holds",
-    "knowledge": "What may be known",
-    "breach": "How close it is",
-    "groups": "The groups",
-    "lost": "What was lost",
-    "cuts": "The cuts",
-    "lattice": "The levels",
+    "asked": "Criteria",
+    "knowledge": "Safe knowledge",
+    "breach": "Breach probabilities",
+    "groups": "Groups",
+    "lost": "Information loss",
+    "cuts": "Cuts",
+    "lattice": "Levels",
     "attacks": "Attacks",
-    "origin": "Where it comes from",
+    "origin": "Provenance",
 }
 
 
 def view(report: Report) -> dict[str, Any]:
-    """What the template asks for. `data` is for the charts, under the name of the part that each is in."""
+    """Return the variables of the template. `data` is for the charts, by the name of the part that each is in."""
     parts = {
         "knowledge": skylines(report),
         "breach": _breach(report),
@@ -55,26 +55,26 @@ def view(report: Report) -> dict[str, Any]:
 
 
 def _top(report: Report) -> dict[str, Any]:
-    told, loss = report["summary"], report["utility"]["loss"]
-    smallest = round(1 / told["risk"]["highest"])
+    summary, loss = report["summary"], report["utility"]["loss"]
+    smallest = round(1 / summary["risk"]["highest"])
     numbers: list[tuple[str, str]] = [
-        ("individuals", f"{told['individuals']:,}"),
-        ("groups", f"{told['groups']:,}"),
+        ("individuals", f"{summary['individuals']:,}"),
+        ("groups", f"{summary['groups']:,}"),
         ("in the smallest group", f"{smallest:,}"),
-        *([] if _exact(report) else [("highest risk to be recognized", percent(told["risk"]["highest"]))]),
-        ("in groups with one sensitive value", f"{told['risk']['homogeneous_rows']:,}"),
-        ("of the detail was lost", percent(loss["all"])),
+        *([] if _exact(report) else [("highest re-identification risk", percent(summary["risk"]["highest"]))]),
+        ("in groups with one sensitive value", f"{summary['risk']['homogeneous_rows']:,}"),
+        ("information loss", percent(loss["all"])),
     ]
-    numbers += [(f"{what}s left out", f"{count:,}") for count, what, _ in left_out(told["left_out"]) if count]
+    numbers += [(f"{what}s left out", f"{count:,}") for count, what, _ in left_out(summary["left_out"]) if count]
     return {
-        "safe": told["safe"],
+        "safe": summary["safe"],
         "began": _day(report["provenance"]["began"]),
-        "rows": counted(told["rows"], "row"),
-        "about": "" if told["rows"] == told["individuals"] else counted(told["individuals"], "individual"),
-        "in_groups": counted(told["groups"], "group"),
+        "rows": counted(summary["rows"], "row"),
+        "about": "" if summary["rows"] == summary["individuals"] else counted(summary["individuals"], "individual"),
+        "in_groups": counted(summary["groups"], "group"),
         "smallest": f"{smallest:,}",
-        "mean": f"{told['individuals'] / told['groups']:,.1f}",
-        "left_out": left_out_words(told["left_out"]),
+        "mean": f"{summary['individuals'] / summary['groups']:,.1f}",
+        "left_out": left_out_words(summary["left_out"]),
         "numbers": numbers,
         "shows_values": report["shows_values"],
         "exact": _exact(report),
@@ -84,7 +84,7 @@ def _top(report: Report) -> dict[str, Any]:
 
 
 def _exact(report: Report) -> bool:
-    """Whether quasi-identifiers are published as they are."""
+    """Return whether quasi-identifiers are published as they are."""
     return bool(report["labels"] == "exact")
 
 
@@ -93,13 +93,13 @@ def _day(began: str) -> str:
 
 
 def _all_points(report: Report) -> list[dict[str, Any]]:
-    """The points of all skyline criteria, those that are worst against their bound first."""
+    """Return the points of all skyline criteria, those that are closest to their bound or beyond it first."""
     points = [point for entry in report["summary"]["criteria"] for point in entry.get("points", [])]
     return worst_first(points)
 
 
 def _points(report: Report) -> dict[str, Any] | None:
-    """The different points in words, with the values that each is for."""
+    """Return a table of the distinct points in words, with the values that each is for."""
     values: dict[tuple[Any, ...], list[str]] = {}
     for point in _all_points(report):
         values.setdefault(tuple(point[name] for name in "clkm"), []).append(point["value"])
@@ -107,15 +107,15 @@ def _points(report: Report) -> dict[str, Any] | None:
     for (c, l, k, m), named in sorted(values.items()):
         known = knowledge({"l": l, "k": k, "m": m})
         rows.append((few(named), known, f"{l:,}", f"{k:,}", f"{m:,}", f"less than {percent(c)}"))
-    head = ["value", "somebody who knows", "l", "k", "m", "may be sure"]
-    return table("Points of knowledge, and how sure they may make an adversary", head, rows, 2) if rows else None
+    head = ["value", "adversary knows", "l", "k", "m", "confidence must be"]
+    return table("Points of knowledge, and the confidence an adversary must not reach", head, rows, 2) if rows else None
 
 
 def _breach(report: Report) -> dict[str, Any] | None:
     points = _all_points(report)
     if not points:
         return None
-    head = ["value", "l", "k", "m", "breach", "allowed below", "worst group"]
+    head = ["value", "l", "k", "m", "breach", "must be below", "worst group"]
     label = f"Breach probabilities, closest to their bound first ({min(len(points), POINTS):,} of {len(points):,})"
     drawn = [_dot(point) for point in points[:DOTS]]
     return {
@@ -131,11 +131,11 @@ def _dot(point: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": f"{point['value']} {amounts}",
         "breach": point["breach"],
-        "told": below(point["breach"], point["c"]),
+        "text": below(point["breach"], point["c"]),
         "c": point["c"],
         "safe": point["safe"],
-        "title": f"{point['value']}: {below(point['breach'], point['c'])} with (l, k, m) = {amounts}, allowed is less "
-        f"than {percent(point['c'])}; group #{point['worst_group']:,}",
+        "title": f"{point['value']}: {below(point['breach'], point['c'])} with (l, k, m) = {amounts}, must be below "
+        f"{percent(point['c'])}; group #{point['worst_group']:,}",
     }
 
 
@@ -147,9 +147,9 @@ def _breach_row(point: dict[str, Any]) -> tuple[str, ...]:
 def _seconds(report: Report) -> dict[str, Any]:
     took = report["seconds"]
     listed = [(name, f"{seconds:.2f} s") for name, seconds in took.items()]
-    rows = [{"name": name, "seconds": took[name], "told": told} for name, told in listed]
+    rows = [{"name": name, "seconds": took[name], "text": text} for name, text in listed]
     every = ("all", f"{sum(took.values()):.2f} s")
-    label = "Seconds per stage: " + ", ".join(f"{name} {told}" for name, told in listed)
+    label = "Seconds per stage: " + ", ".join(f"{name} {text}" for name, text in listed)
     return {
         "table": table("Seconds per stage", ["stage", "took"], [*listed, every]),
         "data": {"label": label, "rows": rows},
@@ -157,7 +157,7 @@ def _seconds(report: Report) -> dict[str, Any]:
 
 
 def _part(part: dict[str, Any]) -> tuple[str, str, int]:
-    """A part of the source as the manifest has it: what it is called, what its size counts, and that."""
+    """Return the name of a part of the source as the manifest has it, the unit of its size, and its size."""
     return (part["query"], "rows", part["rows"]) if "query" in part else (part["file"], "bytes", part["bytes"])
 
 

@@ -1,4 +1,4 @@
-"""The groups of a release for the page: how large they are, what was lost in them, and how they came about."""
+"""Prepare the groups of a release for the page: their sizes, the information loss, and the cuts or levels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTED = 60  # nodes of the tree, and minimal nodes of the lattice
 
 
 def groups(report: Report) -> dict[str, Any]:
-    """Groups by size."""
+    """Return the groups by size."""
     sizes = sorted((int(size), count) for size, count in report["group_sizes"].items())
     bins, risk = _bins(sizes), report["summary"]["risk"]
     rows = [(b["name"], f"{b['groups']:,}", f"{b['individuals']:,}") for b in bins]
@@ -38,7 +38,7 @@ def _median(sizes: list[tuple[int, int]]) -> int:
 
 
 def _bins(sizes: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    """Classes of sizes: single sizes where they are few, otherwise each as many times wider as the one before."""
+    """Return classes of sizes: single sizes if they are few, otherwise classes that widen by a constant factor."""
     low, high = sizes[0][0], sizes[-1][0]
     edges = np.arange(low, high + 2)
     if len(edges) > BINS:
@@ -55,7 +55,7 @@ def _bins(sizes: list[tuple[int, int]]) -> list[dict[str, Any]]:
 
 
 def lost(report: Report) -> dict[str, Any]:
-    """What was lost per column, and what is still told."""
+    """Return the information loss per column, and the other measures of utility."""
     utility, columns = report["utility"], {column["name"]: column for column in report["columns"]}
     loss = utility["loss"]
     rows = [
@@ -63,7 +63,7 @@ def lost(report: Report) -> dict[str, Any]:
     ]
     mean = {"name": "all columns", "share": loss["all"], "title": f"the mean: {percent(loss['all'])}", "all": True}
     last = "cuts" if any("cuts" in column for column in report["columns"]) else "level"
-    head = ["column", "lost", "values before", "labels", "told as they are", "not told at all", last]
+    head = ["column", "lost", "values before", "labels", "unchanged", "fully generalized", last]
     error = utility["query_error"]
     return {
         "table": table("Loss per column", head, (_lost_row(columns[row["name"]], row["share"]) for row in rows)),
@@ -82,7 +82,7 @@ def _lost_row(column: dict[str, Any], share: float) -> tuple[str, ...]:
 
 
 def tree(report: Report) -> dict[str, Any] | None:
-    """The tree of cuts of the partition method."""
+    """Return the tree of cuts of the partition method."""
     if "tree" not in report:
         return None
     nodes, names = report["tree"], [column["name"] for column in report["columns"]]
@@ -108,7 +108,7 @@ def _node_row(nodes: list[dict[str, Any]], at: int, names: list[str]) -> tuple[s
 
 
 def lattice(report: Report) -> dict[str, Any] | None:
-    """The combinations of levels of the lattice method."""
+    """Return the combinations of levels of the lattice method."""
     if "lattice_nodes" not in report:
         return None
     found, nodes = report["lattice"], report["lattice_nodes"]

@@ -1,4 +1,4 @@
-"""What an adversary may know and can do, for the page: knowledge skylines, and attacks before and after."""
+"""Prepare the risk sections of the page: knowledge skylines, maximum disclosure, and attacks before and after."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ THRESHOLDS = (100, 95, 90, 75, 50)  # percent
 
 
 def skylines(report: Report) -> dict[str, Any] | None:
-    """The values whose skylines can be looked at, each with the points that the config asks for at a confidence."""
-    several, asked = len(report["sensitive"]) > 1, _asked(report)
+    """Return the values whose skylines are drawn, each with the points that the config requires at a confidence."""
+    several, required = len(report["sensitive"]) > 1, _required(report)
     found = []
     for facts in report["sensitive"]:
         for each in facts["knowledge"]:
             about = facts["column"], each["value"]
-            own = [sky | {"asked": asked.get((*about, sky["confidence"]), [])} for sky in each["skylines"]]
+            own = [sky | {"asked": required.get((*about, sky["confidence"]), [])} for sky in each["skylines"]]
             found.append({"name": ": ".join(about) if several else about[1], "curves": each["curves"], "skylines": own})
     return {"count": len(found), "data": found} if found else None
 
 
-def _asked(report: Report) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
+def _required(report: Report) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
     found: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
     for entry in report["summary"]["criteria"]:
         for point in entry.get("points", []):
@@ -32,23 +32,25 @@ def _asked(report: Report) -> dict[tuple[str, str, float], list[dict[str, Any]]]
 
 
 def attacks(report: Report) -> dict[str, Any]:
-    """What could be done with the source as it was, and can be with the release."""
-    told, risk = report["summary"], report["summary"]["risk"]
-    everybody, before = told["individuals"] + told["suppressed"], risk["unique_before"]
+    """Return what an adversary could do with the source, and can do with the release."""
+    summary, risk = report["summary"], report["summary"]["risk"]
+    everybody, before = summary["individuals"] + summary["suppressed"], risk["unique_before"]
     alone, certain = report["group_sizes"].get("1", 0), risk["homogeneous_rows"]
     if report["labels"] == "exact":
         alone = before  # quasi-identifiers are published as they are
     rows = [
-        ("are alone with their quasi-identifiers, and so can be recognized", _of(before, everybody), alone),
+        ("are unique by their quasi-identifiers, and so can be recognized", _of(before, everybody), alone),
         ("are in groups of fewer than 5", _least(before, everybody), risk["under_5"]),
-        ("have a sensitive value that their group tells for certain", _least(before, everybody), certain),
+        ("have a sensitive value that their group reveals with certainty", _least(before, everybody), certain),
     ]
     kept = [
         (name, f"{facts['smallest_group']:,}", percent(facts["unique_share"]), percent(facts["homogeneous_share"]))
-        for name, facts in told["with_kept"].items()
+        for name, facts in summary["with_kept"].items()
     ]
-    head = ["somebody also knows", "smallest group", "alone in it", "value certain"]
-    columns = [_homogeneity(f, told["individuals"]) | _elimination(f, told["individuals"]) for f in report["sensitive"]]
+    head = ["adversary also knows", "smallest group", "unique in it", "value certain"]
+    columns = [
+        _homogeneity(f, summary["individuals"]) | _elimination(f, summary["individuals"]) for f in report["sensitive"]
+    ]
     return {
         "recognized": table(
             "Individuals before and after",
@@ -62,22 +64,22 @@ def attacks(report: Report) -> dict[str, Any]:
 
 
 def disclosure(report: Report) -> dict[str, Any] | None:
-    """How sure pieces of knowledge can make, per sensitive column of which that is known."""
+    """Return the maximum disclosure given pieces of knowledge, for each sensitive column for which it was computed."""
     found = []
     for facts in report["sensitive"]:
         if curves := facts.get("disclosure"):
             both = list(zip(curves["implications"], curves["negations"]))
             rows = [(f"{k}", percent(first), percent(second)) for k, (first, second) in enumerate(both)]
-            label = f"How sure of a {facts['column']} so many pieces of knowledge can make"
+            label = f"Maximum disclosure of {facts['column']} given 0 to {len(rows) - 1} pieces of knowledge"
             listed = table(label, ["pieces of knowledge", "implications", "negations"], rows)
-            told = ", ".join(f"{k}: {first} and {second}" for k, first, second in rows)
-            data = {"label": f"{label}, implications and negations: {told}", "curves": [*zip(*both)]}
+            text = ", ".join(f"{k}: {first} and {second}" for k, first, second in rows)
+            data = {"label": f"{label}, implications and negations: {text}", "curves": [*zip(*both)]}
             found.append({"name": facts["column"], "table": listed, "worst": curves["worst"], "data": data})
     return {"columns": found, "data": [column.pop("data") for column in found]} if found else None
 
 
 def _elimination(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
-    """Who is in groups where nearly everybody has one value once some values of theirs are ruled out."""
+    """Return the individuals in groups where nearly everybody has one value once some of their values are ruled out."""
     if "elimination" not in facts:
         return {"elimination": None}
     affected, sure = facts["elimination"]["affected"], percent(facts["elimination"]["threshold"])
@@ -85,7 +87,7 @@ def _elimination(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
         (f"{out}", f"{each['groups']:,}", f"{each['individuals']:,}", percent(each["individuals"] / everybody))
         for out, each in enumerate(affected)
     ]
-    label = f"Where {sure} is reached once values of a person are ruled out"
+    label = f"Groups where {sure} is reached once values of a person are ruled out"
     listed = table(label, ["values ruled out", "groups", "individuals", "share"], rows)
     one = affected[min(1, len(affected) - 1)]["individuals"]
     return {"elimination": {"sure": sure, "table": listed, "one": _of(one, everybody)}}
@@ -96,12 +98,12 @@ def _of(count: int | None, everybody: int) -> str:
 
 
 def _least(count: int | None, everybody: int) -> str:
-    """Of those who are unique it is known without counting."""
+    """Return a lower bound: those who are unique are counted in any case."""
     return f"at least {_of(count, everybody)}" if count else "not counted"
 
 
 def _homogeneity(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
-    """How sure somebody is who finds the group of a person. Of multisets that is not known."""
+    """Return the confidence of an adversary who finds the group of a person, which is not known for multisets."""
     name = facts["column"]
     if "largest_share" not in facts:
         return {"name": name, "table": None, "data": None}
@@ -114,7 +116,7 @@ def _homogeneity(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
         for each in facts["values"]
     ]
     listed = f"Values of {name} ({len(values):,} of {facts['distinct']:,})"
-    told = ", ".join(f"{row[0]} {row[3]}" for row in rows)
+    text = ", ".join(f"{row[0]} {row[3]}" for row in rows)
     return {
         "name": name,
         "half": _of(people[50], everybody),
@@ -126,12 +128,12 @@ def _homogeneity(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
         ),
         "by_value": table(listed, ["value", "individuals", "share of all", "largest share in a group"], values),
         "data": {
-            "label": f"Individuals in groups whose most frequent {name} has so large a share: {told}",
+            "label": f"Individuals in groups by the share of their most frequent {name}: {text}",
             "above": [count / everybody for count in people],
         },
     }
 
 
 def _at_least(counts: list[int]) -> list[int]:
-    """Per percent how many have that share or more."""
+    """Return for each percent the number of those that have this share or more."""
     return list(accumulate(reversed(counts)))[::-1]

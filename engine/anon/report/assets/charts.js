@@ -60,7 +60,7 @@ function drawBreach(place, facts) {
       svg("path", { class: "stem", d: `M${at.left} ${y}H${x}` }),
       svg("path", { class: "bound", d: `M${end} ${y - 8}V${y + 8}` }),
       titled(svg("circle", { class: row.safe ? "dot" : "dot bad", cx: x, cy: y, r: 5 }), row.title),
-      text(at.right + 8, y + 4, row.told, "start", "strong"),
+      text(at.right + 8, y + 4, row.text, "start", "strong"),
     );
   });
 }
@@ -103,10 +103,10 @@ function drawSeconds(place, facts) {
   const whole = facts.rows.reduce((sum, row) => sum + row.seconds, 0) || 1;
   let x = 0;
   facts.rows.forEach((row, i) => {
-    const wide = (row.seconds / whole) * drawn.width, words = `${row.name} ${row.told}`;
+    const wide = (row.seconds / whole) * drawn.width, words = `${row.name} ${row.text}`;
     drawn.root.append(titled(svg("rect", { class: `cell leaf k${i % 8}`, x, y: 4, width: wide, height: 26 }), words));
     if (wide > row.name.length * 7 + 8) drawn.root.append(text(x + 6, 21, row.name, "start", `t${i % 8}`));
-    if (wide > row.told.length * 7) drawn.root.append(text(x + 2, 46, row.told));
+    if (wide > row.text.length * 7) drawn.root.append(text(x + 2, 46, row.text));
     x += wide;
   });
 }

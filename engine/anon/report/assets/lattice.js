@@ -1,5 +1,5 @@
 // The lattice: a band for each height, the least general at the bottom, a dot for each combination of levels. Of a large
-// lattice only how many of each height are safe.
+// lattice only the number of safe ones of each height.
 
 const GAP = 14;
 
@@ -47,8 +47,8 @@ class LatticeMap {
 
   words(node) {
     const above = node.levels.map((level, i) => [this.facts.columns[i], level]).filter(([, level]) => level).map(([name, level]) => `${name} ${level}`);
-    const kind = { released: "the released one", minimal: "minimal", safe: "safe, but not minimal", unsafe: "not safe" }[node.kind];
-    return `${above.length ? above.join(", ") : "every column as it is"}: ${kind}.`;
+    const kind = { released: "released", minimal: "minimal", safe: "safe, but not minimal", unsafe: "not safe" }[node.kind];
+    return `${above.length ? above.join(", ") : "every column unchanged"}: ${kind}.`;
   }
 
   draw() {
@@ -77,7 +77,7 @@ class LatticeMap {
       }
     }
     root.append(text(0, height - 2, "height: steps of generalization, all columns together"));
-    if (this.at) document.getElementById("lattice-told").textContent = this.words(this.at);
+    if (this.at) document.getElementById("lattice-summary").textContent = this.words(this.at);
   }
 
   drawHeights() {

@@ -1,4 +1,4 @@
-// Draws what the page has places for, again when its width changes, and marks the part that is being read.
+// Draws the charts of the page, redraws them when its width changes, and marks the section that is being read.
 
 function chartsOf(facts) {
   const found = [...document.querySelectorAll("[data-chart]")].map((place) => {
@@ -26,12 +26,12 @@ function begin() {
   if (facts.knowledge) drawn.push(new SkylineView(facts.knowledge));
   if (facts.cuts) drawn.push(new CutMap(facts.cuts));
   if (facts.lattice) drawn.push(new LatticeMap(facts.lattice));
-  let width = document.documentElement.clientWidth, asked = 0;
+  let width = document.documentElement.clientWidth, frame = 0;
   window.addEventListener("resize", () => {
     if (document.documentElement.clientWidth === width) return;
     width = document.documentElement.clientWidth;
-    cancelAnimationFrame(asked);
-    asked = requestAnimationFrame(() => drawn.forEach((each) => each.redraw()));
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(() => drawn.forEach((each) => each.redraw()));
   });
   markCurrent();
 }

@@ -68,7 +68,7 @@ class CutMap {
       if (node) this.cell(root, node, x, wide, depth);
       else root.append(titled(svg("rect", { class: "kn", x, y: depth * ROW + 1, width: wide, height: ROW - 1 }), "parts too narrow to draw: look into the one above"));
     }
-    this.tell();
+    this.describe();
   }
 
   cell(root, node, x, wide, depth) {
@@ -82,8 +82,8 @@ class CutMap {
     root.append(label);
   }
 
-  tell() {
-    document.getElementById("map-told").textContent = this.words(this.at);
+  describe() {
+    document.getElementById("map-summary").textContent = this.words(this.at);
     document.getElementById("map-in").disabled = !this.at.children.length || this.at === this.root;
     for (const id of ["map-out", "map-all"]) document.getElementById(id).disabled = this.root === this.nodes[0];
   }

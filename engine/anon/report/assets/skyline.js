@@ -1,5 +1,5 @@
-// The knowledge skyline of a value: what is safe as a terraced solid, a slice through it, and curves. l is upwards, so
-// that each level is a slab on the one below it; what a level has not been asked for is drawn as the next higher one.
+// The knowledge skyline of a value: the safe region as a terraced solid, a slice through it, and curves. l is upwards, so
+// that each level is a slab on the one below it; a level that was not computed is drawn as the next higher one.
 
 const NAMES = { l: "values ruled out (l)", k: "people known (k)", m: "relatives (m)" };
 
@@ -103,7 +103,7 @@ class SkylineView {
     this.skyline = this.value.skylines[index];
     this.region = new Region(this.skyline);
     this.at = 0;
-    this.tell();
+    this.describe();
     this.table();
     this.ready();
   }
@@ -117,16 +117,16 @@ class SkylineView {
     this.draw();
   }
 
-  tell() {
+  describe() {
     const { confidence, beyond, levels, complete } = this.skyline, sure = percent(confidence);
     const most = ["l", "k", "m"].filter((axis) => beyond[axis]).map((axis) => `${beyond[axis].most === null ? "any number of" : `up to ${number.format(beyond[axis].most)}`} ${NAMES[axis]}`);
     const words = levels.length
       ? `With one kind of knowledge alone an adversary stays less than ${sure} sure with ${most.slice(0, -1).join(", ")} or ${most.at(-1)}.`
-      : `Somebody who only finds the group of a person can already be ${sure} sure, or surer.`;
+      : `An adversary who only finds the group of a person is already at least ${sure} sure.`;
     const more = complete ? "" : " Large numbers are shown in steps; between two steps the safe region may be a little larger than drawn.";
-    document.getElementById("skyline-told").textContent = words + more;
-    const told = Object.values(beyond).filter((each) => each.sentence).map((each) => html("li", {}, each.sentence));
-    document.getElementById("skyline-beyond").replaceChildren(html("ul", {}, ...told));
+    document.getElementById("skyline-summary").textContent = words + more;
+    const sentences = Object.values(beyond).filter((each) => each.sentence).map((each) => html("li", {}, each.sentence));
+    document.getElementById("skyline-beyond").replaceChildren(html("ul", {}, ...sentences));
   }
 
   table() {
@@ -140,7 +140,7 @@ class SkylineView {
     this.drawSlice();
   }
 
-  // The axes reach beyond the region and the points that were asked for.
+  // The axes reach beyond the region and the points of the config.
   reach(axis) {
     const asked = this.skyline.asked.map((point) => point[axis]);
     return Math.max(this.region.most[axis], ...asked, 1) + 1;
@@ -256,13 +256,13 @@ class SkylineView {
   drawAsked(root, at) {
     for (const point of this.skyline.asked) {
       const [x, y] = at(point.l + 1, point.k + 0.5, point.m + 0.5), [, foot] = at(0, point.k + 0.5, point.m + 0.5);
-      root.append(svg("path", { class: "rule", d: `M${x} ${y}V${foot}` }), titled(svg("path", { class: "asked", d: diamond(x, y, 7) }), `asked for: (${point.l}, ${point.k}, ${point.m}), breach ${percent(point.breach)}`));
+      root.append(svg("path", { class: "rule", d: `M${x} ${y}V${foot}` }), titled(svg("path", { class: "asked", d: diamond(x, y, 7) }), `required: (${point.l}, ${point.k}, ${point.m}), breach ${percent(point.breach)}`));
     }
   }
 
   legend(scales) {
     const items = ["l", "k", "m"].map((axis) => html("li", {}, html("strong", {}, axis), `${NAMES[axis].split(" (")[0]}${scales[axis].many ? ", by logarithm" : ""}`));
-    if (this.skyline.asked.length) items.push(html("li", {}, svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { class: "asked", d: diamond(8, 8, 6) })), "asked for in the config"));
+    if (this.skyline.asked.length) items.push(html("li", {}, svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { class: "asked", d: diamond(8, 8, 6) })), "required by the config"));
     document.getElementById("skyline-legend").replaceChildren(...items);
   }
 
@@ -286,7 +286,7 @@ class SkylineView {
     root.append(svg("path", { class: "frame", d: `M${left} ${top}V${base}H${right}` }), text((left + right) / 2, height - 6, NAMES[across], "middle", "strong"));
     root.append(svg("text", { transform: `translate(12 ${(top + base) / 2}) rotate(-90)`, "text-anchor": "middle", class: "strong" }, NAMES[up]));
     for (const point of this.skyline.asked.filter((each) => each[this.fixed] >= this.at)) {
-      root.append(titled(svg("path", { class: "asked", d: diamond((x(point[across]) + x(point[across] + 1)) / 2, (y(point[up]) + y(point[up] + 1)) / 2, 6) }), `asked for: (${point.l}, ${point.k}, ${point.m})`));
+      root.append(titled(svg("path", { class: "asked", d: diamond((x(point[across]) + x(point[across] + 1)) / 2, (y(point[up]) + y(point[up] + 1)) / 2, 6) }), `required: (${point.l}, ${point.k}, ${point.m})`));
     }
   }
 
@@ -298,8 +298,8 @@ class SkylineView {
   }
 
   drawCurve(place, axis, points) {
-    const last = points.at(-1), told = points.filter((_, i) => i % Math.ceil(points.length / 6) === 0 || i === points.length - 1);
-    const { root, width, height } = box(place, 190, `How sure by ${NAMES[axis]}: ${told.map(([a, p]) => `${a}: ${percent(p)}`).join(", ")}`);
+    const last = points.at(-1), listed = points.filter((_, i) => i % Math.ceil(points.length / 6) === 0 || i === points.length - 1);
+    const { root, width, height } = box(place, 190, `Confidence by ${NAMES[axis]}: ${listed.map(([a, p]) => `${a}: ${percent(p)}`).join(", ")}`);
     const left = 44, right = width - 12, base = height - 24, top = 10, xs = scale(Math.max(last[0], 1));
     const x = (at) => left + xs.place(at) * (right - left), y = (share) => base - share * (base - top);
     for (const mark of [0, 0.5, 1]) root.append(svg("path", { class: "rule", d: `M${left} ${y(mark)}H${right}` }), text(left - 6, y(mark) + 4, percent(mark), "end"));

@@ -1,4 +1,4 @@
-// What all charts share: SVG elements, scales, axes, numbers in words. A chart is a function that draws into a box of
+// Shared by all charts: SVG elements, scales, axes, formatted numbers. A chart is a function that draws into a box of
 // the width that the page gives it; colours come from classes alone, so that dark mode and print need no script.
 
 function svg(name, attributes, ...children) {
@@ -32,7 +32,7 @@ function short(value) {
   return value >= 1e6 ? `${Number((value / 1e6).toFixed(1))}M` : value >= 1e4 ? `${Math.round(value / 1e3)}k` : number.format(value);
 }
 
-// Long names are cut in their middle, where they differ least.
+// Long names are shortened in the middle, where they differ least.
 function clipped(words, room) {
   const most = Math.max(4, Math.floor(room / 6.6));
   if (words.length <= most) return words;
@@ -40,7 +40,7 @@ function clipped(words, room) {
   return `${words.slice(0, most - 1 - half)}…${words.slice(words.length - half)}`;
 }
 
-// Round numbers from 0 to a largest one, about as many as asked for.
+// Round numbers from 0 to a largest one, about `count` of them.
 function ticks(largest, count) {
   const raw = Math.max(largest, 1e-9) / Math.max(count, 1), power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= raw * 0.999);
