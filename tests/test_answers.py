@@ -39,7 +39,7 @@ def test_a_run_that_is_stopped_says_what_is_kept_and_how_to_go_on(
         patch.setattr(release, "write", stops)
         told = house.cli("run")
     assert told.code == 130
-    assert "steps of its search are kept in" in told.stderr and "with --resume goes on from there" in told.stderr
+    assert "steps of its search are kept in" in told.stderr and "with --resume continues from there" in told.stderr
     (kept,) = house.leftovers()
     assert f"{kept}/checkpoint" in told.stderr
     again = house.cli("run", "--resume")
@@ -52,7 +52,7 @@ def test_a_run_that_is_stopped_before_its_search_says_that_nothing_is_left(
     house.write(ROWS)
     monkeypatch.setattr(local, "build_cube", stops)
     told = house.cli("run", "--json")
-    assert told.json["error"] == "interrupted; nothing was published, and nothing is left of it"
+    assert told.json["error"] == "interrupted; nothing was published, and no checkpoint was kept"
     assert not house.leftovers()
 
 

@@ -85,9 +85,9 @@ def test_the_papers_breach_is_found_and_its_people_counted() -> None:
         np.array([52]), np.array([0, 2]), np.array([0, 1]), np.array([36, 16]),
         signatures=(Signatures(np.array([0, 2]), np.array([0, 1]), np.array([10, 42])),),
     )  # fmt: skip
-    found = attacks.moved([merged], prior([[0.3, 0.7], [0.5, 0.5]], [50, 50]), Fraction(3, 4), (0.31, 0.58))
-    assert found.breaches == attacks.Counted(1, 10, 10)
-    assert found.positive == attacks.Counted(1, 42, 42) and found.negative == attacks.Counted(1, 42, 42)
+    found = attacks.belief_changes([merged], prior([[0.3, 0.7], [0.5, 0.5]], [50, 50]), Fraction(3, 4), (0.31, 0.58))
+    assert found.breaches == attacks.Affected(1, 10, 10)
+    assert found.positive == attacks.Affected(1, 42, 42) and found.negative == attacks.Affected(1, 42, 42)
     assert found.rise is not None and found.rise.before == 0.3
     assert found.rise.after == pytest.approx(81 / 137)
     assert found.fall is not None and found.fall.value == 1
@@ -111,7 +111,7 @@ def test_beliefs_are_those_of_the_theorem_in_fractions(
     groups = Groups.dense(np.array([counts]))
     signatures = Signatures(np.array([0, 2]), np.array([0, 1]), np.array([half, sum(counts) - half]))
     groups = Groups(groups.n, groups.start, groups.value, groups.count, signatures=(signatures,))
-    found = attacks.moved([groups], own, Fraction(1, 2), None)
+    found = attacks.belief_changes([groups], own, Fraction(1, 2), None)
     rises = []
     for row in p:
         whole = [sum(q[v] * n for q, n in zip(p, people)) / sum(people) for v in range(3)]
@@ -134,9 +134,9 @@ def test_many_groups_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
     dense = Groups.dense(counts)
     groups = Groups(dense.n, dense.start, dense.value, dense.count, signatures=(signatures,))
     own = prior([[0.3, 0.7], [0.6, 0.4]], [10, 20])
-    whole = attacks.moved([groups], own, Fraction(7, 10), (0.4, 0.6))
+    whole = attacks.belief_changes([groups], own, Fraction(7, 10), (0.4, 0.6))
     monkeypatch.setattr(attacks, "CELLS", 9)
-    assert attacks.moved([groups], own, Fraction(7, 10), (0.4, 0.6)) == whole
+    assert attacks.belief_changes([groups], own, Fraction(7, 10), (0.4, 0.6)) == whole
 
 
 def prior_file(folder: Path) -> Path:

@@ -376,7 +376,7 @@ def test_a_request_to_stop_cancels_the_query(house: House, visits: Postgres, num
         job.send_signal(number)
         told, _ = job.communicate(timeout=120)
     assert job.returncode == 130
-    assert json.loads(told)["error"] == "interrupted; nothing was published, and nothing is left of it"
+    assert json.loads(told)["error"] == "interrupted; nothing was published, and no checkpoint was kept"
     assert not visits.asked("pg_sleep")
     assert [path.name for path in house.folder.iterdir()] == ["config.yaml"]
 

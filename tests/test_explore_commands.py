@@ -86,8 +86,8 @@ def test_a_value_that_is_not_there_is_one_infinite_point_and_a_warning(house: Ho
 def test_a_value_that_nobody_has_is_said_to_be_so(house: House) -> None:
     on = str(house.write(TABLE, "given.parquet"))
     said = house.cli("explore", "--on", on, "--value", "measles", "--confidence", "0.5").stdout
-    assert "measles: no individual of this table has this value of disease, so nothing was explored" in said
-    assert "warning: 1 value asked for that nobody has as disease" in said
+    assert "measles: nobody in this table has this value of disease, so nothing was explored" in said
+    assert "warning: 1 value given by --value that nobody has as disease" in said
 
 
 def test_one_value_and_one_confidence_need_no_list(house: House) -> None:
@@ -110,7 +110,7 @@ def test_a_value_in_another_spelling_is_exit_2_and_quoted_only_where_it_may_be(h
     ask = ("--on", on, "--value", written, "--confidence", "0.5", "--json")
     named = [{"skyline": {"points": [], "values": {"hiv": [{"l": 0, "k": 0, "m": 0, "c": 1}]}}}]
     for options, changes, hint in (
-        ((), {}, "one differs only in how it is written (case, space, Unicode, 1 or 1.0 or 01)"),
+        ((), {}, "one differs only in spelling (case, space, Unicode, 1 or 1.0 or 01)"),
         (("--show-values",), {}, "did you mean 'hiv'?"),
         ((), {"privacy": named}, "did you mean 'hiv'?"),
     ):

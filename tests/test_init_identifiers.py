@@ -153,7 +153,7 @@ def test_a_sensitive_column_that_looks_like_an_identifier_is_pointed_out(here: P
     rows = 300
     table = {"sex": ["FM"[row % 2] for row in range(rows)], "remark": [DIRECT["remark"](row) for row in range(rows)]}
     done = anon("init", *write(pa.table(table), "parquet"), "--individual", "row", "--sensitive", "remark", "--yes")
-    assert done.exit_code == 0 and "# look at it before you publish it: free text" in done.stdout
+    assert done.exit_code == 0 and "# check it before you publish it: free text" in done.stdout
 
 
 def tables() -> dict[str, dict[str, list[Any]]]:

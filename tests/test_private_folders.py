@@ -24,7 +24,7 @@ from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError, VerificationError
 from anon.runs.options import DEFAULTS
 from anon.runs.scratch import PREFIX, scratch
-from anon.runs.workspace import State, held, state_folder, workspace
+from anon.runs.workspace import StateFolders, locked_release, state_folder, workspace
 from anon.search import prepare
 from anon.verify import judge
 from tests.conftest import House
@@ -57,7 +57,7 @@ PLACES = {
 
 @pytest.mark.parametrize("changes", PLACES.values(), ids=PLACES)
 def test_two_runs_that_share_a_place_exclude_each_other(written: House, changes: dict[str, Any]) -> None:
-    with held(load(written.config()), Progress()):
+    with locked_release(load(written.config()), Progress()):
         other_run(written, **changes)
     written.run(**changes)
     assert not written.leftovers()
@@ -195,7 +195,7 @@ def left_by_a_killed_run(house: House, **changes: Any) -> None:
     config = load(house.config(**changes))
 
     def killed() -> None:
-        with held(config, Progress()) as state, workspace(state, config, "killed") as work:
+        with locked_release(config, Progress()) as state, workspace(state, config, "killed") as work:
             (work.spill / "rows.parquet").write_text("raw rows")
             (work.release / "release.parquet").write_text("unverified")
             os._exit(KILLED)
@@ -357,8 +357,8 @@ def test_a_disk_that_breaks_at_any_place_is_exit_6_and_never_a_fault_of_anon(
 
 
 def test_the_state_of_a_release_is_gone_when_it_ends(written: House) -> None:
-    with held(load(written.config()), Progress()) as state:
-        assert isinstance(state, State) and stat.S_IMODE(state.folder.stat().st_mode) == 0o700
+    with locked_release(load(written.config()), Progress()) as state:
+        assert isinstance(state, StateFolders) and stat.S_IMODE(state.folder.stat().st_mode) == 0o700
     assert not written.leftovers()
 
 

@@ -22,7 +22,7 @@ from anon.errors import ConfigError, ResourceError
 from anon.release.publication import UNFINISHED
 from anon.runs.previous import PreviousRelease
 from anon.runs.publish import RunArtifacts, publish
-from anon.runs.workspace import held, workspace
+from anon.runs.workspace import locked_release, workspace
 from tests.helpers_faults import FAULTS, KILLED, Calls, Count, forked, injected
 
 
@@ -64,7 +64,7 @@ class Place:
         config, progress = self.config, progress or Heard()
         with (
             interrupt.listening() if listening else nullcontext(),
-            held(config, progress) as state,
+            locked_release(config, progress) as state,
             workspace(state, config, progress.run) as work,
         ):
             (work.spill / "rows").write_text("raw")
@@ -72,13 +72,13 @@ class Place:
             (work.release / "release.csv").write_text(content)
             (work.release / "datapackage.json").write_text("{}")
             recoding: Any = SimpleNamespace(write=lambda path: path.write_text("{}"))
-            left = RunArtifacts.by(work, recoding, PreviousRelease(config, {}))
+            left = RunArtifacts.write(work, recoding, PreviousRelease(config, {}))
             (work.run / "manifest.json").write_text(json.dumps({"content": content, "release": left.release}))
             publish(work, config, True, left)
 
     def start(self) -> None:
         """A start that ends before it does anything of its own."""
-        with held(self.config, Heard()):
+        with locked_release(self.config, Heard()):
             pass
 
     def published(self) -> str:

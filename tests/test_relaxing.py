@@ -213,7 +213,7 @@ def test_it_is_said_why_nothing_was_measured(house: House, change: str) -> None:
         (house.folder / "out-run").rename(earlier)
         house.run(method={"kind": "reuse", "run": str(earlier)}, columns__quasi_identifiers=FREE)
     told = anon.explain(house.folder / "out-run").to_dict()["relaxing"]
-    words = {"source": "not what it was", "frame": "table in memory", "reuse": "earlier run"}[change]
+    words = {"source": "has changed", "frame": "table in memory", "reuse": "earlier run"}[change]
     assert not told["measured"] and words in told["why"]
 
 

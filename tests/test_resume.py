@@ -22,7 +22,7 @@ from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
 from anon.runs import identity
 from anon.runs.options import Options
-from anon.runs.workspace import held
+from anon.runs.workspace import locked_release
 from anon.search import budget
 from tests.helpers_killed import BLOCK, anon_run
 
@@ -302,7 +302,7 @@ def test_a_disk_that_fails_while_a_step_is_saved_leaves_nothing(
 
 
 def test_two_runs_never_write_one_release(config: Path) -> None:
-    with held(load(config), Progress()), pytest.raises(ConfigError, match="another run is writing"):
+    with locked_release(load(config), Progress()), pytest.raises(ConfigError, match="another run is writing"):
         pipeline.run(config)
     assert pipeline.run(config).safe
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from anon.criteria import Groups
 from anon.risk.fronts import fronts_of
-from anon.risk.skylines import INFINITY, KnowledgeSkyline, Search, skylines
+from anon.risk.skylines import INFINITY, KnowledgeSkyline, SkylineSearch, skylines
 from anon.risk.witness import Witness
 from tests.oracles import skyline as oracle
 from tests.oracles import worlds
@@ -251,7 +251,8 @@ def test_sentences_tell_all_that_is_known(kind: str, sentence: str) -> None:
 @given(n=st.integers(2, 3_000), share=st.floats(0.001, 0.999), k=st.integers(0, 40), m=st.integers(0, 400))
 def test_ratios_of_large_groups_are_the_exact_products_but_for_rounding(n: int, share: float, k: int, m: int) -> None:
     s = min(max(round(n * share), 1), n - 1)
-    search = Search(0, Fraction(1, 2), fronts_of([Groups.dense(np.array([[s, n - s]]))], [0], "single")[0], "single")
+    fronts = fronts_of([Groups.dense(np.array([[s, n - s]]))], [0], "single")[0]
+    search = SkylineSearch(0, Fraction(1, 2), fronts, "single")
     others = max(n - s - k, 0) * prod(max(n - s - k - 1 - i, 0) for i in range(m))
     exact = Fraction(others, s * prod(max(n - k - 1 - i, 1) for i in range(m)))
     ratio = search.ask(0, k, m).ratio

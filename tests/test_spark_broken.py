@@ -54,7 +54,7 @@ def test_executors_that_are_lost_for_good_leave_a_search_that_goes_on(house: Hou
     assert lost.code == 5
     told = lost.stderr.splitlines()[-1]
     assert "executors were lost for good; see why in the logs of the cluster" in told
-    assert "2 steps of its search are kept in" in told and "the same command with --resume goes on from there" in told
+    assert "2 steps of its search are kept in" in told and "the same command with --resume continues from there" in told
     assert nothing_was_published(house)
     (kept,) = house.leftovers()
     assert sorted(each.name for each in Path(kept).iterdir()) == ["checkpoint", "lock"]
@@ -71,7 +71,7 @@ def test_executors_that_are_lost_after_the_search_publish_nothing(house: House, 
     """And say nothing about the release: it did not fail its verification."""
     lost = anon_run(config(house), stage=stage, by=partial(cluster_of.lose, cluster_of.EXECUTORS))
     assert lost.code == 5
-    assert "executors were lost for good" in lost.stderr and "--resume goes on from there" in lost.stderr
+    assert "executors were lost for good" in lost.stderr and "--resume continues from there" in lost.stderr
     assert nothing_was_published(house)
     (kept,) = house.leftovers()
     assert sorted(each.name for each in Path(kept).iterdir()) == ["checkpoint", "lock"]

@@ -26,7 +26,7 @@ from anon.runs.previous import PreviousRelease
 from anon.runs.publish import RunArtifacts, check_places, publish, write_run
 from anon.runs.result import Result, refuse_warnings
 from anon.runs.saved_priors import save_estimates
-from anon.runs.workspace import State, held, workspace
+from anon.runs.workspace import StateFolders, locked_release, workspace
 from anon.search.prepare import check_not_vacuous
 from anon.source import Source
 from anon.source.left_out import LeftOut
@@ -42,14 +42,14 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
     check_not_vacuous(config)
     check_files(config, run=True)
     Memory(config.limits.memory).check()
-    with held(config, progress) as state:
+    with locked_release(config, progress) as state:
         return _run(config, table, options, progress, state)
 
 
-def _run(config: Config, table: Any, options: Options, progress: Progress, state: State) -> Result:
+def _run(config: Config, table: Any, options: Options, progress: Progress, state: StateFolders) -> Result:
     """Run the stages, for a config that was checked and a release that is locked."""
     engine, show_values = backend_for(config), options.show_values
-    previous, origin = PreviousRelease.of(config, show_values), engine.origin(config, table)
+    previous, origin = PreviousRelease.read(config, show_values), engine.origin(config, table)
     overwrite = options.overwrite or (config.trial is not None and bool(previous.manifest.get("trial")))
     current = previous.is_current(origin)
     if current and not options.force:
@@ -79,7 +79,7 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
             left_out = release.left_out(source, outcome.recoding)
             source.check_unchanged()
             progress.rows = written.rows
-        files = RunArtifacts.by(work, outcome.recoding, previous)  # before verification reads them
+        files = RunArtifacts.write(work, outcome.recoding, previous)  # before verification reads them
         with progress.stage("verify"):
             found = backend.verify(config, source, cube, outcome, written)
             with backend.at_rest():

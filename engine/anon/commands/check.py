@@ -51,16 +51,16 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
 
 
 def _with_prior(config: Config, file: Path) -> Config:
-    """The config with one prior from a file in place of those it names."""
+    """Return the config with one prior from a file in place of its own."""
     if not any(isinstance(spec, RRobustness) for spec in config.privacy):
-        raise ConfigError.at("--prior", str(file), "a config with r_robustness, whose priors it stands in for")
+        raise ConfigError.at("--prior", str(file), "a config with r_robustness, whose priors it replaces")
     prior = {"priors": [PriorFile(file=file.resolve())]}
     privacy = [spec.model_copy(update=prior) if isinstance(spec, RRobustness) else spec for spec in config.privacy]
     return config.model_copy(update={"privacy": privacy})
 
 
 def _prior_files(config: Config, folder: Path) -> list[Path]:
-    """Where the priors that the config estimates are saved; files that exist are not written over."""
+    """Return the files for the priors that the config estimates; files that exist are not overwritten."""
     listed = [prior for spec in config.privacy if isinstance(spec, RRobustness) for prior in spec.priors]
     estimated = sum(isinstance(prior, PriorEstimate) for prior in listed)
     if not estimated:
@@ -73,13 +73,13 @@ def _prior_files(config: Config, folder: Path) -> list[Path]:
 
 
 def _save_priors(config: Config, found: Findings, files: list[Path]) -> None:
-    """Writes the estimated priors in the order of the config."""
+    """Write the estimated priors in the order of the config."""
     estimated = [
         bound
         for spec, criterion in zip(config.privacy, found.criteria)
         if isinstance(spec, RRobustness) and isinstance(criterion, BoundRRobustness)
-        for given, bound in zip(spec.priors, criterion.priors)
-        if isinstance(given, PriorEstimate)
+        for prior, bound in zip(spec.priors, criterion.priors)
+        if isinstance(prior, PriorEstimate)
     ]
     for prior, file in zip(estimated, files):
         try:

@@ -1,6 +1,5 @@
-"""Why a run came to this release, from what its run folder holds (report.json and recoding.json), after the way of the
-data: how close each criterion is to its bound, which of them keep groups from being split, and what was generalized in
-each column."""
+"""`anon explain`: explain the release of a run from its run folder (report.json and recoding.json): how close each
+criterion is to its bound, which of them keep groups from being split, and what was generalized in each column."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ OBJECTS = 9  # times the bytes of a recoding.json: what its nodes take as object
 
 
 def explain(run: Path, options: Options, progress: Progress) -> dict[str, Any]:
-    """Why a run came to its release, and what looser criteria would come to, for which its source is read again."""
+    """Return why a run came to its release, and what looser criteria would give, for which its source is read again."""
     from anon.explanation.relaxing import relaxing
 
     _check_memory(run, options)
-    manifest, report, told = _read(run)
+    manifest, report, facts = _read(run)
     found = relaxing(manifest, report, options, progress)
-    return told | {"binding": _binding(told["criteria"], report, found), "relaxing": found}
+    return facts | {"binding": _binding(facts["criteria"], report, found), "relaxing": found}
 
 
 def _check_memory(run: Path, options: Options) -> None:
@@ -43,14 +42,14 @@ def _check_memory(run: Path, options: Options) -> None:
 
 
 def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Read the manifest and the report of a run, and what they and its recoding, which may be large, tell."""
+    """Read the manifest and the report of a run, and what they and its recoding, which may be large, say."""
     manifest, report, recoding = read_run(run)
-    return manifest, report, _told(report, recoding)
+    return manifest, report, _facts(report, recoding)
 
 
-def _told(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:
-    """The method, what holds and how near it is to failing, what blocks groups, what was generalized and lost per
-    column, and for a lattice every minimal combination of levels."""
+def _facts(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:
+    """Return the method, the criteria and how close each is to its bound, what blocks groups, what was generalized and
+    lost per column, and for a lattice every minimal combination of levels."""
     utility, criteria = report["utility"], report["summary"]["criteria"]
     found = {"method": report["method"], "groups": utility["groups"], "suppressed": utility["suppressed"]}
     found["left_out"] = report["summary"]["left_out"]
@@ -62,7 +61,8 @@ def _told(report: dict[str, Any], recoding: dict[str, Any]) -> dict[str, Any]:
 
 
 def nearness(entry: dict[str, Any]) -> float | None:
-    """How near a criterion is to its bound: 1 at the bound, less away from it. None where it has no one number.
+    """Return how close a criterion is to its bound: 1 at the bound, less away from it. None if its figure is not one
+    number.
 
     >>> nearness({"figure": 6, "bound": 5, "relation": ">="}), nearness({"figure": 0.3, "bound": 0.4, "relation": "<"})
     (0.8333333333333334, 0.7499999999999999)
@@ -76,10 +76,10 @@ def nearness(entry: dict[str, Any]) -> float | None:
 
 
 def _binding(criteria: list[dict[str, Any]], report: dict[str, Any], relaxing: dict[str, Any]) -> int | None:
-    """The place of the criterion that binds: in a lattice that which refuses most of the nodes just below, in a tree of
-    cuts that which alone refuses cuts of most individuals. Where that was not looked at, that which alone blocks most
-    individuals, if that are more than have cuts left that were refused; if that tells nothing, the nearest to its
-    bound."""
+    """Return the index of the criterion that binds: in a lattice the one that refuses most of the nodes just below, in
+    a tree of cuts the one that alone refuses the cuts of most individuals. If that was not measured, the one that alone
+    blocks most individuals, if these are more than those who have cuts left that were refused; otherwise the one that
+    is closest to its bound."""
     weight = [0] * len(criteria)
     if relaxing["measured"] and "lattice" not in report:
         weight = [tried["refuses_alone"]["individuals"] for tried in relaxing["criteria"]]
@@ -97,8 +97,8 @@ def _binding(criteria: list[dict[str, Any]], report: dict[str, Any], relaxing: d
 
 
 def _columns(report: dict[str, Any], recoding: dict[str, Any], loss: dict[str, float]) -> list[dict[str, Any]]:
-    """What was generalized in each column: its level (0 where people were assigned to groups one by one), or how often
-    it was cut, and for whom it never was, unless the cuts are an earlier run's."""
+    """Return what was generalized in each column: its level (0 if people were assigned to groups one by one), or the
+    number of its cuts and, unless the cuts are those of an earlier run, the groups in which it is uncut."""
     if "nodes" not in recoding:
         levels = recoding["chosen"]["levels"] if "chosen" in recoding else dict.fromkeys(loss, 0)
         return [{"column": name, "lost": loss[name], "level": level} for name, level in levels.items()]
@@ -107,18 +107,18 @@ def _columns(report: dict[str, Any], recoding: dict[str, Any], loss: dict[str, f
         return [{"column": name, "lost": loss[name], "cuts": cuts[name]} for name in loss]
     names = [column["name"] for column in recoding["columns"]]
     nodes, cut = recoding["nodes"], [0] * len(recoding["nodes"])  # per node the columns cut above it, as bits
-    told: dict[str, dict[str, Any]] = {
+    facts: dict[str, dict[str, Any]] = {
         name: {"column": name, "lost": loss[name], "cuts": 0, "uncut": {"groups": 0, "individuals": 0}}
         for name in names
     }
     for number, node in enumerate(nodes):
         if "children" in node:
-            told[node["column"]]["cuts"] += 1
+            facts[node["column"]]["cuts"] += 1
             for child in node["children"]:
                 cut[child] = cut[number] | 1 << names.index(node["column"])
             continue
         for at, name in enumerate(names):
             if not cut[number] >> at & 1:
-                told[name]["uncut"]["groups"] += 1
-                told[name]["uncut"]["individuals"] += node["people"]
-    return list(told.values())
+                facts[name]["uncut"]["groups"] += 1
+                facts[name]["uncut"]["individuals"] += node["people"]
+    return list(facts.values())

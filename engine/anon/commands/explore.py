@@ -1,6 +1,5 @@
-"""`explore`, `disclose` and `attack`: what an adversary could do with a table that is already grouped. They read it as
-`check` does, beside the way of the data (config -> source -> cube -> search -> release -> verify -> report), and never
-the config's source."""
+"""`anon explore`, `anon disclose` and `anon attack`: find what an adversary could do with a table that is already
+grouped. They read it as `check` does, and never read the config's source."""
 
 from __future__ import annotations
 
@@ -36,12 +35,12 @@ from anon.verify.grouped import Grouped, Reading, cross_table
 from anon.verify.histograms import histograms
 
 MOST_PIECES = 1_000  # as in the config of ck_safety
-SINGLE = "`multiplicity: single`; `explore` looks at sets and multisets too"
+SINGLE = "`multiplicity: single`; `explore` also supports sets and multisets"
 
 
 @dataclass(frozen=True)
 class OpenedTable:
-    """A grouped table that is looked at, one sensitive column of it, and how its values may be called."""
+    """A grouped table that was opened, one sensitive column of it, and the names that its values may be shown by."""
 
     grouped: Grouped
     column: str
@@ -54,7 +53,7 @@ class OpenedTable:
 
     def codes(self, values: list[str]) -> list[int | None]:
         """Return the codes of values as users write them (`null` for a missing one), None for one that nobody has;
-        ConfigError for one that is a value of the table but for how it is written."""
+        ConfigError for one that differs from a value of the table only in spelling."""
         there = {"null": self.texts.index(None)} if None in self.texts else {}
         there |= {text: code for code, text in enumerate(self.texts) if text is not None}
         if problems := [problem for value in values if value not in there for problem in self._alike(value, there)]:
@@ -64,7 +63,7 @@ class OpenedTable:
     def _alike(self, value: str, there: Iterable[str]) -> Iterator[Problem]:
         alike = [other for other in there if meant(other) == meant(value)]
         shown = [other for other in alike if self.names.show_all or other in self.names.shown]
-        hint = f"did you mean {shown[0]!r}?" if shown else f"one differs only in how it is written ({SPELLING})"
+        hint = f"did you mean {shown[0]!r}?" if shown else f"one differs only in spelling ({SPELLING})"
         if alike:
             yield Problem("--value", repr(value), "a value as it is written in the table", hint)
 
@@ -122,7 +121,7 @@ def _value_name(given: Any) -> str:
 
 
 def _share(given: Any, field: str) -> Fraction:
-    """A confidence or threshold as it is written, above 0 and at most 1."""
+    """Return a confidence or threshold exactly as it is written, above 0 and at most 1."""
     try:
         written = Decimal(str(given))
     except InvalidOperation:
@@ -144,21 +143,21 @@ def explore(
     options: Options = DEFAULTS,
     progress: Progress | None = None,
 ) -> Result:
-    """The knowledge skylines of some values at some confidences."""
+    """Compute the knowledge skylines of some values at some confidences."""
     progress = progress or Progress()
-    asked, values = [_share(c, "--confidence") for c in _several(confidences)], [*map(_value_name, _several(values))]
-    if not values or not asked:
+    shares, values = [_share(c, "--confidence") for c in _several(confidences)], [*map(_value_name, _several(values))]
+    if not values or not shares:
         raise ConfigError.at("--value" if not values else "--confidence", "none", "at least one")
-    with _opened(config, table, options, progress, sensitive, values) as looked, progress.stage("explore"):
-        codes = looked.codes(values)
-        found = skylines(looked.histograms(), codes, asked, looked.grouped.multiplicity)
-        called = [value for value in values for _ in asked]
-        told = [skyline.to_dict(looked.name, value) for skyline, value in zip(found, called)]
+    with _opened(config, table, options, progress, sensitive, values) as opened, progress.stage("explore"):
+        codes = opened.codes(values)
+        found = skylines(opened.histograms(), codes, shares, opened.grouped.multiplicity)
+        repeated = [value for value in values for _ in shares]
+        listed = [skyline.to_dict(opened.name, value) for skyline, value in zip(found, repeated)]
     absent = codes.count(None)
-    text = f"values asked for that nobody has as {looked.column}"
+    text = f"values given by --value that nobody has as {opened.column}"
     warnings = [{"code": "absent_value", "count": absent, "text": text}] if absent else []
-    facts = {"sensitive": looked.column, "skylines": told, "warnings": warnings}
-    return Result(facts, {"skylines": told})
+    facts = {"sensitive": opened.column, "skylines": listed, "warnings": warnings}
+    return Result(facts, {"skylines": listed})
 
 
 @without_secrets(source=False)
@@ -170,20 +169,20 @@ def disclose(
     options: Options = DEFAULTS,
     progress: Progress | None = None,
 ) -> Result:
-    """The maximum disclosure for 0..max_k pieces of knowledge."""
+    """Compute the maximum disclosure given 0 to max_k pieces of knowledge."""
     progress = progress or Progress()
     if not isinstance(max_k, int) or not 0 <= max_k <= MOST_PIECES:
         raise ConfigError.at("--max-k", str(max_k), f"a whole number of at least 0 and at most {MOST_PIECES:,}")
-    with _opened(config, table, options, progress, sensitive) as looked, progress.stage("disclose"):
-        _refuse_several(looked, "maximum disclosure")
-        found = curves(looked.histograms(), max_k, len(looked.texts))
-        facts = {"sensitive": looked.column, **found.to_dict(looked.name), "warnings": []}
+    with _opened(config, table, options, progress, sensitive) as opened, progress.stage("disclose"):
+        _refuse_several(opened, "maximum disclosure")
+        found = curves(opened.histograms(), max_k, len(opened.texts))
+        facts = {"sensitive": opened.column, **found.to_dict(opened.name), "warnings": []}
     return Result(facts, {"disclosure": facts})
 
 
-def _refuse_several(looked: OpenedTable, what: str) -> None:
-    if looked.grouped.multiplicity != "single":
-        raise ConfigError.at("columns.multiplicity", f"{looked.grouped.multiplicity}, for {what}", SINGLE)
+def _refuse_several(opened: OpenedTable, what: str) -> None:
+    if opened.grouped.multiplicity != "single":
+        raise ConfigError.at("columns.multiplicity", f"{opened.grouped.multiplicity}, for {what}", SINGLE)
 
 
 @without_secrets(source=False)
@@ -198,17 +197,17 @@ def attack(
     options: Options = DEFAULTS,
     progress: Progress | None = None,
 ) -> Result:
-    """Homogeneity at 100% and at a threshold, elimination, and with a prior the beliefs before and after."""
+    """Compute homogeneity at 100% and at a threshold, elimination, and with a prior the beliefs before and after."""
     progress, share = progress or Progress(), _share(threshold, "--threshold")
     rho = _rho(rho1, rho2, prior)
-    with _opened(config, table, options, progress, sensitive) as looked, progress.stage("attack"):
-        facts = _homogeneity(looked, share)
-        if looked.grouped.multiplicity == "single":
-            facts["elimination"] = _elimination(looked, share)
+    with _opened(config, table, options, progress, sensitive) as opened, progress.stage("attack"):
+        facts = _homogeneity(opened, share)
+        if opened.grouped.multiplicity == "single":
+            facts["elimination"] = _elimination(opened, share)
         facts["beliefs"] = None
         if prior is not None:
-            _refuse_several(looked, "beliefs")
-            facts["beliefs"] = _beliefs(looked, Path(prior), share, rho)
+            _refuse_several(opened, "beliefs")
+            facts["beliefs"] = _beliefs(opened, Path(prior), share, rho)
     facts["warnings"] = []
     return Result(facts, {"attack": facts})
 
@@ -226,15 +225,15 @@ def _rho(rho1: Any, rho2: Any, prior: Any) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _homogeneity(looked: OpenedTable, threshold: Fraction) -> dict[str, Any]:
-    grouped = looked.grouped
+def _homogeneity(opened: OpenedTable, threshold: Fraction) -> dict[str, Any]:
+    grouped = opened.grouped
     sure, nearly = [], []
-    for groups in looked.histograms():
+    for groups in opened.histograms():
         sure.append(attacks.homogeneous(groups, Fraction(1), grouped.multiplicity))
         nearly.append(attacks.homogeneous(groups, threshold, grouped.multiplicity))
     order = ", ".join(f"{column} NULLS FIRST" for column in grouped.key)
     sizes = grouped.con.sql(f"SELECT rows, n FROM {grouped.GROUPS} ORDER BY {order}").fetchnumpy()
-    facts: dict[str, Any] = {"sensitive": looked.column, "threshold": float(threshold)}
+    facts: dict[str, Any] = {"sensitive": opened.column, "threshold": float(threshold)}
     facts["multiplicity"] = grouped.multiplicity
     facts |= {"groups": len(sizes["n"]), "rows": int(sizes["rows"].sum()), "individuals": int(sizes["n"].sum())}
     for kind, flags in (("affected", np.concatenate(nearly)), ("homogeneous", np.concatenate(sure))):
@@ -244,9 +243,9 @@ def _homogeneity(looked: OpenedTable, threshold: Fraction) -> dict[str, Any]:
     return facts
 
 
-def _elimination(looked: OpenedTable, threshold: Fraction) -> list[dict[str, int]]:
-    found = attacks.Elimination(len(looked.texts), threshold)
-    for groups in looked.histograms():
+def _elimination(opened: OpenedTable, threshold: Fraction) -> list[dict[str, int]]:
+    found = attacks.Elimination(len(opened.texts), threshold)
+    for groups in opened.histograms():
         found.add(groups)
     return [
         {"ruled_out": ruled_out, "affected_groups": groups, "affected_rows": rows}
@@ -254,19 +253,19 @@ def _elimination(looked: OpenedTable, threshold: Fraction) -> list[dict[str, int
     ]
 
 
-def _beliefs(looked: OpenedTable, file: Path, threshold: Fraction, rho: tuple[float, float] | None) -> dict[str, Any]:
-    raw = read_prior(file, "--prior", looked.memory)
-    signatures, _ = cross_table(looked.grouped, tuple(raw.attributes), looked.column, looked.memory)
-    prior = priors.bind(raw, raw.attributes, signatures, looked.texts, "--prior")
-    found = attacks.moved(looked.histograms((tuple(raw.attributes),)), prior, threshold, rho)
+def _beliefs(opened: OpenedTable, file: Path, threshold: Fraction, rho: tuple[float, float] | None) -> dict[str, Any]:
+    raw = read_prior(file, "--prior", opened.memory)
+    signatures, _ = cross_table(opened.grouped, tuple(raw.attributes), opened.column, opened.memory)
+    prior = priors.bind(raw, raw.attributes, signatures, opened.texts, "--prior")
+    found = attacks.belief_changes(opened.histograms((tuple(raw.attributes),)), prior, threshold, rho)
     kinds = {"positive": found.positive, "negative": found.negative, "breaches": found.breaches}
     changes = {"largest_rise": found.rise, "largest_fall": found.fall}
     return {
         "attributes": raw.attributes,
         **({"rho1": rho[0], "rho2": rho[1]} if rho else {}),
-        **{kind: vars(counted).copy() for kind, counted in kinds.items() if counted},
+        **{kind: vars(affected).copy() for kind, affected in kinds.items() if affected},
         "contradicted": found.contradicted,
-        **{kind: _change(change, looked.name) for kind, change in changes.items()},
+        **{kind: _change(change, opened.name) for kind, change in changes.items()},
     }
 
 

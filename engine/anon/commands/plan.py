@@ -1,7 +1,6 @@
-"""What a run would do, without searching or writing anything that stays: the first stages of the way of the data
-(config -> source -> cube -> search -> release -> verify -> report) as `pipeline.run` walks them, up to the search,
-which is made ready and asked for its size. A reuse, which has no search, is tried up to its verification. What is put
-on the disk is gone again when the plan is made."""
+"""`anon plan`: show what a run would do, without searching or writing anything that stays. It executes the first stages
+of `pipeline.run`, up to the search, which is prepared to know its size. A reuse, which has no search, is tried up to
+its verification. Files that it writes are removed at the end."""
 
 from __future__ import annotations
 
@@ -64,8 +63,8 @@ class Traced:
 
 
 @dataclass
-class Places:
-    """Makes room for records as a run does, and notes how much of the disk it takes."""
+class DiskUsage:
+    """Makes record stores as a run does, and notes the disk space that they take."""
 
     memory: int
     spill: Path
@@ -82,9 +81,9 @@ class Places:
 
 @without_secrets(source=True)
 def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
-    """What a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB, in
-    order. Mistakes raise what a run would raise; criteria that no release can satisfy, or that the release of a reused
-    recoding does not satisfy, are told as `feasible`: false."""
+    """Return what a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB,
+    in order. Mistakes raise what a run would raise; criteria that no release can satisfy, or that the release of a
+    reused recoding does not satisfy, give `feasible`: false."""
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
     check_places(config, overwrite=True)
@@ -94,7 +93,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     Memory(limits.memory).check()
     queries: list[str] = []
     with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
-        places = Places(Memory(limits.memory).records, spill)
+        places = DiskUsage(Memory(limits.memory).records, spill)
         with progress.stage("source"):
             traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
             origin = origin_of(config, table)
@@ -104,14 +103,14 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             room = RecordStore(places.make, dispatch.threads_of(config), partial(progress.update, "cube"))
             cube = build_cube(config, source, room)
             dispatch.memory_of(config, cube).check("values")
-        told = _told(config, source, cube, options, places, copied) | _standing(config, options, origin)
-        told["warnings"] += _in_the_way(config, told)
+        facts = _facts(config, source, cube, options, places, copied) | _up_to_date(config, options, origin)
+        facts["warnings"] += _existing_folders(config, facts)
         sql = [redact(sql, config.secrets) for sql in queries]
-        if isinstance(config.method, Reuse) and told["feasible"] and "up_to_date" not in told:
-            told |= _reuse(config, source, cube, spill, options, progress)
+        if isinstance(config.method, Reuse) and facts["feasible"] and "up_to_date" not in facts:
+            facts |= _reuse(config, source, cube, spill, options, progress)
         source.check_unchanged()
         cube.records.close()
-    return Result(told, {"sql": sql})
+    return Result(facts, {"sql": sql})
 
 
 def _reuse(
@@ -143,12 +142,14 @@ def _reuse(
     return {}
 
 
-def _told(config: Config, source: Source, cube: Cube, options: Options, places: Places, copied: int) -> dict[str, Any]:
+def _facts(
+    config: Config, source: Source, cube: Cube, options: Options, places: DiskUsage, copied: int
+) -> dict[str, Any]:
     values = dispatch.sensitive_values(config, cube)
     refused = _refused(config, cube, values, options.show_values)
     memory, count, sizes = dispatch.memory_of(config, cube), cube.records.count, cube.records.sizes
     inside = records.bytes_in_memory(count, sizes)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "feasible": refused is None,
         **({} if refused is None else {"reason": refused}),
         "rows": source.rows,
@@ -162,19 +163,19 @@ def _told(config: Config, source: Source, cube: Cube, options: Options, places: 
         "criteria": _criteria(config, cube, values),
         "release": {name: redact(str(getattr(config.release, name)), config.secrets) for name in ("path", "run")},
     }  # fmt: skip
-    told["disk"] = {"csv_copy": copied, **places.on_disk, "total": copied + sum(places.on_disk.values())}
-    return told | {"warnings": _warnings(config, source, cube, values)}
+    facts["disk"] = {"csv_copy": copied, **places.on_disk, "total": copied + sum(places.on_disk.values())}
+    return facts | {"warnings": _warnings(config, source, cube, values)}
 
 
 def _width(cube: Cube) -> int:
-    """Bytes of a record, by which a block of the search is measured."""
+    """Return the bytes of a record, by which a block of the search is measured."""
     from anon.search.partition.search import record_bytes
 
     return record_bytes(cube)
 
 
 def _refused(config: Config, cube: Cube, values: Values, show_values: bool) -> str | None:
-    """Why no release can satisfy the criteria, if that can be seen in the whole table."""
+    """Return why no release can satisfy the criteria, if the whole table shows it."""
     try:
         dispatch.check_whole_table(config, cube, values, show_values)
     except UnsafeError as error:
@@ -183,7 +184,7 @@ def _refused(config: Config, cube: Cube, values: Values, show_values: bool) -> s
 
 
 def _columns(source: Source, cube: Cube) -> list[dict[str, Any]]:
-    """The columns in use, with the values that the table has of each; null is one of them."""
+    """Return the columns in use, with the number of values that the table has of each; null is one of them."""
     listed: list[dict[str, Any]] = []
     for column, domain in zip(source.quasi_identifiers, cube.domains):
         levels = None if domain.tree is None else ColumnLevels(domain).height + 1
@@ -195,8 +196,8 @@ def _columns(source: Source, cube: Cube) -> list[dict[str, Any]]:
     return [*listed, *({"name": column.name, "role": "keep", "kind": column.kind} for column in source.keep)]
 
 
-def _search_size(config: Config, cube: Cube, values: Values, places: Places, memory: Memory) -> dict[str, Any]:
-    """How large the search is, and the room that it takes beside the records."""
+def _search_size(config: Config, cube: Cube, values: Values, places: DiskUsage, memory: Memory) -> dict[str, Any]:
+    """Return the size of the search, and note the disk space that it takes in addition to the records."""
     if isinstance(config.method, Lattice):
         from anon.search.lattice import size
         from anon.search.lattice.counting import sorting_takes
@@ -215,7 +216,7 @@ def _search_size(config: Config, cube: Cube, values: Values, places: Places, mem
 
 
 def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]]:
-    """What the whole table as one group comes to: the best that a monotone criterion can have."""
+    """Return the figures of the whole table as one group: the best that a monotone criterion can have."""
     listed = []
     for criterion in bind(config.privacy, values):
         verdict = criterion.verdict(criterion.state(dispatch.whole_table(cube, values, criterion)))
@@ -228,22 +229,22 @@ def _criteria(config: Config, cube: Cube, values: Values) -> list[dict[str, Any]
 
 
 def _warnings(config: Config, source: Source, cube: Cube, values: Values) -> list[dict[str, Any]]:
-    """What a run would warn of whatever it finds."""
+    """Return the warnings that a run would give whatever it finds."""
     found = Findings(rows=source.rows, individuals=cube.individuals, criteria=bind(config.privacy, values))
     found.values, found.frequency = values.texts, values.frequency
     return facts.warnings(config, found, source.left_out) + repeated(source.repeated)
 
 
-def _standing(config: Config, options: Options, origin: Origin) -> dict[str, Any]:
-    """That a run would do nothing, because the release is there and is of the same source and config."""
-    return {"up_to_date": True} if PreviousRelease.of(config, options.show_values).is_current(origin) else {}
+def _up_to_date(config: Config, options: Options, origin: Origin) -> dict[str, Any]:
+    """Return `up_to_date` if a run would do nothing, because there is a release of the same source and config."""
+    return {"up_to_date": True} if PreviousRelease.read(config, options.show_values).is_current(origin) else {}
 
 
-def _in_the_way(config: Config, told: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a run would have to be told to replace."""
+def _existing_folders(config: Config, facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a warning if a run would replace folders, which it does only with --overwrite."""
     places = [place for place in (config.release.path, config.release.run) if isinstance(place, Path)]
     there = sum(place.is_dir() and any(place.iterdir()) for place in places)
-    if not there or "up_to_date" in told:
+    if not there or "up_to_date" in facts:
         return []
     text = "folders of the release that exist: a run replaces them only with --overwrite"
     return [{"code": "release_exists", "count": there, "text": text}]

@@ -16,14 +16,14 @@ from anon.config.loosening import Number
 
 @dataclass(frozen=True)
 class Setting:
-    """A number loosened, and the criterion with it."""
+    """A loosened number, and the criterion with it."""
 
     number: Number
     to: Decimal
     spec: Criterion
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return f"{self.number.name} {_plain(self.number.now)} to {_plain(self.to)}"
 
 

@@ -1,7 +1,6 @@
-"""Which criterion refuses the cuts that are left in the groups of a tree of cuts, for `explain`: every boundary between
-two codes of a free column that occur in a group, and the split of every hierarchy, each with the groups as they are
-otherwise. Looks at the records once more, group by group, after the search has come to them (... -> cube -> search ->
-release -> verify -> report)."""
+"""Find the criterion that refuses each cut that is left in the groups of a tree of cuts, for `explain`: every boundary
+between two codes of a free column that occur in a group, and the split of every hierarchy, each with the other groups
+unchanged. The records are read once more, group by group."""
 
 from __future__ import annotations
 
@@ -20,18 +19,19 @@ from anon.search.partition.candidates import DENSE, Demands, Nodes, Splits
 
 Flags = NDArray[np.bool_]
 CELLS = 250_000  # counters (parts x sensitive values) that are filled at a time
-KEPT = 50_000  # cuts that one criterion alone refuses; of more of them no setting is looked for
+KEPT = 50_000  # cuts that one criterion alone refuses; further ones are counted, but no setting is tried on them
 
 
 @dataclass
-class Kept:
-    """Cuts that one criterion alone refuses: their parts as the criterion sees them, and which cut each is of."""
+class SoleRefusals:
+    """Cuts that one criterion alone refuses: their parts as the criterion sees them, and the cut that each belongs
+    to."""
 
     parts: list[Groups] = field(default_factory=list)
     owner: list[Ints] = field(default_factory=list)
     node: list[Ints] = field(default_factory=list)  # the group that each cut is of
     cuts: int = 0
-    every: int = 0  # with those that are not kept
+    every: int = 0  # including those that are not kept
 
     def add(self, groups: Groups, owner: Ints, which: Flags, node: Ints) -> None:
         self.every += int(which.sum())
@@ -53,50 +53,50 @@ class RefusedCuts:
         self.people = recoding.people
         self.nodes, self.block = _groups(cube, recoding, sorted(set(self.reading)))
         self.state = [self._state(at, criterion) for at, criterion in enumerate(criteria)]
-        self.kept = [Kept() for _ in criteria]
+        self.kept = [SoleRefusals() for _ in criteria]
         self.alone = np.zeros((len(criteria), len(self.people)), bool)  # a cut of the group is refused by it alone
         self.some = np.zeros(len(self.people), bool)  # the group has a cut
         for splits in self._splits():
             self._judge(splits)
 
-    def told(self, at: int) -> dict[str, int]:
-        """The groups that would be cut if a criterion were not there, and nothing else changed; the cuts of them, and
-        how many of these settings are looked for."""
+    def facts(self, at: int) -> dict[str, int]:
+        """Return the numbers of groups and individuals that would be cut without a criterion if nothing else changed,
+        the number of these cuts, and the number of those on which settings are tried."""
         kept = self.kept[at]
         return self._counted(self.alone[at]) | {"cuts": kept.every, "looked_at": kept.cuts}
 
     def together(self) -> dict[str, int]:
-        """The groups of which every cut is refused by several criteria."""
+        """Return the numbers of groups and individuals whose every cut is refused by several criteria."""
         return self._counted(self.some & ~self.alone.any(axis=0))
 
     def would_change(self, at: int, criterion: Criterion) -> bool:
-        """Whether one of the cuts that a criterion alone refuses is accepted by another in its place."""
-        return bool(self._accepted(at, criterion, any_will_do=True).any())
+        """Return whether another criterion in place of one accepts a cut that this one alone refuses."""
+        return bool(self._accepted(at, criterion, stop_at_first=True).any())
 
     def split_by(self, at: int, criterion: Criterion) -> int:
-        """The groups that have such a cut, of those that are looked at."""
+        """Return the number of groups that have such a cut, of those that are kept."""
         accepted = self._accepted(at, criterion)
         return len(np.unique(np.concatenate(self.kept[at].node)[accepted])) if len(accepted) else 0
 
-    def _accepted(self, at: int, criterion: Criterion, any_will_do: bool = False) -> Flags:
+    def _accepted(self, at: int, criterion: Criterion, stop_at_first: bool = False) -> Flags:
         kept = self.kept[at]
         if not kept.cuts:
             return np.zeros(0, bool)
         groups, owner = Groups.concatenate(kept.parts), np.concatenate(kept.owner)
-        return _accepts(criterion, self._state(at, criterion), groups, owner, kept.cuts, any_will_do)
+        return _accepts(criterion, self._state(at, criterion), groups, owner, kept.cuts, stop_at_first)
 
     def _counted(self, which: Flags) -> dict[str, int]:
         return {"groups": int(which.sum()), "individuals": int(self.people[which].sum())}
 
     def _state(self, at: int, criterion: Criterion) -> State:
-        """That of the release as it is."""
+        """Return the state of a criterion for the release as it is."""
         value, uncut, none = self.reading[at], np.zeros(len(self.people) + 1, np.int64), np.empty(0, np.int64)
         every = np.arange(len(self.people))
         groups = self.block.lists(self.nodes, every, uncut[1:], uncut, none, value)
         return criterion.state(self.cube.seen_by(groups, value))
 
     def _splits(self) -> Iterator[Splits]:
-        """Every split of every group, some groups at a time."""
+        """Yield every split of every group, some groups at a time."""
         nodes, sizes = self.nodes, [min(self.cube.others[value].size, DENSE) for value in self.block.sizes]
         step = max(CELLS // (2 * max(sizes)), 1)
         for j, domain in enumerate(self.cube.domains):
@@ -128,7 +128,7 @@ class RefusedCuts:
 
 
 def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[Nodes, Block]:
-    """The groups as nodes of a search that has come to them, and their records in order."""
+    """Return the groups as the nodes of a search, and their records in order."""
     records, columns = cube.records.read(0, cube.records.count), len(cube.domains)
     group = recoding.assign(records[:columns])
     order = np.argsort(group, kind="stable")
@@ -146,15 +146,15 @@ def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[Nodes, B
 
 
 def _accepts(
-    criterion: Criterion, state: State, groups: Groups, owner: Ints, cuts: int, any_will_do: bool = False
+    criterion: Criterion, state: State, groups: Groups, owner: Ints, cuts: int, stop_at_first: bool = False
 ) -> Flags:
-    """Whether a criterion holds for a release in some state with each cut made; `owner` says which one made a group.
-    `any_will_do`: nobody asks for more than one that it does for."""
+    """Return for each cut whether a criterion holds for a release in some state after it; `owner` is the cut that made
+    a group. `stop_at_first`: one accepted cut is enough."""
     judged = criterion.judge(np.minimum(criterion.minima(groups, owner, cuts), state.values))
     fine: Flags = judged == SAFE
     whole = replace(groups, row=None)
     for cut in np.flatnonzero(judged == CLOSE).tolist():
-        if any_will_do and fine.any():
+        if stop_at_first and fine.any():
             break
         first, last = np.searchsorted(owner, (cut, cut + 1)).tolist()
         fine[cut] = criterion.holds(state.merge(criterion.state(whole.part(first, last))))

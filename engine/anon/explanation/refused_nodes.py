@@ -1,8 +1,7 @@
-"""Which criterion refuses the combinations of levels just below the safe ones of a lattice, for `explain`, after the
-search has found these (... -> cube -> search -> release -> verify -> report).
+"""Find the criterion that refuses each combination of levels just below the safe ones of a lattice, for `explain`.
 
-Criteria that prune accept everything above what they accept. So whatever a looser one accepts in addition, some node is
-among it that is not safe now while all above it are: only these have to be looked at to find the next setting."""
+Criteria that prune accept everything above what they accept. So whatever a looser one accepts in addition, it includes
+a node that is not safe now while all nodes above it are: only these have to be examined to find the next setting."""
 
 from __future__ import annotations
 
@@ -17,11 +16,11 @@ from anon.search.lattice import Lattice
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node
 from anon.search.lattice.judging import Rebound, needs_values
 
-LOOKED_AT = 256  # nodes; of more of them the rest is not
+EXAMINED = 256  # nodes at most
 
 
 class RefusedNodes:
-    """The nodes below safe ones of a lattice that was searched. The released one counts if one of its own is."""
+    """The nodes just below the safe ones of a lattice that was searched, those below the released one first."""
 
     def __init__(self, search: Lattice, recoding: LevelRecoding) -> None:
         assert recoding.safe is not None
@@ -29,7 +28,7 @@ class RefusedNodes:
         about_values = search.values if any(map(needs_values, search.criteria)) else None
         self._sets = FrequencySets(search.cube, search.columns, about_values, search.budget.memory.database)
         released = _below(recoding.chosen)
-        self.nodes = {node: self._set(node) for node in dict.fromkeys([*released, *_highest(~self.safe)][:LOOKED_AT])}
+        self.nodes = {node: self._set(node) for node in dict.fromkeys([*released, *_highest(~self.safe)][:EXAMINED])}
         self.every = list(range(len(search.criteria)))
         self.alone = [self._alone(at) for at in self.every]
         self.released = [[node for node in own if node in released] for own in self.alone]
@@ -38,29 +37,29 @@ class RefusedNodes:
         return self._sets.roll_up(self._sets.first, tuple(range(len(node))), node)
 
     def _alone(self, at: int) -> list[Node]:
-        """The nodes that a criterion alone refuses."""
+        """Return the nodes that a criterion alone refuses."""
         others = [other for other in self.every if other != at]
         unsafe = ((node, found) for node, found in self.nodes.items() if not self.safe[node])
         return [node for node, found in unsafe if not others or self.judge.safe(found, others)]
 
-    def told(self, at: int) -> dict[str, int]:
-        """How many of them there are, and how many just below the released one."""
+    def facts(self, at: int) -> dict[str, int]:
+        """Return the number of nodes that a criterion alone refuses, and of those just below the released one."""
         return {"nodes": len(self.alone[at]), "below_released": len(self.released[at])}
 
     def passed_by(self, at: int, criterion: Criterion, rebound: Rebound, nodes: list[Node]) -> int:
-        """How many of some nodes are safe with another criterion in place of one."""
+        """Return how many of some nodes are safe with another criterion in place of one."""
         criteria = [*self.judge.criteria[:at], criterion, *self.judge.criteria[at + 1 :]]
         judge = replace(self.judge, criteria=criteria, released=rebound)
         return sum(judge.safe(self.nodes[node], self.every) for node in nodes)
 
 
 def _below(node: Node) -> list[Node]:
-    """The nodes with one column a level lower."""
+    """Return the nodes with one column a level lower."""
     return [(*node[:at], level - 1, *node[at + 1 :]) for at, level in enumerate(node) if level]
 
 
 def _highest(unsafe: Flags) -> list[Node]:
-    """The nodes of a set of which none with one column a level higher is in it."""
+    """Return the nodes of a set for which no node with one column a level higher is in it."""
     top = unsafe.copy()
     for axis in range(unsafe.ndim):
         lower, upper = [slice(None)] * unsafe.ndim, [slice(None)] * unsafe.ndim

@@ -1,8 +1,8 @@
-"""What relaxing the criteria of a run would buy, for `explain`: the source of the run is read again, its search done
-again, and then once more for each next looser setting that would let something be told in more detail. Looks back on
-the way of the data (config -> source -> cube -> search -> release -> verify -> report) and leaves nothing behind.
+"""Measure the effect of relaxing the criteria of a run, for `explain`: the source of the run is read again, its search
+is repeated, and then once more for each next looser setting that would let something be published in more detail.
+Nothing is written.
 
-The effort is bounded: by `WORK`, the rows of all these searches together. What is not measured is told as such."""
+The effort is bounded by `WORK`, the rows of all these searches together. What is not measured is reported as such."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from anon.loss.utility import of_recoding
 from anon.recoding.levels import LevelRecoding
 from anon.recoding.tree import Recoding
 from anon.runs.options import Options, adjusted
-from anon.runs.previous import about, told_marks
+from anon.runs.previous import about, manifest_marks
 from anon.runs.scratch import scratch
 from anon.search import dispatch
 from anon.search.prepare import build_cube
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from anon.explanation.refused_nodes import RefusedNodes
     from anon.search.lattice.frequency import Node
 
-WORK = 4_000_000  # rows that are searched, each as often as it is
+WORK = 4_000_000  # rows of all searches together
 NOT_APPLICABLE = {
-    "merge": "people are put into groups one by one, so that there are no cuts or levels that a criterion refuses; a "
+    "merge": "people are assigned to groups one by one, so there are no cuts or levels that a criterion refuses; a "
     "smaller r lets groups be smaller",
-    "colour": "people are put into groups one by one, so that there are no cuts or levels that a criterion refuses; a "
+    "colour": "people are assigned to groups one by one, so there are no cuts or levels that a criterion refuses; a "
     "smaller delta lets groups be smaller",
     "reuse": "the groups are those of an earlier run, whatever the criteria; explain that run",
 }
@@ -52,30 +52,30 @@ Facts = dict[str, Any]
 
 
 class NotMeasured(Exception):
-    """Why it cannot be told what relaxing would buy."""
+    """The reason why the effect of relaxing is not measured."""
 
 
 @dataclass
-class Tried:
-    """What was found of one criterion: what it alone refuses, and settings with how many groups or nodes each would let
-    pass, and what it would buy (None where that was not measured)."""
+class RelaxedCriterion:
+    """The findings about one criterion: what it alone refuses, and looser settings, each with the number of groups or
+    nodes that it would let pass and the result of its search (None if that was not measured)."""
 
     spec: Criterion
     refused: Facts
     settings: list[Setting]
     passing: list[Facts]
-    bought: list[Facts | None] = field(default_factory=list)
+    results: list[Facts | None] = field(default_factory=list)
 
     def to_dict(self) -> Facts:
-        told = [
-            {"setting": setting.words, "to": float(setting.to)} | passing | (facts or {"groups": None, "loss": None})
-            for setting, passing, facts in zip(self.settings, self.passing, self.bought)
+        settings = [
+            {"setting": setting.text, "to": float(setting.to)} | passing | (facts or {"groups": None, "loss": None})
+            for setting, passing, facts in zip(self.settings, self.passing, self.results)
         ]
-        return {"name": self.spec.name, "refuses_alone": self.refused, "settings": told}
+        return {"name": self.spec.name, "refuses_alone": self.refused, "settings": settings}
 
 
 def relaxing(manifest: Facts, report: Facts, options: Options, progress: Progress) -> Facts:
-    """What relaxing each criterion of a run would buy; or why that is not measured."""
+    """Return the effect of relaxing each criterion of a run, or why it is not measured."""
     try:
         if reason := NOT_APPLICABLE.get(report["method"]["kind"]):
             raise NotMeasured(reason)
@@ -83,9 +83,9 @@ def relaxing(manifest: Facts, report: Facts, options: Options, progress: Progres
             raise NotMeasured(f"more than {WORK // 2:,} rows")
         config = _config(manifest, options)
         with progress.stage("source"):
-            again = _again(config, manifest, report, progress)
+            rerun = _rerun(config, manifest, report, progress)
         with progress.stage("relax"):
-            return again.told()
+            return rerun.facts()
     except NotMeasured as reason:
         return {"measured": False, "why": str(reason)}
     except ResourceError as error:
@@ -99,39 +99,39 @@ def _config(manifest: Facts, options: Options) -> Config:
         if manifest["trial"]:
             config = as_trial(config, manifest["trial"])
         if about(config, False)["files"] != manifest["files"]:
-            raise NotMeasured("a file that the config names is not what it was")
+            raise NotMeasured("a file that the config names has changed")
     except ConfigError as error:
         why = f"the config or a file that it names can no longer be read ({error.problems[0]})"
         raise NotMeasured(why) from None
     return adjusted(config, options)
 
 
-def _again(config: Config, manifest: Facts, report: Facts, progress: Progress) -> Again:
-    """The cube of the run once more."""
+def _rerun(config: Config, manifest: Facts, report: Facts, progress: Progress) -> Rerun:
+    """Build the cube of the run again, and repeat its search."""
     limits = config.limits
-    changed = NotMeasured("the source is not what it was, or cannot be read")
+    changed = NotMeasured("the source has changed, or cannot be read")
     if not manifest["source"]:
         raise NotMeasured("the source was a table in memory")
     try:
         with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
             source = open_source(con, config, origin_of(config, None), spill)
-            if told_marks(source.marks, config) != manifest["source"]:
+            if manifest_marks(source.marks, config) != manifest["source"]:
                 raise changed
             cube = build_cube(config, source, RecordStore(threads=dispatch.threads_of(config)))
             source.check_unchanged()
     except (SourceError, ConfigError):
         raise changed from None
     try:
-        again = Again(config, cube, manifest["rows"], partial(progress.update, "relax"))
+        rerun = Rerun(config, cube, manifest["rows"], partial(progress.update, "relax"))
     except UnsafeError:
         raise changed from None
-    if again.now["groups"] != report["utility"]["groups"]:
-        raise NotMeasured("the same search comes to other groups now")
-    return again
+    if rerun.now["groups"] != report["utility"]["groups"]:
+        raise NotMeasured("the same search now gives other groups")
+    return rerun
 
 
-class Again:
-    """The search of a run, done again as it was and under other criteria."""
+class Rerun:
+    """The search of a run, repeated as it was and with other criteria."""
 
     def __init__(self, config: Config, cube: Cube, rows: int, on_progress: Callable[..., None]) -> None:
         self.config, self.rows, self.on_progress, self.searches = config, rows, on_progress, 0
@@ -140,26 +140,27 @@ class Again:
         self.budget = dispatch.budget_for(config, cube)
         self.criteria = bind(config.privacy, self.values, shared=True)
         self.recoding = self._search(config.privacy)
-        self.now = self._bought(self.recoding)
+        self.now = self._result(self.recoding)
 
     @property
     def cube(self) -> Cube:
-        """A cube that a search may take the records of."""
+        """Return a copy of the cube, whose records a search may reorder."""
         return replace(self._cube, records=InMemory(self._codes.copy()))
 
-    def told(self) -> Facts:
+    def facts(self) -> Facts:
+        """Return what --json prints as `relaxing`."""
         listed, together = self._partition() if isinstance(self.recoding, Recoding) else self._lattice()
         for tried, place in _in_turn(listed):
-            tried.bought[place] = self._measured(listed.index(tried), tried.settings[place].spec)
+            tried.results[place] = self._measured(listed.index(tried), tried.settings[place].spec)
         without = [self._without(at) for at in range(len(listed))]
-        told = [tried.to_dict() | {"without": bought} for tried, bought in zip(listed, without)]
+        criteria = [tried.to_dict() | {"without": result} for tried, result in zip(listed, without)]
         return {
             "measured": True,
             "rows": self.rows,
             "searches": self.searches,
             "now": self.now,
             **({"refused_together": together} if together is not None else {}),
-            "criteria": told,
+            "criteria": criteria,
         }
 
     def _search(self, privacy: list[Criterion]) -> Recoding | LevelRecoding:
@@ -170,23 +171,23 @@ class Again:
         assert isinstance(recoding, Recoding | LevelRecoding)
         return recoding
 
-    def _bought(self, recoding: Recoding | LevelRecoding) -> Facts:
+    def _result(self, recoding: Recoding | LevelRecoding) -> Facts:
         utility = of_recoding(recoding, exact_labels(self.config))
-        told = {"groups": utility["groups"], "loss": utility["loss"]["all"], "suppressed": utility["suppressed"]}
+        facts = {"groups": utility["groups"], "loss": utility["loss"]["all"], "suppressed": utility["suppressed"]}
         if not isinstance(recoding, LevelRecoding):
-            return told
+            return facts
         assert recoding.safe is not None
-        told |= {"levels": recoding.facts["chosen"]["levels"], "safe_nodes": int(recoding.safe.sum())}
-        return told
+        return facts | {"levels": recoding.facts["chosen"]["levels"], "safe_nodes": int(recoding.safe.sum())}
 
     def _measured(self, at: int, spec: Criterion | None) -> Facts | None:
-        """What another criterion, or none, in the place of one would come to; None if that is too much work."""
+        """Return the result of the search with another criterion, or none, in place of one; None if that is too much
+        work."""
         if (self.searches + 1) * self.rows > WORK:
             return None
         privacy = self.config.privacy
         try:
-            return self._bought(self._search([*privacy[:at], *([spec] if spec else []), *privacy[at + 1 :]]))
-        except UnsafeError:  # one that is not monotone may come to no release at all
+            return self._result(self._search([*privacy[:at], *([spec] if spec else []), *privacy[at + 1 :]]))
+        except UnsafeError:  # with a criterion that is not monotone there may be no release at all
             return None
 
     def _without(self, at: int) -> Facts | None:
@@ -195,8 +196,8 @@ class Again:
     def _bound(self, spec: Criterion) -> Any:
         return bind([spec], self.values, shared=True)[0]
 
-    def _partition(self) -> tuple[list[Tried], Facts]:
-        """The next settings that would let a group be cut further."""
+    def _partition(self) -> tuple[list[RelaxedCriterion], Facts]:
+        """Return the next settings that would let a group be cut further."""
         from anon.explanation.refused_cuts import RefusedCuts
 
         assert isinstance(self.recoding, Recoding)
@@ -209,11 +210,11 @@ class Again:
         for at, spec in enumerate(self.config.privacy):
             settings = list(_settings(spec, partial(changes, at)))
             passing = [{"splits": refused.split_by(at, self._bound(each.spec))} for each in settings]
-            listed.append(Tried(spec, refused.told(at), settings, passing))
+            listed.append(RelaxedCriterion(spec, refused.facts(at), settings, passing))
         return _unmeasured(listed), refused.together()
 
-    def _lattice(self) -> tuple[list[Tried], None]:
-        """The next settings that would make another node safe, and those that would one below the released one."""
+    def _lattice(self) -> tuple[list[RelaxedCriterion], None]:
+        """Return the next settings that would make another node safe, or one just below the released one."""
         from anon.explanation.refused_nodes import RefusedNodes
 
         assert isinstance(self.recoding, LevelRecoding)
@@ -224,10 +225,10 @@ class Again:
             for nodes in (refused.alone[at], refused.released[at]):
                 changes = partial(self._node_changes, refused, at, nodes)
                 steady = refused.judge.steady
-                found |= {each.words: each for each in _settings(spec, changes, steady)} if nodes else {}
+                found |= {each.text: each for each in _settings(spec, changes, steady)} if nodes else {}
             settings = list(found.values())
             passing = [{"nodes": self._nodes_passed(refused, at, refused.alone[at], each.spec)} for each in settings]
-            listed.append(Tried(spec, refused.told(at), settings, passing))
+            listed.append(RelaxedCriterion(spec, refused.facts(at), settings, passing))
         return _unmeasured(listed), None
 
     def _node_changes(self, refused: RefusedNodes, at: int, nodes: list[Node], spec: Criterion) -> bool:
@@ -247,13 +248,13 @@ def _settings(spec: Criterion, changes: Callable[[Criterion], bool], steady: boo
             yield found
 
 
-def _unmeasured(listed: list[Tried]) -> list[Tried]:
+def _unmeasured(listed: list[RelaxedCriterion]) -> list[RelaxedCriterion]:
     for tried in listed:
-        tried.bought = [None] * len(tried.settings)
+        tried.results = [None] * len(tried.settings)
     return listed
 
 
-def _in_turn(listed: list[Tried]) -> Iterator[tuple[Tried, int]]:
-    """The first setting of each criterion, then the second of each, and so on."""
+def _in_turn(listed: list[RelaxedCriterion]) -> Iterator[tuple[RelaxedCriterion, int]]:
+    """Yield the first setting of each criterion, then the second of each, and so on."""
     for row in zip_longest(*([(tried, place) for place in range(len(tried.settings))] for tried in listed)):
         yield from (each for each in row if each is not None)

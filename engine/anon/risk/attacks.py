@@ -1,6 +1,6 @@
-"""Attacks on a release (Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam: l-Diversity, TKDD 2007, Sections 1.1 and
-3): groups where nearly everybody has one value, what ruling values out adds to that, and how far a release moves the
-beliefs of somebody who knows a prior. Looks at groups as `grouped` counts them, for `attack`."""
+"""Attack a release (Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam: l-Diversity, TKDD 2007, Sections 1.1 and 3):
+find groups where nearly everybody has one value, what ruling values out adds to that, and how far a release moves the
+beliefs of an adversary with a prior. Groups come as `verify.grouped` counts them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from anon.criteria.protocol import NEAR, Floats, Groups, Ints, Signatures
 from anon.risk.beliefs import Beliefs, Flags, beliefs, breaches, negative_disclosures, positive_disclosures
 from anon.risk.fronts import CELLS
 
-MOST_RULED_OUT = 20  # values; the curve of elimination goes no further
+MOST_RULED_OUT = 20  # values; the curve of elimination ends there
 
 
 def homogeneous(groups: Groups, threshold: Fraction, multiplicity: str) -> Flags:
-    """The groups where an outsider gives a value at least this probability: its share. Multisets do not tell who has
-    the occurrences of a value: there, the chance that one of them is a person's own, or 1 if there is no other."""
+    """Flag the groups where a value has at least this probability for an outsider, which is its share. Multisets do not
+    show who has the occurrences of a value: there it is the chance that one of them is a person's own, or 1 if the
+    group has no other value."""
     largest = groups.largest
     if multiplicity != "multiset":
         return signs(largest, groups.n, threshold) >= 0
-    with np.errstate(divide="ignore", invalid="ignore"):  # of one person, who may have no value
+    with np.errstate(divide="ignore", invalid="ignore"):  # a group of one person, who may have no value
         chance = -np.expm1(largest * np.log1p(-1 / groups.n))
     found: Flags = (chance >= float(threshold) * (1 - NEAR)) & (threshold < 1) | (np.diff(groups.start) == 1)
     return found
 
 
 def largest_counts(groups: Groups, count: int) -> Ints:
-    """[groups, count]: the largest counts of each group, padded with zeros."""
+    """Return [groups, count]: the largest counts of each group, padded with zeros."""
     from anon.criteria.kernels_counts import fill_largest
 
     top = np.zeros((len(groups), count), np.int64)
@@ -42,15 +43,15 @@ def largest_counts(groups: Groups, count: int) -> Ints:
 
 
 def eliminated(groups: Groups, threshold: Fraction, most: int) -> list[Flags]:
-    """For 0, 1, ... values that a person is known not to have, the groups where somebody who chooses them badly for the
-    person gives the most frequent value at least a probability. One value per individual."""
+    """Flag, for 0, 1, ... values that a person is known not to have, the groups where the most frequent value reaches a
+    probability if these values are the worst choice for the person. One value per individual."""
     top = largest_counts(groups, most + 1)
     left = groups.n[:, None] - np.cumsum(top, axis=1) + top[:, :1]
     return list((signs(top[:, :1], left, threshold) >= 0).T)
 
 
 class Elimination:
-    """The groups and individuals for whom that is so, added up over the batches of a release."""
+    """The numbers of groups and individuals that elimination affects, added up over the batches of a release."""
 
     def __init__(self, values: int, threshold: Fraction) -> None:
         self.threshold, self.most = threshold, min(values - 1, MOST_RULED_OUT)
@@ -63,8 +64,8 @@ class Elimination:
 
 
 @dataclass
-class Counted:
-    """How many groups and individuals something holds for; `new`: individuals for whom it did not hold before."""
+class Affected:
+    """The numbers of groups and individuals affected; `new`: individuals who were not affected before the release."""
 
     groups: int = 0
     individuals: int = 0
@@ -82,22 +83,25 @@ class Change:
 
 
 @dataclass
-class Moved:
-    """How a release moves beliefs. `positive`: somebody is believed to have a value with more than the threshold
-    (Definition 3.1), `negative`: with less than the threshold leaves (3.2), `breaches`: belief moved too far (3.3),
-    `contradicted`: individuals in groups without anything that the prior holds possible for them."""
+class BeliefChanges:
+    """How a release changes beliefs. `positive`: the belief in a value is above the threshold (Definition 3.1),
+    `negative`: below one minus the threshold (3.2), `breaches`: the belief moved too far (3.3), `contradicted`:
+    individuals in groups that have only values that the prior considers impossible for them."""
 
-    positive: Counted = field(default_factory=Counted)
-    negative: Counted = field(default_factory=Counted)
-    breaches: Counted | None = None
+    positive: Affected = field(default_factory=Affected)
+    negative: Affected = field(default_factory=Affected)
+    breaches: Affected | None = None
     contradicted: int = 0
     rise: Change | None = None
     fall: Change | None = None
 
 
-def moved(batches: Iterable[Groups], prior: Prior, threshold: Fraction, rho: tuple[float, float] | None) -> Moved:
-    """Theorem 3.1 for everybody in a release; its groups come with the signatures of the prior's attributes."""
-    found = Moved(breaches=Counted() if rho else None)
+def belief_changes(
+    batches: Iterable[Groups], prior: Prior, threshold: Fraction, rho: tuple[float, float] | None
+) -> BeliefChanges:
+    """Apply Theorem 3.1 to everybody in a release, whose groups come with the signatures of the prior's attributes;
+    return how beliefs change."""
+    found = BeliefChanges(breaches=Affected() if rho else None)
     rest = float(1 - threshold)
     p = prior.p.floats(0.0)[:, prior.named]
     for groups in batches:
@@ -116,8 +120,8 @@ def moved(batches: Iterable[Groups], prior: Prior, threshold: Fraction, rho: tup
 
 
 def _beliefs(groups: Groups, prior: Prior, p: Floats) -> Beliefs:
-    """Beliefs in the values that a prior names, with the probabilities `p`; one that leaves values out knows each only
-    against all others."""
+    """Return the beliefs in the values that a prior names, with the probabilities `p`; a prior that leaves values out
+    only separates each named value from all others."""
     (signatures,) = groups.signatures
     population = None if prior.n is None else prior.n.astype(np.float64)
     if not prior.binary:
@@ -134,15 +138,15 @@ def _beliefs(groups: Groups, prior: Prior, p: Floats) -> Beliefs:
     return Beliefs(each[0].group, each[0].signature, each[0].people, before, after)
 
 
-def _add(counted: Counted, seen: Beliefs, after: Flags, before: Flags) -> None:
+def _add(affected: Affected, seen: Beliefs, after: Flags, before: Flags) -> None:
     holds = after.any(axis=1)
-    counted.groups += len(np.unique(seen.group[holds]))
-    counted.individuals += int(seen.people[holds].sum())
-    counted.new += int(seen.people[(after & ~before).any(axis=1)].sum())
+    affected.groups += len(np.unique(seen.group[holds]))
+    affected.individuals += int(seen.people[holds].sum())
+    affected.new += int(seen.people[(after & ~before).any(axis=1)].sum())
 
 
 def _further(change: Change | None, seen: Beliefs, numbers: Ints, named: Sequence[int], sign: int) -> Change | None:
-    """The largest change of a belief in one direction."""
+    """Return the largest change of a belief in one direction."""
     by = np.nan_to_num(sign * (seen.after - seen.before), nan=-1.0)
     if not by.size:
         return change
@@ -154,7 +158,8 @@ def _further(change: Change | None, seen: Beliefs, numbers: Ints, named: Sequenc
 
 
 def _slices(groups: Groups, values: int) -> Iterator[tuple[Groups, Ints]]:
-    """Some groups at a time, numbered from 0, with the numbers that they have; so many that beliefs fit in memory."""
+    """Yield slices of the groups, numbered from 0, with their own numbers; each slice is small enough that beliefs fit
+    in memory."""
     (signatures,) = groups.signatures
     numbers = groups.first + np.arange(len(groups)) if groups.row is None else groups.row
     first = 0

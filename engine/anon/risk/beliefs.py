@@ -1,6 +1,5 @@
-"""What an adversary believes about a person before and after a release (Machanavajjhala, Kifer, Gehrke,
-Venkitasubramaniam: l-Diversity: Privacy Beyond k-Anonymity, TKDD 2007, Section 3), for `attack`, which looks at a
-release beside the way of the data (config -> source -> cube -> search -> release -> verify -> report).
+"""Compute what an adversary believes about a person before and after a release (Machanavajjhala, Kifer, Gehrke,
+Venkitasubramaniam: l-Diversity: Privacy Beyond k-Anonymity, TKDD 2007, Section 3), for `attack`.
 
 The adversary knows how often each value s goes with each signature q in a population, of which the table is a random
 sample. The *prior belief* about somebody with signature q is alpha = f(s | q). With n(s) people with value s in the
@@ -44,7 +43,7 @@ class Beliefs:
 
 
 def beliefs(groups: Groups, signatures: Signatures, p: Floats, population: Floats | None = None) -> Beliefs:
-    """The beliefs about everybody in a batch, given p[signature, value].
+    """Return the beliefs about everybody in a batch, given p[signature, value].
 
     f(s | q*) is the mean of f(s | q) over the signatures in the group, weighted by `population` (people behind each
     signature); without it by the people in the group.
@@ -63,33 +62,33 @@ def beliefs(groups: Groups, signatures: Signatures, p: Floats, population: Float
 
 
 def observed(counts: Ints | Floats, given_signature: Floats, given_group: Floats) -> Floats:
-    """Observed beliefs [..., values] from n(s), f(s | q) and f(s | q*) along the last axis. nan where the release has a
-    value that the population has not, or nothing that somebody with this signature could have."""
+    """Return observed beliefs [..., values] from n(s), f(s | q) and f(s | q*) along the last axis. They are nan where
+    the release has a value that the population does not have, or no value that is possible with this signature."""
     here = np.asarray(counts) > 0
     weight = np.where(here, counts * _ratio(given_signature, given_group), 0.0)
     return _ratio(weight, weight.sum(axis=-1, keepdims=True))
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
-    """top / bottom, nan where bottom is zero."""
+    """Return top / bottom, nan where bottom is zero."""
     top, bottom = np.broadcast_arrays(np.asarray(top, np.float64), np.asarray(bottom, np.float64))
     found: Floats = np.divide(top, bottom, out=np.full(top.shape, np.nan), where=bottom != 0)
     return found
 
 
 def positive_disclosures(after: Floats, delta: float) -> Flags:
-    """Where the adversary is nearly sure of a value: a belief above 1 - delta (Definition 3.1)."""
+    """Flag where the adversary is nearly sure of a value: a belief above 1 - delta (Definition 3.1)."""
     return after > 1 - delta
 
 
 def negative_disclosures(after: Floats, epsilon: float) -> Flags:
-    """Where the adversary has nearly ruled a value out: a belief below epsilon (Definition 3.2)."""
+    """Flag where the adversary has nearly ruled out a value: a belief below epsilon (Definition 3.2)."""
     return after < epsilon
 
 
 def breaches(before: Floats, after: Floats, rho1: float, rho2: float) -> Flags:
-    """Where belief moved too far (Definition 3.3): from below rho1 to above rho2, or from above 1 - rho1 to below
-    1 - rho2."""
+    """Flag where a belief moved too far (Definition 3.3): from below rho1 to above rho2, or from above 1 - rho1 to
+    below 1 - rho2."""
     up = (before < rho1) & (after > rho2)
     down = (before > 1 - rho1) & (after < 1 - rho2)
     return up | down

@@ -1,6 +1,6 @@
-"""Disclosure curves (Martin, Kifer, Machanavajjhala, Gehrke, Halpern, ICDE 2007, Figure 5): the highest confidence that
-0, 1, ... pieces of knowledge can give, for implications and for negations, with the pieces that reach it. Looks at
-groups as `grouped` counts them, for `disclose`; the arithmetic is that of criteria/ck_safety.py."""
+"""Compute disclosure curves (Martin, Kifer, Machanavajjhala, Gehrke, Halpern, ICDE 2007, Figure 5): the highest
+confidence that 0, 1, ... pieces of knowledge can give, for implications and for negations, with the pieces that reach
+it. Groups come as `verify.grouped` counts them; the arithmetic is that of criteria/ck_safety.py."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from anon.risk.witness import Name
 
 @dataclass(frozen=True)
 class Piece:
-    """What is known of one person: with any of these values (codes) the target would have the target's; the target
-    itself does not have them."""
+    """A piece of knowledge about one person: if the person has any of these values (codes), the target has the target's
+    value; if the person is the target, it does not have them."""
 
     group: int
     target: bool
@@ -27,9 +27,9 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Worst:
-    """The knowledge that reaches a maximum: the value that the target is taken to have, and the pieces, the target's
-    first."""
+class WorstCase:
+    """The knowledge that reaches a maximum: the value that the adversary infers for the target, and the pieces, the
+    target's first."""
 
     probability: float
     value: int
@@ -64,12 +64,13 @@ class Worst:
 
 @dataclass(frozen=True)
 class Curves:
-    """Maxima for 0..K pieces and what reaches each; from as many pieces as there are values on, everything is known."""
+    """Maxima for 0..K pieces and the knowledge that reaches each. When there are at least as many pieces as values,
+    everything is known."""
 
     implications: list[float]
     negations: list[float]
-    worst_implications: list[Worst]
-    worst_negations: list[Worst]
+    worst_implications: list[WorstCase]
+    worst_negations: list[WorstCase]
 
     def to_dict(self, name: Name) -> dict[str, Any]:
         kinds = {"implications": self.worst_implications, "negations": self.worst_negations}
@@ -81,7 +82,8 @@ class Curves:
 
 
 class Maxima:
-    """What 0..max_k pieces can tell of the groups of a release with so many different values, batch by batch."""
+    """The maximum disclosure given 0..max_k pieces of knowledge, for the groups of a release, added batch by batch.
+    `values` is the number of distinct values."""
 
     def __init__(self, max_k: int, values: int) -> None:
         self.max_k, self.needed = max_k, min(max_k, max(values - 1, 0))
@@ -110,18 +112,19 @@ class Maxima:
 
 
 def curves(batches: Iterable[Groups], max_k: int, values: int) -> Curves:
-    """The curves of the groups of a release with so many different values, read once."""
+    """Return the curves of the groups of a release, which is read once. `values` is the number of distinct values."""
     found = Maxima(max_k, values)
     for groups in batches:
         found.add(groups)
     return found.curves()
 
 
-def _worst(probability: float, people: list[Person], kept: dict[int, Histogram]) -> Worst:
-    """Ranks of values in their groups as the values themselves; ranks that a group does not have say nothing."""
+def _worst(probability: float, people: list[Person], kept: dict[int, Histogram]) -> WorstCase:
+    """Return the worst case with values in place of their ranks in the groups; ranks that a group does not have are
+    left out."""
     pieces = []
     for person in people:
         ranked = kept[person.group].ranked
         values = tuple(ranked[rank] for rank in person.ranks if rank < len(ranked))
         pieces.append(Piece(kept[person.group].group, person.target, values))
-    return Worst(probability, kept[people[0].group].ranked[0], tuple(pieces))
+    return WorstCase(probability, kept[people[0].group].ranked[0], tuple(pieces))

@@ -1,9 +1,10 @@
-"""What knowledge skylines need of the groups of a release: for a sensitive value and a number l of other values that
-are ruled out, the few groups that no other one outdoes. Groups come in batches of histograms, as `grouped` counts them;
-the fronts of batches merge, so that memory does not grow with the groups.
+"""Find the groups of a release that decide knowledge skylines: for a sensitive value and a number l of other values
+that are ruled out, the few groups that no other one dominates. Groups come in batches of histograms, as
+`verify.grouped` counts them; the fronts of batches merge, so that memory does not grow with the number of groups.
 
 Of two groups the one with more occurrences of the value (s), fewer people (n) and less left once the l most frequent
-other values are ruled out makes every ratio of the skyline criterion as low or lower, whatever k and m. What is left is
+other values are ruled out makes every ratio of the skyline criterion as low or lower, whatever k and m: it dominates
+the other. What is left is
 
     single    n - s - sum o_i          set    prod (n - o_i) / n          multiset    ((n - 1) / n)^(sum o_i)
 """
@@ -25,31 +26,31 @@ CELLS = 1 << 21  # counts that are laid out as a matrix at a time
 
 @dataclass(frozen=True)
 class Histogram:
-    """A group: its people, and how often each value occurs in it."""
+    """A group: its number of people, and the count of each value in it."""
 
     group: int
     n: int
     counts: dict[int, int]
 
     def others(self, value: int) -> list[tuple[int, int]]:
-        """The other values and how often each occurs, the most frequent first."""
+        """Return the other values and their counts, the most frequent first."""
         return [(other, self.counts[other]) for other in self.ranked if other != value]
 
     @cached_property
     def ranked(self) -> list[int]:
-        """The values, the most frequent first."""
+        """Return the values, the most frequent first."""
         return sorted(self.counts, key=lambda value: (-self.counts[value], value))
 
 
 def histogram(groups: Groups, index: int) -> Histogram:
-    """One of a batch of groups."""
+    """Return one of a batch of groups."""
     number = groups.first + index if groups.row is None else int(groups.row[index])
     own = slice(groups.start[index], groups.start[index + 1])
     return Histogram(number, int(groups.n[index]), dict(zip(groups.value[own].tolist(), groups.count[own].tolist())))
 
 
 class Front(NamedTuple):
-    """Groups of which none outdoes another."""
+    """Groups of which none dominates another."""
 
     n: Ints
     s: Ints
@@ -57,7 +58,7 @@ class Front(NamedTuple):
     group: Ints
 
     @classmethod
-    def of(cls, n: Ints, s: Ints, left: Floats, group: Ints) -> Front:
+    def from_arrays(cls, n: Ints, s: Ints, left: Floats, group: Ints) -> Front:
         order = np.lexsort((group, left, n, -s))
         whole = cls(n[order], s[order], left[order], group[order])
         return whole.where(_undominated(whole.n, whole.left))
@@ -66,7 +67,7 @@ class Front(NamedTuple):
         return Front(self.n[keep], self.s[keep], self.left[keep], self.group[keep])
 
     def merge(self, other: Front) -> Front:
-        return Front.of(
+        return Front.from_arrays(
             np.append(self.n, other.n),
             np.append(self.s, other.s),
             np.append(self.left, other.left),
@@ -76,7 +77,7 @@ class Front(NamedTuple):
 
 @dataclass
 class Fronts:
-    """Those of one value: `levels[l]` with l other values ruled out (from the last level on nothing changes), and
+    """The fronts of one value: `levels[l]` with l other values ruled out (after the last level nothing changes), and
     `family`, by n and s alone. `histograms` has every group that is in one of them."""
 
     levels: list[Front] = field(default_factory=list)
@@ -98,17 +99,17 @@ class Fronts:
 
 
 def fronts_of(batches: Iterable[Groups], values: Sequence[int], multiplicity: str) -> dict[int, Fronts]:
-    """The fronts of some values; without levels where nobody has the value."""
+    """Return the fronts of some values; those of a value that nobody has are without levels."""
     found = {value: Fronts() for value in values}
     for groups in batches:
-        for part in _parts(groups):
+        for matrix in _matrices(groups):
             for value, fronts in found.items():
-                part.fold(value, fronts, multiplicity)
+                matrix.fold(value, fronts, multiplicity)
     return found
 
 
 @dataclass(frozen=True)
-class _Part:
+class _GroupMatrix:
     """Some groups with their counts as a matrix, the largest first, padded with zeros."""
 
     groups: Groups
@@ -139,7 +140,7 @@ class _Part:
         fronts.add(numbered[:-1], numbered[-1], {each.group: each for each in named.values()})
 
 
-def _parts(groups: Groups) -> Iterator[_Part]:
+def _matrices(groups: Groups) -> Iterator[_GroupMatrix]:
     width = int(np.diff(groups.start).max(initial=1))
     step = max(CELLS // width, 1)
     for first in range(0, len(groups), step):
@@ -149,12 +150,12 @@ def _parts(groups: Groups) -> Iterator[_Part]:
         counts = np.zeros((last - first, width), np.int64)
         counts[row, np.arange(low, high) - groups.start[first + row]] = -groups.count[low:high]
         counts.sort(axis=1)
-        yield _Part(groups, first, last, -counts)
+        yield _GroupMatrix(groups, first, last, -counts)
 
 
 def _front(n: Ints, s: Ints, left: Floats, index: Ints, new: Ints, least: Floats) -> Front:
-    """The front of groups in the order of s, falling, and n; `new` says where other pairs of them begin, `least` the
-    least that is left with each. Of groups that are alike the first stands for all."""
+    """Return the front of groups that are ordered by s, descending, and n; `new` is where each new pair of them begins,
+    `least` the least that is left with it. The first of equal groups stands for all."""
     keep = _undominated(n[new], least)
     low, high = new[keep], np.append(new, len(n))[1:][keep]
     at = [int(begin + left[begin:end].argmin()) for begin, end in zip(low.tolist(), high.tolist())]
@@ -162,7 +163,7 @@ def _front(n: Ints, s: Ints, left: Floats, index: Ints, new: Ints, least: Floats
 
 
 def _undominated(n: Ints, left: Floats) -> Ints:
-    """Of groups in the order of s, falling, those that none before them outdoes."""
+    """Return the groups that no group before them dominates, of groups ordered by s, descending."""
     from anon.risk.kernels_skylines import keep_undominated
 
     sizes, rank = np.unique(n, return_inverse=True)

@@ -1,4 +1,4 @@
-/* Knowledge skylines: which groups no other one outdoes, and the negated ratio of Theorem 2 over those that are
+/* Knowledge skylines: which groups no other one dominates, and the negated ratio of Theorem 2 over those that are
    left. */
 #include "criteria/kernels_skyline.h"
 
@@ -26,7 +26,7 @@ KERNEL(explored_fill_left)
     return 0;
 }
 
-/* Marks the groups that no earlier one outdoes by a rank and a `left` as low as theirs. `tree` holds, all infinite at
+/* Marks the groups that no earlier one dominates by a rank and a `left` as low as theirs. `tree` holds, all infinite at
    first, the least `left` of ranks below powers of two (a Fenwick tree); ranks are below its last place. */
 KERNEL(explored_keep_undominated)
 {

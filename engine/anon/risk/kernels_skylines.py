@@ -1,5 +1,5 @@
-"""The kernels of knowledge skylines, in kernels_skylines.c: which groups no other one outdoes, and the negated ratio of
-Theorem 2 over those that are left."""
+"""Call the kernels of knowledge skylines (kernels_skylines.c): find the groups that no other one dominates, and the
+negated ratio of Theorem 2 over these groups."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Knowledge skylines as the report draws them: sections of the safe region at some numbers of values ruled out, in a
-size that does not grow with the groups, and how sure an adversary becomes who learns more of one kind. Stands beside
-`skylines`, which lists every maximal point: a release with groups of thousands has thousands of those.
+"""Compute knowledge skylines as the report draws them: sections of the safe region at some numbers of values ruled out,
+in a size that does not grow with the groups, and the confidence of an adversary who learns more of one kind. In
+contrast, `skylines` lists every maximal point: a release with groups of thousands has thousands of those.
 
-Sections are taken at `rungs`, which are all numbers of a short range and a ladder over a long one. What is told at a
+Sections are taken at `rungs`, which are all numbers of a short range and a ladder over a long one. The section at a
 rung is exact; between two of them the region is at least as large as at the higher one.
 """
 
@@ -16,16 +16,16 @@ from typing import Any
 
 from anon.criteria.protocol import Groups
 from anon.risk.fronts import fronts_of
-from anon.risk.skylines import Search, last_safe
+from anon.risk.skylines import SkylineSearch, last_safe
 from anon.risk.witness import Name
 
 LEVELS, STEPS = 8, 24  # rungs of l, and of k and m
-ALMOST = 0.999  # curves end where an adversary is as sure as this,
-MANY = 1 << 20  # or knows as many pieces
+ALMOST = 0.999  # curves end where an adversary reaches this confidence,
+MANY = 1 << 20  # or this number of pieces
 
 
 def rungs(last: int, count: int) -> list[int]:
-    """Numbers from 0 to `last`, all if they are few enough, else about `count` that lie the closer the lower they are.
+    """Return numbers from 0 to `last`: all if they are few enough, else about `count`, which are denser at the low end.
 
     >>> rungs(3, 5), rungs(1000, 6)
     ([0, 1, 2, 3], [0, 4, 16, 63, 251, 1000])
@@ -38,10 +38,10 @@ def rungs(last: int, count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Sections:
-    """Of one value at one confidence: per l the stairs, pairs (k, largest safe m), and the surest adversary one step
-    beyond what is safe with knowledge of one kind alone."""
+    """The sections of one value at one confidence: per l the stairs, pairs (k, largest safe m), and the most confident
+    adversary one step beyond what is safe with knowledge of one kind alone."""
 
-    search: Search
+    search: SkylineSearch
 
     def to_dict(self, name: Name) -> dict[str, Any]:
         safe, levels, complete = self.safe, [], True
@@ -59,11 +59,13 @@ class Sections:
         }
 
     def safe(self, l: int, k: int, m: int) -> bool:
-        """Against certainty (c = 1) floats are enough: the kernels keep what is above zero there."""
+        """Return whether an amount of knowledge is safe. For certainty (c = 1) floats are enough: the kernels keep what
+        is above zero there."""
         return self.search.ask(l, k, m).ratio > 0 if self.search.least == 0 else self.search.safe(l, k, m)
 
     def _stairs(self, l: int, steps: list[int]) -> list[list[int]]:
-        """Per k the largest safe m, which falls as k rises. Of several k with one m the last stands for all."""
+        """Return for each k the largest safe m, which falls as k rises. Of several k with one m the last stands for
+        all."""
         safe = self.safe
         stairs: list[list[int]] = []
         top = last_safe(0, lambda m: safe(l, 0, m))
@@ -76,8 +78,8 @@ class Sections:
         return stairs
 
     def _beyond(self, levels: list[dict[str, Any]], name: Name) -> dict[str, Any]:
-        """With knowledge of one kind alone: how much of it is safe, and the adversary who has one piece more; where
-        none is safe, the one who has nothing. `most` is null where any number of values may be ruled out."""
+        """Return how much knowledge of one kind alone is safe, and the adversary who has one piece more; if none is
+        safe, the adversary who has no knowledge. `most` is null if any number of values may be ruled out."""
         if not levels:
             start = self.search.witness(0, 0, 0)
             return {"nothing": {"breach": start.probability, "sentence": start.sentence(name)}}
@@ -96,9 +98,9 @@ def _at_k(safe: Callable[[int, int, int], bool], l: int, k: int) -> bool:
     return safe(l, k, 0)
 
 
-def curves(search: Search) -> dict[str, list[list[float]]]:
-    """How sure an adversary is who knows so many pieces of one kind: pairs (pieces, breach probability), up to where
-    that is all but certain."""
+def curves(search: SkylineSearch) -> dict[str, list[list[float]]]:
+    """Return the confidence of an adversary with pieces of knowledge of one kind: pairs (pieces, breach probability),
+    up to almost certainty."""
 
     def breach(place: int, number: int) -> float:
         l, k, m = (number if at == place else 0 for at in range(3))
@@ -115,11 +117,11 @@ def curves(search: Search) -> dict[str, list[list[float]]]:
 def sections(
     batches: Iterable[Groups], values: Sequence[int], confidences: Sequence[Fraction], multiplicity: str, name: Name
 ) -> list[dict[str, Any]]:
-    """For each of some values of the table its curves, and its sections at each confidence."""
+    """Return for each of some values of the table its curves, and its sections at each confidence."""
     fronts = fronts_of(batches, sorted(values), multiplicity)
     found = []
     for value in values:
-        searches = [Search(value, confidence, fronts[value], multiplicity) for confidence in confidences]
-        told = [Sections(search).to_dict(name) for search in searches]
-        found.append({"value": name(value), "curves": curves(searches[0]), "skylines": told})
+        searches = [SkylineSearch(value, confidence, fronts[value], multiplicity) for confidence in confidences]
+        drawn = [Sections(search).to_dict(name) for search in searches]
+        found.append({"value": name(value), "curves": curves(searches[0]), "skylines": drawn})
     return found

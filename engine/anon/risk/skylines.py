@@ -1,11 +1,11 @@
-"""Knowledge skylines (Chen, LeFevre, Ramakrishnan, VLDB 2007, Section 4.3): all maximal amounts of knowledge (l, k, m)
-at which a release is still safe for a sensitive value at a confidence, with the adversary who succeeds beyond each of
-them. Looks at groups as `grouped` counts them; `explore` and the report call it.
+"""Compute knowledge skylines (Chen, LeFevre, Ramakrishnan, VLDB 2007, Section 4.3): all maximal amounts of knowledge
+(l, k, m) at which a release is still safe for a sensitive value at a confidence, with the adversary who succeeds beyond
+each of them. Groups come as `verify.grouped` counts them.
 
-The breach probability rises with l, k and m, so that for each l the safe (k, m) lie under a staircase, which is walked
-along its edge. Every question is answered by the few groups of `fronts` and never by the release; an answer closer to
-the confidence than NEAR is given in exact arithmetic. Where people have several values, l may be as large as one likes
-once all other values of a group are ruled out: that is infinity.
+The breach probability rises with l, k and m, so that for each l the safe (k, m) lie under a staircase, which is
+followed along its edge. Every query is answered by the few groups of `fronts` and never by the whole release; an answer
+closer to the confidence than NEAR is computed in exact arithmetic. If people have several values, l may be arbitrarily
+large once all other values of a group are ruled out: then it is infinity.
 
     >>> release = Groups.dense(np.array([[1, 2, 1], [2, 2, 0]]))  # Figure 3: AIDS, Flu, Cancer
     >>> [(p.l, p.k, p.m) for p in skylines([release], [2], [Fraction(3, 4)])[0].points]
@@ -29,8 +29,8 @@ from anon.risk.fronts import Fronts, fronts_of
 from anon.risk.witness import Name, Witness
 
 INFINITY = math.inf
-EXACT = 8  # relatives; probabilities with more of them are told as floats give them
-ASKED = 1 << 16  # answers that are remembered
+EXACT = 8  # relatives; probabilities with more of them are computed in floats
+CACHED = 1 << 16  # answers
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,14 @@ class SafePoint:
 
     @property
     def witness(self) -> Witness | None:
-        """The surest adversary just beyond the point; of equally sure ones that who knows one more person's value."""
+        """Return the most confident adversary one step beyond the point; of equal ones the one who knows one more
+        person's value."""
         return max(self.beyond.values(), key=lambda witness: witness.probability, default=None)
 
     def to_dict(self, name: Name) -> dict[str, Any]:
         witness = self.witness
         return {
-            **{axis: told_amount(getattr(self, axis)) for axis in ("l", "k", "m")},
+            **{axis: _amount(getattr(self, axis)) for axis in ("l", "k", "m")},
             "breach_beyond": witness.probability if witness else None,
             "witness": witness.to_dict(name) if witness else None,
             "beyond": {
@@ -63,8 +64,8 @@ class SafePoint:
 
 @dataclass(frozen=True)
 class KnowledgeSkyline:
-    """That of one value (its code, None for one that the table has not) at one confidence. Without points the release
-    is not safe even against the adversary who knows nothing more, who is the `start`."""
+    """The skyline of one value (its code, None for a value that the table does not have) at one confidence. Without
+    points the release is not safe even against `start`, the adversary who knows nothing more."""
 
     value: int | None
     confidence: Fraction
@@ -72,14 +73,14 @@ class KnowledgeSkyline:
     start: Witness | None = None
 
     def to_dict(self, name: Name, value: str | None = None) -> dict[str, Any]:
-        """In the terms of the JSON. `value`: how the value in question is called, where `name` cannot tell."""
-        called = value if value is not None or self.value is None else name(self.value)
+        """Return the JSON. `value`: the name of the value in question, if it is not that of `name`."""
+        own_name = value if value is not None or self.value is None else name(self.value)
 
         def named(code: int) -> str:
-            return str(called) if code == self.value else name(code)
+            return str(own_name) if code == self.value else name(code)
 
         return {
-            "value": called,
+            "value": own_name,
             "confidence": float(self.confidence),
             "points": [point.to_dict(named) for point in self.points],
             "breach": self.start.probability if self.start else 0.0,
@@ -90,7 +91,7 @@ class KnowledgeSkyline:
 NOWHERE = SafePoint(INFINITY, INFINITY, INFINITY, {})
 
 
-def told_amount(amount: float) -> int | str:
+def _amount(amount: float) -> int | str:
     return "inf" if amount == INFINITY else int(amount)
 
 
@@ -100,8 +101,9 @@ def skylines(
     confidences: Sequence[Fraction],
     multiplicity: str = "single",
 ) -> list[KnowledgeSkyline]:
-    """The skylines of sensitive values (by code; None for one that the table does not have) at each confidence, in this
-    order. `batches` are the groups of a release, e.g. `grouped.histograms(table, Reading((column,)))`, read once."""
+    """Return the skylines of sensitive values (by code; None for a value that the table does not have) at each
+    confidence, in this order. `batches` are the groups of a release, e.g. `histograms(table, Reading((column,)))`, read
+    once."""
     fronts = fronts_of(batches, sorted({value for value in values if value is not None}), multiplicity)
     found = []
     for value in values:
@@ -109,7 +111,7 @@ def skylines(
             if value is None or not fronts[value].levels:
                 found.append(KnowledgeSkyline(value, confidence, (NOWHERE,)))
             else:
-                found.append(Search(value, confidence, fronts[value], multiplicity).skyline())
+                found.append(SkylineSearch(value, confidence, fronts[value], multiplicity).skyline())
     return found
 
 
@@ -123,7 +125,7 @@ class _Answer:
     at: tuple[int, ...]
 
 
-class Search:
+class SkylineSearch:
     """The search for the skyline of one value at one confidence."""
 
     def __init__(self, value: int, confidence: Fraction, fronts: Fronts, multiplicity: str) -> None:
@@ -132,7 +134,7 @@ class Search:
         self.least = float(self.bound)
         self.tolerance = max(NEAR * self.least, SMALLEST) if self.least > 0 else 0.0
         self.last = len(fronts.levels) - 1
-        self.ask = lru_cache(ASKED)(self._ask)
+        self.ask = lru_cache(CACHED)(self._ask)
 
     def skyline(self) -> KnowledgeSkyline:
         start = self.witness(0, 0, 0)
@@ -147,9 +149,10 @@ class Search:
                 break
         return KnowledgeSkyline(self.value, self.confidence, tuple(points), start)
 
-    def point(self, l: int, k: int, m: int, told: float) -> SafePoint:
-        steps = {"k": (l, k + 1, m), "m": (l, k, m + 1)} | ({"l": (l + 1, k, m)} if told != INFINITY else {})
-        return SafePoint(told, k, m, {axis: self.witness(*step) for axis, step in steps.items()})
+    def point(self, l: int, k: int, m: int, shown_l: float) -> SafePoint:
+        """Return a safe point with its witnesses. `shown_l` is l, or infinity if l may be arbitrarily large."""
+        steps = {"k": (l, k + 1, m), "m": (l, k, m + 1)} | ({"l": (l + 1, k, m)} if shown_l != INFINITY else {})
+        return SafePoint(shown_l, k, m, {axis: self.witness(*step) for axis, step in steps.items()})
 
     def safe(self, l: int, k: int, m: int) -> bool:
         ratio = self.ask(l, k, m).ratio
@@ -166,10 +169,10 @@ class Search:
         groups = self._groups(l, answer)
         target, family = ((groups[0], groups[0]), (groups[1], groups[4]), (groups[2], groups[3]))[answer.case]
         about = self.value, self.multiplicity, self.probability(l, k, m)
-        return Witness.of(answer.case, histograms[target], histograms[family], (l, k, m), about)
+        return Witness.from_histograms(answer.case, histograms[target], histograms[family], (l, k, m), about)
 
     def exactly(self, l: int, k: int, m: int) -> Fraction:
-        """The negated ratio in exact arithmetic, from the groups behind its minima."""
+        """Return the negated ratio in exact arithmetic, from the groups behind its minima."""
         one, two, three, four, five = (self._counts(group, l) for group in self._groups(l, self.ask(l, k, m)))
         kind = self.multiplicity
         ratios = [
@@ -197,14 +200,14 @@ class Search:
         ratios, at = np.zeros(3), np.zeros(5, np.int64)
         least_ratios(KINDS.index(self.multiplicity), level.n, level.s, level.left, family.n, family.s, k, m, ratios, at)
         case = int(ratios.argmin())
-        # with target and family in one group, the first is the least of them but for rounding
+        # with target and family in one group, the first is the least of them up to rounding
         if ratios[0] <= ratios[case] * (1 + NEAR):
             case = 0
         return _Answer(float(ratios[case]), case, tuple(at.tolist()))
 
 
 def staircase(safe: Callable[[int, int], bool]) -> list[tuple[int, int]]:
-    """The maximal (k, m) of a region that with a point has all that are as low, is bounded, and may be empty."""
+    """Return the maximal (k, m) of a bounded region that contains with a point all lower ones, and may be empty."""
     points: list[tuple[int, int]] = []
     k, m = 0, last_safe(0, lambda number: safe(0, number))
     while m >= 0:
@@ -217,8 +220,8 @@ def staircase(safe: Callable[[int, int], bool]) -> list[tuple[int, int]]:
 
 
 def last_safe(first: int, holds: Callable[[int], bool]) -> int:
-    """The last number from `first` on for which a condition holds that once broken stays so; `first` - 1 if it holds
-    for none. Asks for numbers near to the first one first."""
+    """Return the last number from `first` on for which a condition holds that, once broken, stays broken; `first` - 1
+    if it holds for none. Numbers near the first one are tried first."""
     step, low = 1, first - 1
     while holds(low + step):
         low, step = low + step, step * 2

@@ -1,6 +1,6 @@
-"""The adversary behind a breach probability of the skyline criterion: which group the target is in, what is known of
-it, of others and of a family, and how sure that makes the adversary. `skylines` finds it among the groups of a release.
-"""
+"""Describe the adversary behind a breach probability of the skyline criterion: the group of the target, what is known
+about it, about others and about a family, and the resulting confidence. `skylines` finds the adversary among the groups
+of a release."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Name = Callable[[int], str]
 class Witness:
     """Knowledge (l, k, m), at most, about people of one or two groups, and the probability that it gives.
 
-    `ruled_out` are values that the target does not have; where people have several values, those that imply the value
-    in question for it. Of the `known` people values are known, where people have one each; otherwise that they do not
-    have the value in question. If anybody of the `family` has it, so does the target.
+    `ruled_out` are values that the target does not have; if people have several values, values that imply the value in
+    question for it. The values of the `known` people are known if people have one each; otherwise it is known that they
+    do not have the value in question. If anybody of the `family` has it, so does the target.
     """
 
     value: int
@@ -31,12 +31,12 @@ class Witness:
     ruled_out: tuple[int, ...]
     known_group: int
     known: int
-    known_values: tuple[tuple[int, int], ...]  # values and how many of them have each
+    known_values: tuple[tuple[int, int], ...]  # values, and the number of known people who have each
     family_group: int
     family: int
 
     @classmethod
-    def of(
+    def from_histograms(
         cls,
         case: int,
         target: Histogram,
@@ -44,8 +44,9 @@ class Witness:
         knowledge: tuple[int, int, int],
         about: tuple[int, str, float],
     ) -> Witness:
-        """The people behind one of the three ratios of Theorem 2: everybody in the target's group (0), the known people
-        with the family (1), or with the target (2). Nobody more is named than there is."""
+        """Return the adversary behind one of the three ratios of Theorem 2: everybody in the target's group (0), the
+        known people with the family (1), or with the target (2). The numbers of people are limited to those that
+        exist."""
         (l, k, m), (value, multiplicity, probability) = knowledge, about
         others = target.others(value)
         ruled_out, rest = others[:l], others[l:]
@@ -64,7 +65,7 @@ class Witness:
         )  # fmt: skip
 
     def to_dict(self, name: Name) -> dict[str, Any]:
-        """In the terms of the JSON; `name` says what a sensitive value may be called."""
+        """Return the JSON; `name` gives the name that a sensitive value may be shown by."""
         single = self.multiplicity == "single"
         about = "does_not_have" if single else "implied_by"
         values = [{"value": name(value), "people": people} for value, people in self.known_values]
@@ -114,7 +115,7 @@ class Witness:
 
 
 def _first(counts: list[tuple[int, int]], people: int) -> tuple[tuple[int, int], ...]:
-    """So many people of those with some values, in their order."""
+    """Return the first `people` of those with some values, in their order, as values and numbers of people."""
     taken = []
     for value, count in counts:
         if people > 0:

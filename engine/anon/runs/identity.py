@@ -15,9 +15,9 @@ STEPS = 3  # the form of the steps of a search that a checkpoint holds; those of
 
 
 def same_run(config: Config, source: Source, resume: bool, about: dict[str, Any]) -> dict[str, Any]:
-    """Return what must not have changed when a run that was stopped is resumed. `about`: see `standing.about`."""
+    """Return what must not have changed when a run that was stopped is resumed. `about`: see `previous.about`."""
     if resume and not source.marks:
-        raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be seen to be the same")
+        raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be compared")
     files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.marks]
     made_by = f"{version('anon-engine')}, steps {STEPS}, block {budget.BLOCK}"
     return {
@@ -30,7 +30,7 @@ def same_run(config: Config, source: Source, resume: bool, about: dict[str, Any]
 
 
 def _digest_of_settings(config: Config) -> str:
-    """Return a digest of what a search depends on, with the values of variables, which may have changed. It takes
-    some time to compute, because it must not give away a value of few letters."""
+    """Return a digest of what a search depends on, with the values of variables, which may have changed. It is slow to
+    compute on purpose, so that a short value cannot be guessed from it."""
     settings = repr((config.columns, config.nulls, config.privacy, config.method))
     return hashlib.pbkdf2_hmac("sha256", settings.encode(), config.digest.encode(), 10_000).hex()

@@ -1,6 +1,6 @@
-"""The files that a config names beside the source, read before it (config -> source -> cube -> search -> release ->
-verify -> report): a hierarchy, prior, distance or recoding that is missing or is none is told at once, and not after an
-hour of reading. Whether they fit the values of the table is found when these are known."""
+"""Read the files that a config names in addition to the source before the source itself: a hierarchy, prior, distance
+or recoding that is missing or malformed is reported at once, and not after an hour of reading. Whether they fit the
+values of the table is checked when these are known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Reading = Callable[[], Any]
 
 
 def check_files(config: Config, run: bool) -> None:
-    """ConfigError with what is wrong in any of the files; `run`: also in those that only a run reads."""
+    """Raise ConfigError with all mistakes in these files; `run`: also in those that only a run reads."""
     problems: list[Problem] = []
     for reading in (*_of_criteria(config), *(_of_a_run(config) if run else ())):
         try:

@@ -1,4 +1,4 @@
-"""Define what a caller may set beside the config, and apply it."""
+"""Define the options that a caller may set in addition to the config, and apply them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anon.errors import ConfigError, Problem
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may set beside the config."""
+    """The options that a caller may set in addition to the config."""
 
     out: Path | None = None
     memory: int | None = None
@@ -24,7 +24,7 @@ class Options:
     sample: str | None = None  # of `run`: a trial on this share of the individuals, such as 1%
     show_values: bool = False
     strict: bool = False
-    prior: Path | None = None  # of `check`: stands in for the priors of the config
+    prior: Path | None = None  # of `check`: replaces the priors of the config
     save_priors: Path | None = None  # of `check`: the folder for the priors that it estimates
 
     @classmethod

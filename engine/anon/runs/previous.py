@@ -1,6 +1,5 @@
-"""The release that an earlier run left at the same place, as the next run sees it (around the way of the data, config
--> source -> cube -> search -> release -> verify -> report): whether the same source and the same config would only make
-it again, and what somebody who has both releases could do with them."""
+"""Examine the release that an earlier run left at the same place: whether the same source and the same config would
+only make it again, and what anyone holding both releases could do with them."""
 
 from __future__ import annotations
 
@@ -26,16 +25,17 @@ QUERIES = ("duckdb", "postgres")  # kinds of sources that are known by their row
 
 @dataclass(frozen=True)
 class PreviousRelease:
-    """What stands at the place of a release: manifest and report of the run that made it; empty if there is none."""
+    """The release at the place of a new one: manifest and report of the run that made it; empty if there is none."""
 
-    config: Config  # of the run that looks at it
-    about: Json  # what that run depends on beside the source, when it began
+    config: Config  # of the new run
+    about: Json  # what the new run depends on in addition to the source, when it began
     manifest: Json = field(default_factory=dict)
     report: Json = field(default_factory=dict)
     digest: str = ""  # of the manifest
 
     @classmethod
-    def of(cls, config: Config, show_values: bool) -> PreviousRelease:
+    def read(cls, config: Config, show_values: bool) -> PreviousRelease:
+        """Return the release that is at the place of the config's release."""
         own = about(config, show_values)
         run = config.release.run
         try:
@@ -45,8 +45,8 @@ class PreviousRelease:
         return cls(config, own, manifest, report, digest(run / "manifest.json"))
 
     def may_be_current(self, origin: Origin) -> bool:
-        """Whether a run might only make the same release again: the same config, and the release is still there. What
-        a database holds is known only when it has been read."""
+        """Return whether a run might only make the same release again: the config is the same, and the release is
+        still there. The contents of a database are known only when it has been read."""
         return not origin.marks and origin.frame is None and self._same_but_for_the_source()
 
     def _same_but_for_the_source(self) -> bool:
@@ -59,34 +59,36 @@ class PreviousRelease:
         )
 
     def is_current(self, origin: Origin) -> bool:
-        """Whether a run would only make the same release again. A frame cannot be seen to be the same."""
-        marks = told_marks(origin.marks, self.config)
+        """Return whether a run would only make the same release again. A frame cannot be recognized as the same."""
+        marks = manifest_marks(origin.marks, self.config)
         return bool(marks) and self.manifest.get("source") == marks and self._same_but_for_the_source()
 
     def previous(self) -> Json:
-        """What the manifest of the next run says of this one."""
+        """Return what the manifest of the next run says about this release."""
         return {"previous": {"run": self.manifest.get("run"), "manifest_sha256": self.digest}} if self.manifest else {}
 
     def warnings(self, released: dict[str, str], recoding: str, individuals: int) -> list[Json]:
-        """That a second release of a changed source can be held against the first; equal files add nothing."""
+        """Return the warning that a second release of a changed source can be compared with the first; equal files add
+        nothing."""
         if not self.manifest or self.manifest.get("trial") or self.manifest.get("release") == released:
             return []
         if self.manifest.get("recoding_sha256") == recoding:
-            text = "individuals in a release with the groups of the one before: who has both can subtract them"
+            what, use = "with the groups of the one before", "subtract one from the other"
         else:
-            text = "individuals in a release that replaces another of the same people: who has both can intersect them"
+            what, use = "that replaces another of the same people", "intersect them"
+        text = f"individuals in a release {what}: anyone holding both can {use}"
         return [{"code": "intersection", "count": individuals, "text": text}]
 
 
-def told_marks(marks: list[Mark], config: Config) -> list[Json]:
-    """The parts of the source as the manifest lists them."""
+def manifest_marks(marks: list[Mark], config: Config) -> list[Json]:
+    """Return the parts of the source as the manifest lists them."""
     what, unit = ("query", "rows") if config.source.kind in QUERIES else ("file", "bytes")
     names = [(redact(name, config.secrets), size, changed) for name, size, changed in marks]
     return [{what: name, unit: size, "changed": changed} for name, size, changed in names]
 
 
 def about(config: Config, show_values: bool) -> Json:
-    """What a release and its report depend on beside the source, for the manifest."""
+    """Return what a release and its report depend on in addition to the source, for the manifest."""
     return {
         "anon": version("anon-engine"),
         "config_sha256": config.digest,
@@ -97,7 +99,7 @@ def about(config: Config, show_values: bool) -> Json:
 
 
 def _files(config: Config) -> Iterator[Path]:
-    """The files that the config names beside the source: hierarchies, priors, distances, a recoding."""
+    """Yield the files that the config names in addition to the source: hierarchies, priors, distances, a recoding."""
     for part in (config.columns, config.privacy, config.method):
         yield from _paths_in(part)
 
@@ -117,14 +119,14 @@ def _paths_in(value: Any) -> Iterator[Path]:
 
 
 def _has_variables(config: Config) -> bool:
-    """Whether what is published depends on variables: their values are kept nowhere, so they may have changed."""
+    """Return whether the release depends on variables: their values are not stored, so they may have changed."""
     parts = [config.original.get(name) for name in ("columns", "nulls", "privacy", "method", "backend")]
     places = {key: value for key, value in config.original["release"].items() if key not in ("path", "run")}
     return "${" in json.dumps([*parts, places])
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal; nothing for one that cannot be read."""
+    """Return the SHA-256 of a file in hexadecimal, empty for a file that cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -133,7 +135,7 @@ def digest(path: Path) -> str:
 
 
 def _released(config: Config) -> dict[str, str]:
-    """The files that are now at the place of the release."""
+    """Return the digests of the files that are now at the place of the release."""
     from anon.release.stores import digests_at
 
     place = config.release.path

@@ -1,7 +1,6 @@
-"""Where a run writes and how that becomes visible, around the way of the data (config -> source -> cube -> search ->
-release -> verify -> report): everything is written into private folders beside its place, and put into it when the
-written files have passed verification (publication.py). Until then nothing of a run can be seen, and a run that fails
-leaves nothing."""
+"""Write the run folder, and publish the release. Everything is written into private folders beside its place, and put
+into place when the written files have passed verification (publication.py). Until then nothing of a run is visible, and
+a run that fails leaves nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.release.publication import Move, Publication, Upload
 from anon.report.page import render
-from anon.runs.previous import PreviousRelease, told_marks
+from anon.runs.previous import PreviousRelease, manifest_marks
 from anon.runs.workspace import Workspace
 from anon.source import Source
 
@@ -32,7 +31,8 @@ RUN_LEAVES = re.compile(
 
 
 def check_places(config: Config, overwrite: bool) -> None:
-    """A release is replaced only when told to, and only what an earlier run left is ever replaced."""
+    """Raise ConfigError if the release would replace something, unless it may overwrite it; only what an earlier run
+    left is ever replaced."""
     problems = []
     for name, mark in (("path", "datapackage.json"), ("run", "manifest.json")):
         place: Path | str = getattr(config.release, name)
@@ -52,7 +52,8 @@ def check_places(config: Config, overwrite: bool) -> None:
 
 
 def _problems_on_store(place: str, shown: str, overwrite: bool) -> list[Problem]:
-    """As for folders, but what an upload that broke off left has no mark and may be replaced as well."""
+    """Return the problems of a place on a store. Unlike a folder, it may hold what a broken upload left, which has no
+    mark and may be replaced as well."""
     from anon.release.stores import names_at
 
     names = names_at(place)
@@ -78,16 +79,16 @@ def _left_by_a_run(names: list[str], mark: str) -> bool:
 
 @dataclass(frozen=True)
 class RunArtifacts:
-    """What a run left before it is told: SHA-256 of the files of its release and of its recoding, and the release that
-    stood there before."""
+    """What a run has written before its report: SHA-256 of the files of its release and of its recoding; and the
+    release that was there before."""
 
     release: dict[str, str]
     recoding: str
     before: PreviousRelease
 
     @classmethod
-    def by(cls, work: Workspace, recoding: AnyRecoding | Assignment, before: PreviousRelease) -> RunArtifacts:
-        """Write the recoding into the run folder, and take the digests of what verification will read."""
+    def write(cls, work: Workspace, recoding: AnyRecoding | Assignment, before: PreviousRelease) -> RunArtifacts:
+        """Write the recoding into the run folder; return the digests of the files that verification will read."""
         path = work.run / "recoding.json"
         with translated("writing the run folder", disk=True):
             recoding.write(path)
@@ -97,23 +98,23 @@ class RunArtifacts:
         return self.before.warnings(self.release, self.recoding, individuals)
 
 
-def write_run(work: Workspace, config: Config, source: Source, left: RunArtifacts, report: dict[str, Any]) -> None:
-    """Fills the run folder, which stays in the house: beside the recoding the manifest, the report and its page."""
+def write_run(work: Workspace, config: Config, source: Source, artifacts: RunArtifacts, report: dict[str, Any]) -> None:
+    """Write the manifest, the report and its page into the run folder, which stays internal."""
     manifest = {
         "version": VERSIONS["manifest.json"],
         "run": work.run_id,
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
         "config": config.original,
         "base": str(config.base),
-        **left.before.about,
-        "source": told_marks(source.marks, config),
+        **artifacts.before.about,
+        "source": manifest_marks(source.marks, config),
         "rows": source.rows,
         "rows_dropped": source.left_out.rows.all,
         "suppressed": report["summary"]["suppressed"],
         "warnings": report["summary"]["warnings"],
-        "release": left.release,
-        "recoding_sha256": left.recoding,
-        **left.before.previous(),
+        "release": artifacts.release,
+        "recoding_sha256": artifacts.recoding,
+        **artifacts.before.previous(),
         **_reused(config),
     }
     report = report | {"provenance": {name: manifest[name] for name in PROVENANCE}}
@@ -132,14 +133,14 @@ def _reused(config: Config) -> dict[str, Any]:
     return EarlierRecoding.from_run(config.method.run).provenance
 
 
-def publish(work: Workspace, config: Config, overwrite: bool, left: RunArtifacts) -> None:
+def publish(work: Workspace, config: Config, overwrite: bool, artifacts: RunArtifacts) -> None:
     """Put the release and its run folder in place: both or neither, and only what was verified. What was in their
     places before is afterwards in the workspace, and goes with it."""
     check_places(config, overwrite)  # again: the run took its time, and others may have written there
     state, release = work.state, config.release
     try:
-        run = Move(work.run, release.run, disk.digests(work.run) | {"recoding.json": left.recoding})
-        files = _publication_of(work.release, release.path, left.release)
+        run = Move(work.run, release.run, disk.digests(work.run) | {"recoding.json": artifacts.recoding})
+        files = _publication_of(work.release, release.path, artifacts.release)
         # a folder comes last, because readers look there; an upload first, because it may fail or take long
         publication = Publication(state.journal, (run, files) if isinstance(files, Move) else (files, run))
         publication.check()
@@ -153,7 +154,7 @@ def publish(work: Workspace, config: Config, overwrite: bool, left: RunArtifacts
     failure = publication.carry_out(state.signals.begin, state.checkpoint.folder)
     state.published = True
     if failure is not None:
-        why = f"not everything could be tidied up ({failure.strerror}); the next start for it does that"
+        why = f"not everything could be cleaned up ({failure.strerror}); the next run to this place does that"
         state.alert(f"the release is published, but {why}")
 
 

@@ -1,4 +1,4 @@
-"""Define what a command returns to the command line and to Python."""
+"""Define the result of a command, for the command line and for Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anon.errors import UnsafeError
 
 @dataclass(frozen=True)
 class Result:
-    """What a command found. `to_dict` is what `--json` prints; `report` holds more."""
+    """The result of a command. `to_dict` is what `--json` prints; `report` holds more."""
 
     facts: dict[str, Any]
     report: dict[str, Any]

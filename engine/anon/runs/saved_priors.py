@@ -1,7 +1,6 @@
-"""Priors that a run estimates, between cube and search (config -> source -> cube -> search -> release -> verify ->
-report). A bucketized release does not tell who has what, so that they cannot be estimated from it: they are estimated
-from the cube once, saved in the run folder as prior-1.csv, prior-2.csv, ... in the order of the config, and everybody
-after that, search and verify alike, reads them from there."""
+"""Estimate the priors of a run and save them. They cannot be estimated from a bucketized release, which does not show
+who has which value: they are estimated from the cube once and saved in the run folder as prior-1.csv, prior-2.csv, ...
+in the order of the config. Search and verification both read them from there."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from anon.search.cross_tables import CrossTables
 
 
 def save_estimates(config: Config, cube: Cube, folder: Path) -> Config:
-    """The config with files in place of estimated priors."""
+    """Return the config with files in place of estimated priors."""
     crossed, numbers = CrossTables(cube, config.limits.memory), count(1)
 
     def saved(spec: RRobustness) -> RRobustness:
@@ -35,7 +34,7 @@ def save_estimates(config: Config, cube: Cube, folder: Path) -> Config:
     return config.model_copy(update={"privacy": privacy})
 
 
-def _estimated(given: PriorEstimate, column: str, cube: Cube, crossed: CrossTables) -> Prior:
-    signatures, counting = crossed(tuple(given.estimate), column)
+def _estimated(spec: PriorEstimate, column: str, cube: Cube, crossed: CrossTables) -> Prior:
+    signatures, counting = crossed(tuple(spec.estimate), column)
     texts = cube.domain(column).texts
-    return estimated(list(given.estimate), signatures, texts, counting(), exact(given.smoothing))
+    return estimated(list(spec.estimate), signatures, texts, counting(), exact(spec.smoothing))

@@ -1,6 +1,6 @@
-"""Spill folders, which hold rows of the source while a command works. Each has an unpredictable name, mode 0700 and a
-lock that ends with its process, so that any later start that uses the same temporary folder removes those that a killed
-process left."""
+"""Make spill folders, which hold rows of the source while a command runs. Each has an unpredictable name, mode 0700
+and a lock that ends with its process, so that any later process that uses the same temporary folder removes those that
+a killed process left."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def make_spill(temp: Path, field: str, alert: Alert, note: Callable[[Path], None
             except OSError:
                 remove(folder, alert)
                 raise
-            if handle is not None:  # else another start has taken it for one that was left
+            if handle is not None:  # else another process has taken it for a stale one
                 return folder, handle
 
 
@@ -78,7 +78,7 @@ def _remove_stale(temp: Path, alert: Alert) -> None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            alert(f"{folder} could not be looked at ({error.strerror}); it may hold personal data")
+            alert(f"{folder} could not be examined ({error.strerror}); it may hold personal data")
             continue
         if handle is not None:
             remove(folder, alert)
@@ -94,5 +94,5 @@ def remove(path: Path, alert: Alert) -> bool:
 
 
 def alert_of(config: Config, progress: Progress) -> Alert:
-    """Return what reports a warning on stderr, without the values of variables."""
-    return lambda words: progress.alert(redact(words, config.secrets))
+    """Return a function that reports a warning on stderr, without the values of variables."""
+    return lambda message: progress.alert(redact(message, config.secrets))

@@ -1,8 +1,8 @@
-"""The private folders of a run. Beside the release, and beside its run folder, there is one *state folder* each, known
-by the place that it belongs to: it holds the lock, so that no two runs write to one place, and what will be renamed
-into that place. The one beside the release also holds the journal of a publication (publication.py), the checkpoint
-(checkpoint.py) and a record of the folders elsewhere, by which the next start removes what a killed run left. Rows of
-the source are in a spill folder alone (scratch.py)."""
+"""Make and remove the private folders of a run. Beside the release, and beside its run folder, there is one *state
+folder* each, named after the place that it belongs to: it holds the lock, so that no two runs write to one place, and
+what will be renamed into that place. The one beside the release also holds the journal of a publication
+(publication.py), the checkpoint (checkpoint.py) and a record of the folders elsewhere, by which the next run removes
+what a killed run left. Only a spill folder holds rows of the source (scratch.py)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def state_folder(place: Path | str, beside: Path) -> Path:
 
 
 @dataclass
-class State:
+class StateFolders:
     """The state folders of a release, locked by this process."""
 
     folder: Path
@@ -66,10 +66,10 @@ class State:
                     progress.note("recovered", f"the publication that an earlier run began was {outcome}")
                 self.clear()
         except OSError as error:
-            raise ResourceError(f"{what}: {error.strerror}; the next start tries again") from error
+            raise ResourceError(f"{what}: {error.strerror}; the next run tries again") from error
 
     def record(self, kind: str, folder: Path) -> None:
-        """Note a folder outside this one before it is made."""
+        """Record a folder outside this one before it is made."""
         known = self._recorded()
         listed = {each: [str(path) for path in paths] for each, paths in known.items()}
         listed[kind].append(str(folder))
@@ -96,12 +96,12 @@ class State:
             if all(gone) and not needed:
                 remove(self.folder / RECORD, self.alert)
         except (OSError, ResourceError) as error:
-            self.alert(f"{self.folder} could not be tidied up ({error}); private folders may be left")
+            self.alert(f"{self.folder} could not be cleaned up ({error}); private folders may be left")
 
 
 @contextmanager
-def held(config: Config, progress: Progress) -> Iterator[State]:
-    """Lock the place of a release and that of its run folder, finish what an earlier run left, and tidy up at the end.
+def locked_release(config: Config, progress: Progress) -> Iterator[StateFolders]:
+    """Lock the place of a release and that of its run folder, finish what an earlier run left, and clean up at the end.
     A run that is stopped or loses its cluster leaves its checkpoint."""
     release, alert = config.release, alert_of(config, progress)
     own, beside_run = state_folder(release.path, release.beside), state_folder(release.run, release.run)
@@ -113,7 +113,7 @@ def held(config: Config, progress: Progress) -> Iterator[State]:
             _guarded(beside_run, "release.run", alert),
             disk.private_umask() as umask,
         ):
-            state = State(own, beside_run, umask, alert, signals)
+            state = StateFolders(own, beside_run, umask, alert, signals)
             state.recover(progress)
             with _keeping(state):
                 try:
@@ -159,7 +159,7 @@ def _locked(folder: Path, field: str) -> int:
 
 
 @contextmanager
-def _keeping(state: State) -> Iterator[None]:
+def _keeping(state: StateFolders) -> Iterator[None]:
     """Keep the checkpoint of a run that is stopped or loses its cluster, and one that this run did not take over."""
     checkpoint, stopped = state.checkpoint, False
     try:
@@ -169,7 +169,7 @@ def _keeping(state: State) -> Iterator[None]:
         raise KeyboardInterrupt(f"{str(error) or interrupt.STOPPED}{_left(checkpoint)}") from None
     except ClusterLost as error:
         stopped = True
-        error.reword(lambda said: f"{said}; nothing was published{_left(checkpoint)}")
+        error.reword(lambda message: f"{message}; nothing was published{_left(checkpoint)}")
         raise
     finally:
         if checkpoint.begun and not (stopped and checkpoint.steps()):
@@ -177,23 +177,23 @@ def _keeping(state: State) -> Iterator[None]:
 
 
 def _left(checkpoint: Checkpoint) -> str:
-    """Return what a run that ends on the way says is left of it."""
+    """Return what the message of a run that is stopped says about its checkpoint."""
     steps = checkpoint.steps()
     if not steps:
-        return ", and nothing is left of it"
+        return ", and no checkpoint was kept"
     kept = f"{steps:,} steps of its search are kept in {checkpoint.folder}"
-    return f". {kept}: the same command with --resume goes on from there, without it begins anew"
+    return f". {kept}: the same command with --resume continues from there, without it starts anew"
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Folders of a run under way: for rows that spill, and those that will be renamed to their places."""
+    """The folders of a run in progress: for rows that spill, and those that will be renamed to their places."""
 
     spill: Path
     release: Path
     run: Path
     run_id: str
-    state: State
+    state: StateFolders
     began: float = field(default_factory=time.time)  # seconds since 1970
 
     def begin(self, run: dict[str, Any], resume: bool) -> Checkpoint:
@@ -203,7 +203,7 @@ class Workspace:
 
 
 @contextmanager
-def workspace(state: State, config: Config, run_id: str) -> Iterator[Workspace]:
+def workspace(state: StateFolders, config: Config, run_id: str) -> Iterator[Workspace]:
     """Make the folders of a run, and remove them at the end."""
     temp, field = config.limits.temp or state.beside_run.parent, "limits.temp" if config.limits.temp else "release.run"
     release, run = state.folder / f"release-{run_id}", state.beside_run / f"{state.folder.name}-{run_id}"
