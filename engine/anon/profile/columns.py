@@ -1,7 +1,5 @@
-"""What a table looks like before anybody has said what its columns are for: types, distinct values, missing ones, and
-how many rows each column and combination of columns tells apart. It stands before the way of the data (config -> source
--> cube -> search -> release -> verify -> report): `anon init` makes a config of it. DuckDB counts it all over the
-same registered table that a run reads."""
+"""Profile the columns of a table: types, distinct values, missing values, and the number of rows that each column and
+combination of columns makes unique. DuckDB counts all of it over the same registered table that a run reads."""
 
 from __future__ import annotations
 
@@ -28,37 +26,37 @@ from anon.source.types import Canonical, canonical_form
 
 TABLE = "raw_rows"
 NUMBERS = ("integer", "number", "decimal")
-MOST_COLUMNS = 12  # that are combined; the most telling ones
-FEWER_COLUMNS, LARGE = 6, 5_000_000  # of a table with more rows than this
+MOST_COLUMNS = 12  # that are combined: those with most distinct values
+FEWER_COLUMNS, LARGE = 6, 5_000_000  # the limit for a table with more rows than LARGE
 TOGETHER = 100  # columns that are combined all at once, at most
-ENOUGH = 0.95  # of the rows: a set of columns need not grow further
+ENOUGH = 0.95  # share of unique rows at which a set of columns stops growing
 LONGEST = 6  # columns of a set
-PAIRS = 10  # that are told of
-SAMPLE = 200  # distinct values of text that are looked at one by one
-LONG = 200  # bytes; of longer text the beginning is enough
-TAIL = 0.01  # of the rows on either side that do not count for the width of a column
+PAIRS = 10  # that are reported
+SAMPLE = 200  # distinct values of text that are examined one by one
+LONG = 200  # bytes; only the beginning of longer text is examined
+TAIL = 0.01  # share of the rows at either end that are ignored for the width of a column
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the values of a column are written like, as far as a builder has to know."""
+    """How the values of a column are written, as far as a builder needs it."""
 
     longest: int = 0  # characters
     shortest: int = 0
     digits: int = 0  # distinct values that are digits and nothing else
-    zeros: int = 0  # of these, such with a leading zero
+    zeros: int = 0  # of these, the values with a leading zero
     dates: int = 0  # distinct values of text that look like dates
     whole: bool = False  # all numbers are whole
-    low: float | None = None  # where the middle of the numbers begins and ends
+    low: float | None = None  # the ends of the numbers without the tails
     high: float | None = None
-    least: Any = None  # the first and the last value: data, so only told if asked for
+    least: Any = None  # the first and the last value: data, so shown only with --show-values
     most: Any = None
-    sample: tuple[str, ...] = ()  # some distinct values of text, chosen by a hash: data, never told
+    sample: tuple[str, ...] = ()  # some distinct values of text, chosen by a hash: data, never shown
 
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """One column: `distinct` and `alone` (rows whose value no other row has) are without nulls."""
+    """The profile of one column: `distinct` and `alone` (rows whose value no other row has) are without nulls."""
 
     name: str
     type: str
@@ -85,7 +83,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class Combination:
-    """Columns, and how many rows are the only ones with their values of them."""
+    """Columns, and the number of rows that are unique by them."""
 
     columns: tuple[str, ...]
     alone: int
@@ -96,7 +94,8 @@ class Combination:
 
 @dataclass
 class Profile:
-    """A table: its columns, the pairs of them that tell most rows apart, and a set that grew as long as that paid."""
+    """The profile of a table: its columns, the pairs of them that make most rows unique, and a set that was extended
+    while that made more rows unique."""
 
     rows: int
     columns: list[ColumnProfile]
@@ -109,7 +108,7 @@ class Profile:
 
     @property
     def combinations(self) -> list[Combination]:
-        """What is told of combinations, from the pair to all columns."""
+        """Return the combinations that are reported, from the pair to all columns."""
         return [*self.growing, *([self.together] if self.together else [])]
 
     def part(self, columns: Iterable[str]) -> str:
@@ -139,8 +138,8 @@ def profile(
     on_progress: ProgressCallback = lambda **facts: None,
     show_values: bool = False,
 ) -> Profile:
-    """Profiles a file, a folder, a glob or a query: its columns, in batches of one pass each. Names of columns that
-    look like data are refused, unless values may be shown."""
+    """Profile a file, a folder, a glob or a query: return its columns, counted in batches of one pass each. Column
+    names that look like data are refused, unless values may be shown."""
     if isinstance(table, str):
         source = registered_files(con, TABLE, resolve(table), spill)
     else:
@@ -149,13 +148,13 @@ def profile(
     types = describe(con, TABLE)
     if not show_values and like_values(con, source, types):
         hint = "add a line with names; or say --show-values, if these are names"
-        raise ConfigError.at("TABLE", "a first row in place of names of columns", "names of columns", hint)
+        raise ConfigError.at("TABLE", "a first row in place of column names", "column names", hint)
     rows = count_rows(con, source.base)
     return Profile(rows, _Profiling(con, source, rows, on_progress).columns(types), source)
 
 
 class _Profiling:
-    """The columns of a table, counted together as far as they are of one kind."""
+    """Counts the columns of a table, those of one kind together."""
 
     def __init__(
         self, con: duckdb.DuckDBPyConnection, source: Registered, rows: int, on_progress: ProgressCallback
@@ -183,13 +182,13 @@ class _Profiling:
 
     def _refuse(self, forms: dict[str, Canonical], types: dict[str, str]) -> None:
         """Mark columns with values that cannot be used."""
-        asked = [name for name, form in forms.items() if form.refused]
+        checked = [name for name, form in forms.items() if form.refused]
 
         def query(part: Sequence[str]) -> str:
             values = stacked(self.source.base, [f"({forms[name].refused})" for name in part])
             return f"SELECT nth, count_if(v) FROM {values} GROUP BY nth"
 
-        for name, answer in answers(self.con, asked, self.rows, query):
+        for name, answer in answers(self.con, checked, self.rows, query):
             try:
                 forms[name].check(types[name], answer[0] if answer else 0)
             except Unusable as error:
@@ -209,7 +208,7 @@ class _Profiling:
             self.on_progress(columns=len(self.done))
 
     def _query(self, kind: str, columns: list[str]) -> str:
-        """SQL for what is counted of some columns of one kind."""
+        """Return SQL that counts some columns of one kind."""
         if kind == "text":
             columns = [_shortened(sql) for sql in columns]
         counted = f"(SELECT nth, v, count(*) AS n FROM {stacked(self.source.base, columns)} GROUP BY nth, v)"
@@ -234,12 +233,12 @@ def _shape(found: dict[str, Any]) -> Shape:
 
 
 def _shortened(text: str) -> str:
-    """SQL for text, long values as their beginning and a digest: huge ones would not fit into the memory."""
+    """Return SQL for text with long values as their beginning and a digest: huge ones would not fit into memory."""
     return f"CASE WHEN strlen({text}) > {LONG} THEN left({text}, {LONG // 2}) || md5({text}) ELSE {text} END"
 
 
 def _measures(kind: str) -> dict[str, str]:
-    """SQL over the distinct values v for what the shape of a column of this kind has."""
+    """Return SQL over the distinct values v for each field of the shape of a column of this kind."""
     text = "CAST(v AS VARCHAR)"
     ends = {"least": "min(v)", "most": "max(v)"}
     if kind in NUMBERS:
@@ -268,12 +267,12 @@ def combine(
     known: Collection[str],
     on_progress: ProgressCallback = lambda **facts: None,
 ) -> None:
-    """Adds the combinations of columns that tell most rows apart, of those that an adversary may know, and all of
-    these together."""
-    telling = [c for c in found.columns if c.kind is not None and c.distinct > 1 and c.name in known]
+    """Add the combinations of columns that make most rows unique, of those that an adversary may know, and all of these
+    together."""
+    usable = [c for c in found.columns if c.kind is not None and c.distinct > 1 and c.name in known]
     most = MOST_COLUMNS if found.rows <= LARGE else FEWER_COLUMNS
-    chosen = {c.name for c in sorted(telling, key=lambda c: -c.distinct)[:most]}
-    found.combined = [c.name for c in telling if c.name in chosen]
+    chosen = {c.name for c in sorted(usable, key=lambda c: -c.distinct)[:most]}
+    found.combined = [c.name for c in usable if c.name in chosen]
     counts: dict[frozenset[str], int] = {}
 
     def alone(names: tuple[str, ...]) -> int:
@@ -288,13 +287,13 @@ def combine(
     pairs = [Combination(pair, alone(pair)) for pair in combinations(found.combined, 2)]
     found.pairs = sorted(pairs, key=lambda pair: -pair.alone)[:PAIRS]
     found.growing = _grown(found, alone)
-    every = tuple(c.name for c in telling)
+    every = tuple(c.name for c in usable)
     if found.growing and len(found.growing[-1].columns) < len(every) <= TOGETHER:
         found.together = Combination(every, alone(every))
 
 
 def _grown(found: Profile, alone: Callable[[tuple[str, ...]], int]) -> list[Combination]:
-    """From the pair that tells most apart, the column that adds most, again and again."""
+    """Return the pair that makes most rows unique, and then repeatedly the set with the column that adds most."""
     if not found.pairs:
         return []
     grown = [found.pairs[0]]
@@ -309,5 +308,5 @@ def _grown(found: Profile, alone: Callable[[tuple[str, ...]], int]) -> list[Comb
 
 
 def few_enough(column: ColumnProfile) -> bool:
-    """Whether a builder may label every value of a column."""
+    """Return whether a builder may label every value of a column."""
     return column.distinct + (column.nulls > 0) <= CODES

@@ -1,6 +1,7 @@
-"""Columns that say who a row is about in a table of several rows per person: visits, prescriptions, payments. `anon
-init` proposes such a column as the individual, or leaves it out, and never publishes it. All columns of a batch are
-compared with the traits of people in one pass; the few that agree with them are then judged as a run judges them."""
+"""Find the columns that identify the person of a row in a table of several rows per person: visits, prescriptions,
+payments. `anon init` proposes such a column as the individual, or leaves it out, and never publishes it. All columns of
+a batch are compared with the traits of people in one pass; the few that agree with them are then judged as a run judges
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from anon.profile.columns import ColumnProfile, Profile
 
 TRAITS = 12  # columns that rows of one person are expected to agree on
-BIRTHS = 30  # years that dates of birth spread over, at least
+BIRTHS = 30  # years that dates of birth span, at least
 
 
 @dataclass
@@ -38,7 +39,7 @@ class PersonKeys:
         return next((key.reason for key in self.found if key.column.name == name), "")
 
     def best(self, profile: Profile) -> str | None:
-        """Return the key that can stand for the individuals: in every row, and no name, which people share."""
+        """Return the key that can serve as the individual: it is in every row, and not a name, which people share."""
         possible = [name for name in self.names if not profile.column(name).nulls and not names_people(name)]
         possible = [name for name in possible if "name" not in words(name)]
 
@@ -49,9 +50,9 @@ class PersonKeys:
         return max(possible, key=rank, default=None)
 
 
-def find_keys(con: duckdb.DuckDBPyConnection, profile: Profile, known: Collection[str], said: Iterable[str]) -> None:
-    """Adds the keys with repeated values to a profile. `known`: columns that others may know; `said`: columns that a
-    user says are the individual."""
+def find_keys(con: duckdb.DuckDBPyConnection, profile: Profile, known: Collection[str], named: Iterable[str]) -> None:
+    """Add the keys with repeated values to a profile. `known`: columns that others may know; `named`: columns that the
+    user names as the individual."""
     traits = _traits(profile, known)
     keys = [column for column in profile.columns if _may_repeat(column, profile.rows)]
     likely = _likely(con, profile, keys, traits)
@@ -61,12 +62,12 @@ def find_keys(con: duckdb.DuckDBPyConnection, profile: Profile, known: Collectio
         key = Attribute("--individual", name, quote(name), True)
         table = profile.part([name, *(other.name for other in others)])
         profile.persons.found += person_keys(con, table, [key, *others], sample=True, of_anything=True)
-    for name in {*profile.persons.names, *said}:
+    for name in {*profile.persons.names, *named}:
         profile.persons.varying[name] = _varying(con, profile, name)
 
 
 def _traits(profile: Profile, known: Collection[str]) -> list[ColumnProfile]:
-    """What differs from person to person: births first, then the sex, then other columns."""
+    """Return the columns that differ from person to person: births first, then the sex, then other columns."""
     usable = [c for c in profile.columns if c.kind is not None and c.distinct > 1 and not names_people(c.name)]
     usable = [c for c in usable if c.name in known or words(c.name) & AGES]
 
@@ -84,7 +85,7 @@ def _like_births(column: ColumnProfile) -> bool:
 
 
 def _may_repeat(column: ColumnProfile, rows: int) -> bool:
-    """Whether a column has values for a few rows each."""
+    """Return whether the values of a column have a few rows each."""
     kind = column.kind in ("text", "integer") or (column.kind == "number" and column.shape.whole)
     valued = rows - column.nulls
     return kind and FEWEST <= column.distinct < valued <= ROWS_EACH * column.distinct

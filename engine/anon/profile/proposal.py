@@ -1,6 +1,5 @@
-"""From the profile of a table to a config that can be argued with: a role for every column and the reason for it in
-words, and what only people can know left to be answered. It stands before the way of the data (config -> source -> cube
--> search -> release -> verify -> report), whose first stage reads what is written here."""
+"""Propose a role for every column from the profile of a table, with the reason for it in words. What only people can
+know is left to be answered."""
 
 from __future__ import annotations
 
@@ -18,21 +17,21 @@ from anon.source.naming import POSTAL, words
 IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP = "identifier", "quasi-identifier", "sensitive", "keep", "drop"
 ROLES = (IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP)
 FEW = 20  # distinct numbers that are cut freely
-FEW_WORDS = 5  # distinct values that no hierarchy can do much for
+FEW_WORDS = 5  # distinct values, for which a hierarchy is of little use
 MANY_NUMBERS = 1_000  # distinct values; a number with more is a measurement rather than a trait
-INTERVALS = 20  # that the narrowest width should come to, about
-ROUNDED = 200  # values that a rounded sensitive column should come to, about
+INTERVALS = 20  # the approximate number of intervals of the narrowest width
+ROUNDED = 200  # the approximate number of values of a rounded sensitive column
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """The role of one column, what makes its values coarser (as YAML), and why."""
+    """The proposed role of one column, the builder of its coarser values (as YAML), and the reason."""
 
     column: ColumnProfile
     role: str
     reason: str
     builder: str = ""
-    notes: tuple[str, ...] = ()  # what a person should look at
+    notes: tuple[str, ...] = ()  # what a person should check
 
     @property
     def name(self) -> str:
@@ -41,7 +40,7 @@ class Proposed:
 
 @dataclass(frozen=True)
 class Answers:
-    """What people said: who a row is about, what is sensitive, and the roles of other columns."""
+    """The answers of the user: who a row is about, what is sensitive, and the roles of other columns."""
 
     individual: str = "row"
     sensitive: tuple[str, ...] = ()
@@ -51,13 +50,13 @@ class Answers:
 
 
 def propose(profile: Profile, answers: Answers) -> list[Proposed]:
-    """A role for every column but the one that says who a row is about."""
-    said = dict(answers.roles) | dict.fromkeys(answers.sensitive, SENSITIVE)
+    """Return a role for every column but the individual."""
+    chosen = dict(answers.roles) | dict.fromkeys(answers.sensitive, SENSITIVE)
     several = answers.multiplicity != "single"
     varying = profile.persons.varying.get(answers.individual, frozenset()) if several else frozenset()
     return [
-        _as_told(column, said[column.name], profile.rows)
-        if column.name in said
+        _as_chosen(column, chosen[column.name], profile.rows)
+        if column.name in chosen
         else _of_visits(proposed(column, profile), varying)
         for column in profile.columns
         if column.name != answers.individual
@@ -65,21 +64,21 @@ def propose(profile: Profile, answers: Answers) -> list[Proposed]:
 
 
 def _of_visits(each: Proposed, varying: frozenset[str]) -> Proposed:
-    """A column as proposed, unless it differs between the rows of a person, who is published once."""
+    """Return a column as proposed, unless it differs between the rows of a person, who is published once."""
     if each.role != QUASI or each.name not in varying:
         return each
     return Proposed(each.column, DROP, "differs between rows of one person, who is published once")
 
 
 def proposed(column: ColumnProfile, profile: Profile) -> Proposed:
-    """The role that the data speaks for."""
+    """Return the role that the data suggests for a column."""
     rows = profile.rows
     if why := _useless(column):
         return Proposed(column, DROP, why)
     if why := profile.persons.reason(column.name) or direct_identifier(column, rows):
         return Proposed(column, IDENTIFIER, why)
     if column.kind in NUMBERS and column.distinct > MANY_NUMBERS and not words(column.name) & POSTAL:
-        why = f"a measurement: {column.distinct:,} distinct values{_share(column, rows)}, which tell people apart"
+        why = f"a measurement: {column.distinct:,} distinct values{_share(column, rows)}, which single people out"
         return Proposed(column, DROP, why, notes=("if others can know it: quasi_identifiers; or sensitive",))
     if not _can_be_coarsened(column):
         return Proposed(column, DROP, f"text with {column.distinct:,} distinct values, more than can be generalized")
@@ -91,12 +90,12 @@ def proposed(column: ColumnProfile, profile: Profile) -> Proposed:
 
 
 def _can_be_coarsened(column: ColumnProfile) -> bool:
-    """Numbers and moments can be cut freely, however many they are."""
+    """Return whether a column can be coarsened. Numbers and moments can be cut freely, however many they are."""
     return column.kind in (*NUMBERS, "date", "timestamp") or few_enough(column)
 
 
 def _useless(column: ColumnProfile) -> str:
-    """Why a column can have no role, or says nothing."""
+    """Return why a column can have no role or no information, or ""."""
     if column.kind is None:
         return f"cannot be used: {column.unusable}"
     if not column.name or "${" in column.name or "\0" in column.name:
@@ -108,8 +107,8 @@ def _useless(column: ColumnProfile) -> str:
     return ""
 
 
-def _as_told(column: ColumnProfile, role: str, rows: int) -> Proposed:
-    """A column with the role that it was given; one that it cannot have is refused."""
+def _as_chosen(column: ColumnProfile, role: str, rows: int) -> Proposed:
+    """Return a column with the role that the user chose; ConfigError for a role that it cannot have."""
     why = _useless(column)
     if role != DROP and why.startswith("cannot be"):
         raise ConfigError.at(f"--{role}", f"column {column.name!r}", "a column that can be used", f"it {why}")
@@ -118,7 +117,7 @@ def _as_told(column: ColumnProfile, role: str, rows: int) -> Proposed:
         found = f"column {column.name!r} with {column.distinct:,} distinct values"
         raise ConfigError.at(f"--{role}", found, f"at most {CODES:,} of them")
     doubt = direct_identifier(column, rows) if role in (QUASI, SENSITIVE, KEEP) else ""
-    notes = (f"look at it before you publish it: {doubt}",) if doubt else ()
+    notes = (f"check it before you publish it: {doubt}",) if doubt else ()
     if role == QUASI:
         each = _quasi(column, rows, "as you said")
     else:
@@ -133,21 +132,21 @@ def _sensitive(column: ColumnProfile, rows: int) -> Proposed:
     notes = (f"{column.nulls:,} rows without a value are dropped (nulls)",) if column.nulls else ()
     if not measured or not width:
         return Proposed(column, SENSITIVE, reason, "as_categories: true" if measured else "", notes)
-    rounded = "rounded: people must not be told apart, or look protected, by the last digit"
+    rounded = "rounded: the last digit must not distinguish people, or make them look protected"
     return Proposed(column, SENSITIVE, reason, f"round: {plain(width)}", (rounded, *notes))
 
 
 def _quasi(column: ColumnProfile, rows: int, why: str = "") -> Proposed:
     builder, how, *notes = _builder(column)
-    told = f"{column.distinct:,} distinct values{_share(column, rows)}"
-    reason = f"{why}; {told}" if why else f"others may know it; {told}"
+    counts = f"{column.distinct:,} distinct values{_share(column, rows)}"
+    reason = f"{why}; {counts}" if why else f"others may know it; {counts}"
     if column.nulls:
         notes.append(f"{column.nulls:,} rows without a value: missing counts as a value")
     return Proposed(column, QUASI, f"{reason}; {how}", builder, tuple(notes))
 
 
 def _builder(column: ColumnProfile) -> tuple[str, ...]:
-    """What makes the values coarser as YAML, how in words, and what to look at."""
+    """Return the builder of coarser values as YAML, its description, and notes on what to check."""
     free = ("", "ordered: cut freely")
     if column.kind in NUMBERS:
         return _of_numbers(column, free)
@@ -156,11 +155,11 @@ def _builder(column: ColumnProfile) -> tuple[str, ...]:
         return ("calendar: [day, month, quarter, year]", "day, month, quarter, year") if fits else free
     shape = column.shape
     if shape.digits == column.distinct and shape.shortest == shape.longest and 2 <= shape.longest <= 32:
-        return f"digits: {shape.longest}", f"a code of {shape.longest} digits that loses one after the other"
+        return f"digits: {shape.longest}", f"a code of {shape.longest} digits, hidden one by one from the end"
     hint = "a hierarchy keeps more than the value or *: see `anon hierarchy build --help`"
     notes = [hint] if column.distinct > FEW_WORDS else []
     if shape.digits == column.distinct and shape.zeros:
-        notes.insert(0, "digits of different lengths, some with a leading zero: a code that was cut short?")
+        notes.insert(0, "digits of different lengths, some with a leading zero: a truncated code?")
     if 2 * shape.dates > column.distinct:
         notes.insert(
             0, "looks like dates, but not all are like 2024-03-09 (ISO 8601): as dates they could be coarsened"
@@ -182,21 +181,21 @@ def _of_numbers(column: ColumnProfile, free: tuple[str, str]) -> tuple[str, ...]
 
 
 def _of_code(column: ColumnProfile) -> tuple[str, ...]:
-    """A code that was read as a number. What the intervals of tens, hundreds, ... put together is what the digits of
-    the code would, whatever became of its leading zeros."""
+    """Return the builder for a code that was read as a number. Intervals of tens, hundreds, ... group the same values
+    as the digits of the code would, whatever became of its leading zeros."""
     shape = column.shape
     if column.kind == "integer" and shape.shortest == shape.longest:
-        return f"digits: {shape.longest}", f"a code of {shape.longest} digits that loses one after the other"
+        return f"digits: {shape.longest}", f"a code of {shape.longest} digits, hidden one by one from the end"
     widths = ", ".join(str(10**power) for power in range(1, max(shape.longest, 2)))
     lost = (
         "the code was read as a number and has lost its leading zeros: write the column as text in the source, then "
         f"use {{digits: {shape.longest}}}"
     )
-    return f"intervals: [{widths}]", "intervals that stand for its last digits", lost
+    return f"intervals: [{widths}]", "intervals in place of its last digits", lost
 
 
 def _share(column: ColumnProfile, rows: int) -> str:
-    return f", {column.alone:,} rows alone with theirs ({column.alone / rows:.1%})" if column.alone else ""
+    return f", {column.alone:,} unique rows ({column.alone / rows:.1%})" if column.alone else ""
 
 
 def _range(column: ColumnProfile) -> float:
@@ -205,7 +204,7 @@ def _range(column: ColumnProfile) -> float:
 
 
 def _nice(width: float, whole: bool) -> float:
-    """A round number (1, 2 or 5 times a power of ten) near a width; 0 if there is none.
+    """Return a round number (1, 2 or 5 times a power of ten) near a width; 0 if there is none.
 
     >>> _nice(4.1, True), _nice(0.3, True), _nice(0.3, False), _nice(0, False)
     (5.0, 1.0, 0.2, 0.0)
@@ -223,12 +222,12 @@ def plain(number: float) -> str:
 
 
 def missing_answers(individual: str | None, sensitive: Iterable[str] | None, profile: Profile) -> list[Problem]:
-    """What cannot be told by looking at data, and the flags that tell it."""
+    """Return the questions that data cannot answer and that have no answer yet, with the flags that answer them."""
     problems = []
     if individual is None:
         keys = [c.name for c in profile.columns if c.kind and c.distinct and c.distinct == c.alone and not c.nulls]
         hint = f"different in every row: {', '.join(map(repr, keys[:5]))}" if keys else ""
-        expected = "--individual row if every row is another person, or --individual COLUMN that says who"
+        expected = "--individual row if every row is a different person, or --individual COLUMN that identifies them"
         problems.append(Problem("--individual", "nothing", expected, hint))
     if sensitive is None:
         expected = "--sensitive COLUMN for what nobody may learn about a person (several: once each), or --no-sensitive"
@@ -237,7 +236,7 @@ def missing_answers(individual: str | None, sensitive: Iterable[str] | None, pro
 
 
 def repeated_individuals(profile: Profile, answers: Answers) -> list[Problem]:
-    """Rows of people who already have one, or of nobody, which a run would refuse."""
+    """Return the problems of rows that repeat an individual or have none, which a run would refuse."""
     individual = answers.individual
     if individual == "row":
         return _not_rows(profile, answers)
@@ -255,13 +254,13 @@ def repeated_individuals(profile: Profile, answers: Answers) -> list[Problem]:
         expected = "one --sensitive column, or one row per individual"
         problems.append(Problem("--sensitive", f"{len(answers.sensitive)} columns, and {found}", expected, hint))
     if column.nulls:
-        found = f"{column.nulls:,} rows that do not say whose they are"
+        found = f"{column.nulls:,} rows without an individual"
         problems.append(Problem("--individual", found, "an individual in every row"))
     return problems
 
 
 def repeats(profile: Profile, individual: str) -> int:
-    """Return the rows beyond the first of each individual."""
+    """Return the number of rows beyond the first of each individual."""
     if individual == "row":
         return 0
     column = profile.column(individual)
@@ -269,13 +268,14 @@ def repeats(profile: Profile, individual: str) -> int:
 
 
 def _not_rows(profile: Profile, answers: Answers) -> list[Problem]:
-    """Columns that say that rows, each of which would count as a person, are not."""
+    """Return a problem for each column that shows that several rows belong to one person, if each row would count as a
+    person."""
     return [
         Problem(
             "--individual",
             f"row, and column {name!r} with {profile.persons.reason(name)}",
             f"--individual {name}, or one row per person",
-            f"--drop {name} if it does not say who a row is about",
+            f"--drop {name} if it does not identify people",
         )
         for name in profile.persons.names
         if answers.roles.get(name) != DROP and name not in answers.sensitive

@@ -1,5 +1,5 @@
-"""What the name and the values of a column say about whom it points at: names, keys, numbers of people, addresses, free
-text. Each rule gives a reason or nothing; a new one is one more function in RULES. Values are never quoted."""
+"""Recognize direct identifiers by the name and the values of a column: names, keys, numbers of people, addresses, free
+text. Each rule returns a reason or nothing; a new rule is one more function in RULES. Values are never quoted."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Callable
 from anon.profile.columns import LONG, NUMBERS, ColumnProfile
 from anon.source.naming import AGES, KEYS, PLACES, may_name_people, names_people, points_at_people, words
 
-NEARLY = 0.95  # of the rows with a value: a column with as many different ones is a key
-ENOUGH_ROWS = 100  # below, numbers may all differ by chance
-ENOUGH_TEXTS = 20  # below, texts may
-FEW = 20  # distinct values that a code or a category has
-MANY_NAMES = 64  # distinct values that only names and the like have
+NEARLY = 0.95  # distinct values per row with a value from which on a column is a key
+ENOUGH_ROWS = 100  # with fewer, numbers may all differ by chance
+ENOUGH_TEXTS = 20  # with fewer, texts may
+FEW = 20  # distinct values of a code or a category
+MANY_NAMES = 64  # distinct values; usually only names and the like have more
 MANY_WORDS = 1_000  # distinct values of text that is not a code
-RARE = 0.1  # of the rows: more that are alone with a text are recognized by it
+RARE = 0.1  # of the rows: if more are unique by a text, it identifies them
 SHARE = 0.05  # of the rows: text with more distinct values may be names
-MOST = 0.8  # of the values that are looked at
+MOST = 0.8  # of the values that are examined
 SOME = 0.3
 DIGITS = 7  # of a number that is written for one person
 WORDY = 5  # words of a sentence
@@ -48,18 +48,18 @@ Rule = Callable[[ColumnProfile, int], str]
 
 
 def direct_identifier(column: ColumnProfile, rows: int) -> str:
-    """Return why a column points at people, or ""."""
+    """Return why a column identifies people directly, or ""."""
     return next((why for rule in RULES if (why := rule(column, rows))), "")
 
 
 def doubtful(column: ColumnProfile, rows: int) -> str:
-    """Return why a column may tell more than can be seen, or ""."""
+    """Return why a column may reveal more than its values show, or ""."""
     if column.kind != "text" or _is_place(column) or _is_code(column) or 2 * column.shape.dates > column.distinct:
         return ""
     if column.distinct > MANY_WORDS:
-        return f"text with {column.distinct:,} distinct values: not clear what it tells of people"
+        return f"text with {column.distinct:,} distinct values: not clear what it reveals about people"
     if column.distinct > FEW and column.alone > RARE * rows:
-        return f"text that {column.alone:,} rows are alone with: not clear what it tells of people"
+        return f"text that makes {column.alone:,} rows unique: not clear what it reveals about people"
     return ""
 
 
@@ -72,7 +72,7 @@ def _key(column: ColumnProfile, rows: int) -> str:
     running = whole and shape.least is not None and shape.most - shape.least + 1 == column.distinct > FEW
     running = running and not words(column.name) & AGES
     if named or running or rows >= (ENOUGH_TEXTS if text else ENOUGH_ROWS):
-        return f"{column.distinct:,} distinct values in {valued:,} rows: a key, which points at one row"
+        return f"{column.distinct:,} distinct values in {valued:,} rows: a key, which identifies one row"
     return ""
 
 
@@ -127,7 +127,7 @@ def _free_text(column: ColumnProfile, rows: int) -> str:
         return ""
     sentences = column.distinct > FEW and _share(column, lambda value: len(value.split()) >= WORDY) >= SOME
     if sentences or column.shape.longest >= LONG // 2:
-        return "free text, in which anything may stand"
+        return "free text, which may contain anything"
     return ""
 
 

@@ -1,6 +1,5 @@
-"""The config that `anon init` proposes, as YAML in which every role has its reason beside it: the step before the way
-of the data (config -> source -> cube -> search -> release -> verify -> report), whose first stage reads it. No value of
-the data is written here, only counts, names of columns and widths in round numbers."""
+"""Write the config that `anon init` proposes, as YAML in which every role has its reason as a comment. No data value is
+written, only counts, column names and widths in round numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SEN
 
 PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 MEMORY = "1GB"  # of a run, and of `anon init` itself
-REASONS = 44  # the column of text that they begin in, where there is room
+REASONS = 44  # the text column in which comments begin, if there is space
 
 
 def as_yaml(
@@ -26,13 +25,13 @@ def as_yaml(
     query: str | None = None,
     memory: str = MEMORY,
 ) -> str:
-    """The config with its comments."""
+    """Return the config with its comments."""
     by_role = {role: [each for each in chosen if each.role == role] for role in ROLES}
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(table.split("?", maxsplit=1)[0]).stem).strip("-") or "table"
     single = answers.multiplicity == "single"
     form = "" if single else ", form: bucketized"
     lines = [
-        "# Made by `anon init`, from what the table looks like. Read the reasons, change what is wrong, then:",
+        "# Made by `anon init` from a profile of the table. Read the reasons, change what is wrong, then:",
         f"#     anon plan {out.name if out else 'CONFIG'}     what a run would do",
         f"#     anon run {out.name if out else 'CONFIG'}",
         "# Relative paths are relative to this file.",
@@ -44,16 +43,16 @@ def as_yaml(
         _line(f"  individual: {_word(answers.individual)}", _who(answers.individual)),
         *_several(answers),
         *_listed("identifiers", by_role[IDENTIFIER], "never leave the source stage"),
-        "  quasi_identifiers:    # what an adversary may know of somebody; published coarser",
+        "  quasi_identifiers:    # what an adversary may know about somebody; published in a coarser form",
         *_mapped(by_role[QUASI]),
         *_sensitive_lines(by_role[SENSITIVE]),
-        *_listed("keep", by_role[KEEP], "published as they are, on your word that no adversary knows them"),
+        *_listed("keep", by_role[KEEP], "published as they are, because you say that no adversary knows them"),
         *_dropped(by_role[DROP]),
         "",
         *(_privacy(by_role[SENSITIVE], answers.k) if single else _privacy_of_visits(answers.k)),
         "",
         *_nulls(by_role[SENSITIVE]),
-        "method: {kind: partition}    # cuts the table from the top as long as all criteria hold",
+        "method: {kind: partition}    # cuts the table from the top while all criteria hold",
         f"release: {{path: {stem}-release, run: {stem}-release-run{form}}}    # published; stays internal",
         f"limits: {{memory: {memory}}}",
     ]
@@ -70,12 +69,14 @@ def _source(table: str, out: Path | None, query: str | None) -> list[str]:
 
 
 def is_dsn(table: str) -> bool:
-    """Whether a table is a connection string of PostgreSQL."""
+    """Return whether a table is a connection string of PostgreSQL."""
     return table.startswith(("postgresql://", "postgres://"))
 
 
 def _who(individual: str) -> str:
-    return "every row is another person, as you said" if individual == "row" else "who a row is about; never published"
+    return (
+        "every row is a different person, as you said" if individual == "row" else "who a row is about; never published"
+    )
 
 
 def _several(answers: Answers) -> list[str]:
@@ -88,14 +89,14 @@ def _privacy_of_visits(k: int) -> list[str]:
     return [
         "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
         _line(f"  - k_anonymity: {{k: {k}}}", f"groups of at least {k} individuals"),
-        _line("  - skyline: {points: [{l: 1, k: 1, m: 0, c: 0.9}]}", "nobody is sure of a value of somebody"),
+        _line("  - skyline: {points: [{l: 1, k: 1, m: 0, c: 0.9}]}", "nobody can be sure of anyone's value"),
     ]
 
 
 def _risk(profile: Profile) -> list[str]:
     if not profile.combinations:
         return []
-    lines = ["# Rows that nobody else is like, for an adversary who knows:"]
+    lines = ["# Share of rows that are unique for an adversary who knows:"]
     for each in profile.combinations:
         names = " + ".join(_comment(name) for name in each.columns)
         lines.append(f"#   {each.alone / profile.rows:6.1%}  {names}")
@@ -140,7 +141,7 @@ def _line(content: str, comment: str) -> str:
 def _privacy(sensitive: list[Proposed], k: int) -> list[str]:
     lines = [
         "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
-        _line(f"  - k_anonymity: {{k: {k}}}", f"nobody is one of fewer than {k}"),
+        _line(f"  - k_anonymity: {{k: {k}}}", f"groups of at least {k} individuals"),
     ]
     for each in sensitive:
         about = f"sensitive: {_word(each.name)}, " if len(sensitive) > 1 else ""
@@ -159,7 +160,7 @@ def _criterion(each: Proposed, about: str, several: bool) -> list[str]:
     least = min(3, column.distinct)
     lines = [_line(f"  - l_diversity: {{{about}kind: distinct, l: {least}{joint}}}", f"{least} values in every group")]
     return (
-        [*lines, "    # joint: false does not guard against those who know the other sensitive columns"]
+        [*lines, "    # joint: false does not protect against those who know the other sensitive columns"]
         if several
         else lines
     )
@@ -172,20 +173,20 @@ def _nulls(sensitive: list[Proposed]) -> list[str]:
 
 
 def _seen_from(table: str, out: Path | None) -> str:
-    """The table as seen from the config."""
+    """Return the path of the table relative to the config."""
     if out is None or os.path.isabs(table):  # noqa: PTH117
         return table
     return os.path.relpath(table, out.resolve().parent)
 
 
 def _key(word: str) -> str:
-    """Text as a key of YAML: as it is where it cannot be taken for anything else, otherwise in quotes."""
+    """Return text as a key of YAML: as it is if it cannot be taken for anything else, otherwise in quotes."""
     other = any(pattern.fullmatch(word) for kind, (pattern, _) in SCALARS.items() if kind != "str")
     return word if PLAIN.fullmatch(word) and not other else _quoted(word)
 
 
 def _word(word: str) -> str:
-    """Text as a value, in which ${ would be a variable."""
+    """Return text as a value, in which ${ would be a variable."""
     return _key(word.replace("${", "$${"))
 
 
@@ -194,7 +195,7 @@ def _comment(word: str) -> str:
 
 
 def _quoted(word: str) -> str:
-    """In double quotes and on one line."""
+    """Return text in double quotes and on one line."""
     return '"' + "".join(map(_escaped, word)) + '"'
 
 
