@@ -15,6 +15,7 @@ import anon
 from anon.commands.plan import plan
 from anon.errors import ConfigError
 from anon.source import persons
+from anon.source.requirements import DuckDBRows
 from tests.conftest import House
 from tests.helpers_source import as_csv
 
@@ -147,7 +148,7 @@ def test_people_with_a_row_each_are_not_suspected(name: str) -> None:
     for seed in range(6):
         with duckdb.connect() as con:
             con.register("given", pa.Table.from_pylist(one_row_each(seed=seed)))
-            assert persons.person_keys(con, "given", columns, sample=True) == []
+            assert persons.person_keys(DuckDBRows(con, "given"), columns, sample=True) == []
 
 
 def test_only_a_part_of_the_values_is_compared_in_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +157,6 @@ def test_only_a_part_of_the_values_is_compared_in_large_tables(monkeypatch: pyte
     columns += [persons.Attribute("columns.quasi_identifiers.born", "born", "born", False, True)]
     with duckdb.connect() as con:
         con.register("given", pa.Table.from_pylist(visits(800)))
-        (found,) = persons.person_keys(con, "given", columns, sample=True)
-        (every,) = persons.person_keys(con, "given", columns, sample=False)
+        (found,) = persons.person_keys(DuckDBRows(con, "given"), columns, sample=True)
+        (every,) = persons.person_keys(DuckDBRows(con, "given"), columns, sample=False)
     assert 20 <= found.repeated < every.repeated / 5

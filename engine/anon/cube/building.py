@@ -26,7 +26,7 @@ from anon.cube.domain import CODES, TEXT_VALUES, Domain
 from anon.cube.records import WIDE, Records, halves, in_memory, whole_numbers
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, Tree
-from anon.source import Column, Source, why_text
+from anon.source import Column, Source
 
 BATCH = 131_072  # records
 PEOPLE = [WIDE, WIDE]  # codes of the two halves that people are counted in
@@ -39,7 +39,7 @@ def quasi_identifier(source: Source, column: Column, builder: Builder, counted: 
     free = builder.kind == "free"
     if free and column.kind == "text" and distinct > TEXT_VALUES:
         expected = f"at most {TEXT_VALUES} values, or a hierarchy (suppress, digits, hierarchy)"
-        hint = why_text(source.con, source.VIEW, column.alias)
+        hint = source.why_text(column)
         raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected, hint)
     null = counted.values.null_count > 0
     if counted.bins is not None or distinct > CODES:

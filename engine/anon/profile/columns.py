@@ -20,9 +20,10 @@ from anon.profile.keys import PersonKeys
 from anon.source import Unusable, describe
 from anon.source.checks import like_values
 from anon.source.databases import Query
+from anon.source.requirements import Requirement
 from anon.source.stacked import answers, stacked
 from anon.source.tables import ANY_DATE, Registered, count_rows, one, registered_files, resolve
-from anon.source.types import Canonical, canonical_form
+from anon.source.types import TypedColumn, type_column
 
 TABLE = "raw_rows"
 NUMBERS = ("integer", "number", "decimal")
@@ -165,13 +166,13 @@ class _Profiling:
     def columns(self, types: dict[str, str]) -> list[ColumnProfile]:
         """Return a profile of every column, in the order of the table."""
         times = Counter(name.lower() for name in self.source.names)
-        forms: dict[str, Canonical] = {}
+        forms: dict[str, TypedColumn] = {}
         for name, seen in zip(self.source.names, types):
             if times[name.lower()] > 1:
                 self.done[name] = _unusable(name, types[seen], "its name differs from another one only in case")
                 continue
             try:
-                forms[name] = canonical_form(self.source.sql[seen], types[seen], "q")
+                forms[name] = type_column(name, self.source.sql[seen], types[seen], "q")
             except Unusable as error:
                 self.done[name] = _unusable(name, types[seen], str(error.args[0]))
         self._refuse(forms, types)
@@ -180,27 +181,27 @@ class _Profiling:
             self._count(kind, [name for name, form in usable.items() if form.kind == kind], usable, types)
         return [self.done[name] for name in self.source.names]
 
-    def _refuse(self, forms: dict[str, Canonical], types: dict[str, str]) -> None:
+    def _refuse(self, forms: dict[str, TypedColumn], types: dict[str, str]) -> None:
         """Mark columns with values that cannot be used."""
-        checked = [name for name, form in forms.items() if form.refused]
+        asked = [(name, requirement) for name, form in forms.items() for requirement in form.requirements]
 
-        def query(part: Sequence[str]) -> str:
-            values = stacked(self.source.base, [f"({forms[name].refused})" for name in part])
+        def query(part: Sequence[tuple[str, Requirement]]) -> str:
+            values = stacked(self.source.base, [f"({requirement.sql})" for _, requirement in part])
             return f"SELECT nth, count_if(v) FROM {values} GROUP BY nth"
 
-        for name, answer in answers(self.con, checked, self.rows, query):
-            try:
-                forms[name].check(types[name], answer[0] if answer else 0)
-            except Unusable as error:
-                self.done[name] = _unusable(name, types[name], str(error.args[0]))
+        for (name, requirement), answer in answers(self.con, asked, self.rows, query):
+            if answer is None:  # the memory is too small for its values
+                self.done[name] = _too_large(name, types[name])
+            elif answer[0]:
+                self.done[name] = _unusable(name, types[name], requirement.problem(answer[0]).found)
 
-    def _count(self, kind: str, names: list[str], forms: dict[str, Canonical], types: dict[str, str]) -> None:
+    def _count(self, kind: str, names: list[str], forms: dict[str, TypedColumn], types: dict[str, str]) -> None:
         """Count the values of the columns of one kind. One that is too large for the memory cannot be used."""
         wanted = _measures(kind)
         found = answers(self.con, names, self.rows, lambda part: self._query(kind, [forms[name].sql for name in part]))
         for name, answer in found:
             if answer is None:
-                self.done[name] = _unusable(name, types[name], "its values are too large for the memory")
+                self.done[name] = _too_large(name, types[name])
             else:
                 distinct, nulls, alone, *measured = answer
                 type_name, shape = types[name].split("(", maxsplit=1)[0], _shape(dict(zip(wanted, measured)))
@@ -223,6 +224,10 @@ class _Profiling:
 
 def _unusable(name: str, type_name: str, why: str) -> ColumnProfile:
     return ColumnProfile(name, type_name.split("(", maxsplit=1)[0].strip('"'), None, unusable=why)
+
+
+def _too_large(name: str, type_name: str) -> ColumnProfile:
+    return _unusable(name, type_name, "its values are too large for the memory")
 
 
 def _shape(found: dict[str, Any]) -> Shape:

@@ -14,6 +14,7 @@ import duckdb
 from anon.core.database import quote
 from anon.source.naming import AGES, KEYS, PEOPLE, SEXES, names_people, numbers_people, words
 from anon.source.persons import AGREE, CHANCE, COMPARED, FEWEST, ROWS_EACH, Attribute, PersonKey, person_keys, same
+from anon.source.requirements import DuckDBRows
 from anon.source.stacked import answers, stacked
 from anon.source.tables import one
 
@@ -61,7 +62,7 @@ def find_keys(con: duckdb.DuckDBPyConnection, profile: Profile, known: Collectio
         others = [attribute for other, attribute in attributes.items() if other != name]
         key = Attribute("--individual", name, quote(name), True)
         table = profile.part([name, *(other.name for other in others)])
-        profile.persons.found += person_keys(con, table, [key, *others], sample=True, of_anything=True)
+        profile.persons.found += person_keys(DuckDBRows(con, table), [key, *others], sample=True, of_anything=True)
     for name in {*profile.persons.names, *named}:
         profile.persons.varying[name] = _varying(con, profile, name)
 

@@ -1,6 +1,5 @@
-"""What the config says about the columns, held against the table, in the source stage (config -> source -> cube ->
-search -> release -> verify -> report): presence under exactly these names, missing values by policy, one row per
-individual. Problems are told with counts and names of columns, never with values."""
+"""Check a table against the config: presence of the columns under exactly these names, missing values by policy, one
+row per individual. Problems name columns and counts, never values."""
 
 from __future__ import annotations
 
@@ -9,13 +8,16 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 
-from anon.config import Columns, Config
+from anon.config import Columns, Nulls
 from anon.core.database import literal, quote
 from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
+from anon.source.left_out import Reasons
+from anon.source.requirements import COUNT, Aggregate, Answers, Requirement, SqlTable
 from anon.source.stacked import answers, stacked
 from anon.source.tables import ANY_DATE, CSV_TYPES, Registered, one
 
@@ -25,11 +27,12 @@ NO_HEADER = "no column named is there; has the table a header? --show-values lis
 # what no column is called: a number, a date, a phone number, an address of mail
 VALUE = re.compile("|".join([*CSV_TYPES.values(), ANY_DATE, r"[+(]?[0-9][0-9 ()/.-]{4,}", r"[^@\s]+@[^@\s]+[.]\w+"]))
 COMPARED = 1_000_000  # identifiers that are compared with each other
+PERSON = "columns.individual"
 
 
 def check_present(columns: Columns, types: dict[str, str], names: list[str] | None = None) -> None:
-    """Every named column must be there, under exactly this name and no other spelling of it. `names` are the table's
-    own, in the order of `types`: DuckDB renames the second of two that differ only in case."""
+    """Refuse a table without one of the named columns, under exactly this name and no other spelling of it. `names` are
+    the table's own, in the order of `types`: DuckDB renames the second of two that differ only in case."""
     names = list(types) if names is None else names
     times = Counter(name.lower() for name in names)
     usable = {name for name, seen in zip(names, types) if name == seen and times[name.lower()] == 1}
@@ -71,7 +74,7 @@ def like_values(con: duckdb.DuckDBPyConnection, table: Registered, types: Mappin
 
 
 def _nearest(name: str, names: list[str]) -> str:
-    """A hint at the column that may be meant."""
+    """Return a hint at the column that may be meant."""
     lower = [other.lower() for other in names]
     near = difflib.get_close_matches(name.lower(), lower, n=1)
     if not near:
@@ -83,7 +86,7 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def named_columns(columns: Columns) -> Iterator[tuple[str, str]]:
-    """(path in the config, column) for every column that the config names."""
+    """Yield (path in the config, column) for every column that the config names."""
     for index, name in enumerate(columns.identifiers):
         yield f"columns.identifiers[{index}]", name
     if columns.individual != "row":
@@ -101,7 +104,7 @@ def _some(names: list[str]) -> str:
 
 
 def individual_sql(columns: Columns, types: dict[str, str]) -> str | None:
-    """SQL for who a row is about; None where every row is another person."""
+    """Return the SQL for whom a row is about; None where every row is another person."""
     if columns.individual == "row":
         return None
     who = quote(columns.individual)
@@ -109,24 +112,75 @@ def individual_sql(columns: Columns, types: dict[str, str]) -> str | None:
     return f"CASE WHEN isnan({who}) THEN NULL ELSE {who} END" if floating else who
 
 
-def null_problems(
-    con: duckdb.DuckDBPyConnection, table: str, cells: list[tuple[str, str, str]], config: Config
-) -> list[Problem]:
-    """Columns (role, name, SQL) with missing values that the config calls an error."""
-    strict = [cell for cell in cells if getattr(config.nulls, cell[0]) == "error"]
-    if not strict:
-        return []
-    missing = one(con, f"SELECT {', '.join(f'count_if({sql} IS NULL)' for _, _, sql in strict)} FROM {table}")
-    return [
-        Problem(
-            f"columns.{role}.{name}",
-            f"{count:,} rows without a value",
-            "a value in every row",
-            f"or set nulls.{role} to value or drop",
-        )
-        for (role, name, _), count in zip(strict, missing)
-        if count
-    ]
+def any_of(conditions: Sequence[str]) -> str:
+    """Return SQL that holds if one of the conditions does.
+
+    >>> any_of(["a IS NULL", "b IS NULL"]), any_of([])
+    ('(a IS NULL OR b IS NULL)', 'false')
+    """
+    return f"({' OR '.join(conditions)})" if conditions else "false"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A published column of a table: its role, its name, and SQL that holds for the rows without a value."""
+
+    role: str
+    name: str
+    missing: str
+
+
+class NullPolicy:
+    """What the config says about missing values, as questions about the rows of a table."""
+
+    def __init__(self, nulls: Nulls, cells: Sequence[Cell]) -> None:
+        policies = {"quasi_identifiers": nulls.quasi_identifiers, "sensitive": nulls.sensitive}
+        dropping = {
+            role: [c.missing for c in cells if c.role == role and policies[role] == "drop"] for role in policies
+        }
+        self.no_quasi_identifier, self.no_sensitive = map(any_of, dropping.values())
+        self.drops = any(dropping.values())
+        self._strict = [cell for cell in cells if policies[cell.role] == "error"]
+
+    def of_kept(self, condition: str) -> str:
+        """Return SQL that holds for the rows that meet a condition and are not dropped."""
+        return f"{condition} AND NOT ({self.no_quasi_identifier} OR {self.no_sensitive})" if self.drops else condition
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """Values in every row of the columns where the config calls a missing one an error."""
+        return [
+            Requirement(
+                f"nulls of columns.{cell.role}.{cell.name}",
+                self.of_kept(cell.missing),
+                Problem(
+                    f"columns.{cell.role}.{cell.name}",
+                    f"{COUNT} rows without a value",
+                    "a value in every row",
+                    f"or set nulls.{cell.role} to value or drop",
+                ),
+            )
+            for cell in self._strict
+        ]
+
+    @property
+    def aggregates(self) -> list[Aggregate]:
+        """The rows that are dropped, by the reason."""
+        only_sensitive = f"{self.no_sensitive} AND NOT {self.no_quasi_identifier}"
+        return [
+            Aggregate.counting("rows without a quasi-identifier", self.no_quasi_identifier),
+            Aggregate.counting("rows without a sensitive value", only_sensitive),
+        ]
+
+    def dropped(self, answers: Answers) -> Reasons:
+        """Return the number of rows that are dropped, by the reason."""
+        return Reasons(*(int(answers[each.name]) for each in self.aggregates))
+
+
+def named_in_every_row(who: str, policy: NullPolicy) -> Requirement:
+    """Return the requirement that every row that is not dropped says whom it is about."""
+    message = Problem(PERSON, f"{COUNT} rows that do not say whose they are", "an individual in every row")
+    return Requirement("rows of nobody", policy.of_kept(f"({who}) IS NULL"), message)
 
 
 def width_problems(cells: list[tuple[str, str, int]]) -> list[Problem]:
@@ -144,51 +198,52 @@ def width_problems(cells: list[tuple[str, str, int]]) -> list[Problem]:
 
 
 def individual_problems(
-    con: duckdb.DuckDBPyConnection,
-    table: str,
-    who: str,
-    quasi_identifiers: list[str],
-    multiplicity: str,
-    keep: Sequence[str] = (),
+    table: SqlTable, who: str, quasi_identifiers: Sequence[str], multiplicity: str, keep: Sequence[str] = ()
 ) -> list[Problem]:
-    """Rows of nobody, repeated individuals where each should have one row, and individuals whose rows disagree. Kept
-    columns matter where individuals may have several rows: they are published once for each."""
-    path, problems = "columns.individual", []
-    unnamed, repeated = one(con, f"SELECT count_if({who} IS NULL), count({who}) - count(DISTINCT {who}) FROM {table}")
-    if unnamed:
-        problems.append(Problem(path, f"{unnamed:,} rows that do not say whose they are", "an individual in every row"))
-    if repeated and multiplicity == "single":
+    """Return repeated individuals where each should have one row, and individuals whose rows disagree. Kept columns
+    matter where individuals may have several rows: they are published once for each."""
+    again = Aggregate("repeated", f"count({who}) - count(DISTINCT {who})")
+    repeated = int(table.evaluate([again])[again.name])
+    if not repeated:
+        return []
+    problems = []
+    if multiplicity == "single":
         hint = "set columns.multiplicity if people have several values"
         found = f"{repeated:,} rows that repeat an individual"
-        problems.append(Problem(path, found, "one row per individual", hint))
-    if repeated and (count := _disagreeing(con, table, who, quasi_identifiers)):
-        found = f"{count:,} individuals whose rows disagree on a quasi-identifier"
-        problems.append(Problem(path, found, "the same quasi-identifiers in all rows of an individual"))
-    several = repeated and multiplicity != "single" and keep
-    if several and (count := _disagreeing(con, table, who, keep)):
-        found = f"{count:,} individuals whose rows disagree on a kept column"
+        problems.append(Problem(PERSON, found, "one row per individual", hint))
+    return problems + disagreements(table, who, quasi_identifiers, () if multiplicity == "single" else keep)
+
+
+def disagreements(table: SqlTable, who: str, quasi_identifiers: Sequence[str], keep: Sequence[str]) -> list[Problem]:
+    """Return a problem for individuals whose rows disagree on a quasi-identifier, and one for a kept column."""
+    expected = "the same quasi-identifiers in all rows of an individual"
+    found = f"{COUNT} individuals whose rows disagree on a quasi-identifier"
+    required = [Requirement("agreement on quasi-identifiers", "q", Problem(PERSON, found, expected))]
+    if keep:
+        found = f"{COUNT} individuals whose rows disagree on a kept column"
         hint = "each individual is published once; leave the column out, or make it agree"
-        problems.append(Problem("columns.keep", found, "the same kept values in all rows of an individual", hint))
-    return problems
+        expected = "the same kept values in all rows of an individual"
+        required.append(Requirement("agreement on kept columns", "k", Problem("columns.keep", found, expected, hint)))
+    differ = f"{_disagreement(quasi_identifiers)} AS q, {_disagreement(keep)} AS k"
+    people = f"SELECT {differ} FROM {table.name} WHERE {who} IS NOT NULL GROUP BY {who} HAVING count(*) > 1"
+    return table.evaluate(required, f"({people}) AS people").problems(required)
 
 
-def repeated_identifiers(
-    con: duckdb.DuckDBPyConnection, table: str, identifiers: Mapping[str, str], rows: int
-) -> dict[str, tuple[int, int]]:
-    """Where every row is taken for another person: the identifiers that say otherwise, each with the rows that share
-    theirs with another row, and one in how many was looked at. `identifiers` is the SQL of each by its name. One pass
-    over these alone; in large tables a part of them is compared, chosen by a hash so that equal ones stay together."""
+def _disagreement(columns: Sequence[str]) -> str:
+    return any_of([f"min({c}) IS DISTINCT FROM max({c}) OR count({c}) NOT IN (0, count(*))" for c in columns])
+
+
+def repeated_identifiers(table: SqlTable, identifiers: Mapping[str, str], rows: int) -> dict[str, tuple[int, int]]:
+    """Return the identifiers that repeat although every row counts as another person, each with the number of rows that
+    share theirs with another row, and n where one row in n was compared. `identifiers` is the SQL of each by its name.
+    One pass over these alone; in large tables a part of them is compared, chosen by a hash so that equal ones stay
+    together."""
     found: dict[str, tuple[int, int]] = {}
     part = max(1, rows // COMPARED)
+    total = Aggregate("rows", "coalesce(sum(n), 0)")
     for name, sql in identifiers.items():
-        chosen = f"SELECT {sql} AS v FROM {table} WHERE hash({sql}) % {part} = 0"
+        chosen = f"SELECT {sql} AS v FROM {table.name} WHERE hash({sql}) % {part} = 0"
         shared = f"SELECT count(*) AS n FROM ({chosen}) WHERE v IS NOT NULL GROUP BY v HAVING count(*) > 1"
-        count = int(one(con, f"SELECT coalesce(sum(n), 0) FROM ({shared})")[0])
+        count = int(table.evaluate([total], f"({shared}) AS t")[total.name])
         found |= {name: (count, part)} if count else {}
     return found
-
-
-def _disagreeing(con: duckdb.DuckDBPyConnection, table: str, who: str, columns: Sequence[str]) -> int:
-    differ = " OR ".join(f"min({c}) IS DISTINCT FROM max({c}) OR count({c}) NOT IN (0, count(*))" for c in columns)
-    people = f"SELECT 1 FROM {table} WHERE {who} IS NOT NULL GROUP BY {who} HAVING count(*) > 1 AND ({differ})"
-    return int(one(con, f"SELECT count(*) FROM ({people})")[0])

@@ -1,9 +1,10 @@
-"""A table that is already grouped, registered and held against the config as a source is (config -> source -> cube ->
-search -> release -> verify -> report); `check` reads it in place of a source. It is one table of labels, or the two of
+"""A table that is already grouped, registered and compared with the config as a source is; `check` reads it in place of
+a source. It is one table of labels, or the two of
 a bucketized one: `qi`, a row for every individual, and `sensitive`, how often each group has each value."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,19 @@ import duckdb
 from anon.config import Columns, Config
 from anon.core.database import quote, translated
 from anon.errors import ConfigError, Problem, SourceError
-from anon.source.checks import check_present, individual_problems, individual_sql, null_problems
-from anon.source.left_out import LeftOut, count_left_out, null_values_sql
-from anon.source.rows import Column
-from anon.source.tables import bucketized_pair, count_rows, describe, one, register
-from anon.source.types import Unusable, as_read, canonical
+from anon.source.checks import (
+    Cell,
+    NullPolicy,
+    check_present,
+    individual_problems,
+    individual_sql,
+    named_in_every_row,
+)
+from anon.source.left_out import LeftOut, Reasons, left_out_people
+from anon.source.requirements import COUNT, ROWS, Answers, DuckDBRows, Question, Requirement, Rows
+from anon.source.rows import Column, Typing
+from anon.source.tables import bucketized_pair, describe, register
+from anon.source.types import label_sql, negative_zeros
 
 OWN = ("group", "count")  # columns of a bucketized table that no config names
 
@@ -39,7 +48,7 @@ class GroupedTable:
 
 
 def open_grouped(con: duckdb.DuckDBPyConnection, name: str, config: Config, table: Any, spill: Path) -> GroupedTable:
-    """Registers a table that is already grouped: a path, a frame, or for a bucketized one a folder or a pair.
+    """Register a table that is already grouped: a path, a frame, or for a bucketized one a folder or a pair.
 
     The source's own columns may be missing. Without the column of individuals every row is another one, which only
     single values allow. Quasi-identifiers of a CSV file stay the text they are, as labels. A missing label is a label,
@@ -54,60 +63,80 @@ def _open_labels(con: duckdb.DuckDBPyConnection, name: str, config: Config, tabl
     names = register(con, every, table, spill, as_text=config.columns.quasi_identifiers)
     columns, types = present(config.columns, names), describe(con, every)
     check_present(columns, types, names)
-    total = count_rows(con, every)
-    sensitive, problems = sensitive_columns(con, every, columns, types)
-    drop = [column.sql for column in sensitive if config.nulls.sensitive == "drop"]
-    where = f" WHERE {' AND '.join(f'{cell} IS NOT NULL' for cell in drop)}" if drop else ""
+    who = individual_sql(columns, types)
+    checked = check_labels(DuckDBRows(con, every), config, columns, types, who)
+    policy, problems = checked.policy, checked.problems
     with translated("reading the table"):
+        where = f" WHERE NOT {policy.no_sensitive}" if policy.drops else ""
         con.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {every}{where}").fetchall()
-    left = int(one(con, f"SELECT count(*) FROM {name}")[0]) if drop else total
-    if not left:
-        problems.append(Problem("nulls.sensitive", f"all {total:,} rows dropped", "rows with values"))
-    cells = [("sensitive", column.name, column.sql) for column in sensitive]
-    problems += _row_problems(con, name, config, columns, types, cells)
+    kept = DuckDBRows(con, name)
+    if who is not None:
+        problems = problems + individual_problems(kept, who, checked.labels, columns.multiplicity)
     if problems:
         raise ConfigError(problems)
-    who = individual_sql(columns, types)
-    nulls = f"({null_values_sql(every, who or 'NULL', [], drop)}) AS nulls"
-    left_out = count_left_out(con, nulls, who is not None) if left < total else LeftOut()
-    return GroupedTable(name, name, sensitive, left_out)
+    people = checked.dropped
+    if who is not None and people.all:
+        nulls = f"SELECT {who} AS who, false AS no_quasi_identifier, {policy.no_sensitive} AS no_sensitive FROM {every}"
+        people = left_out_people(kept, f"({nulls}) AS nulls")
+    return GroupedTable(name, name, checked.sensitive, LeftOut(checked.dropped, people))
+
+
+@dataclass(frozen=True)
+class CheckedLabels:
+    """What one pass over a grouped table gives: the sensitive columns in their canonical types, the SQL of the labels
+    as a reader compares them, the number of rows, those that are dropped, and the problems of single rows."""
+
+    sensitive: list[Column]
+    labels: list[str]
+    total: int
+    dropped: Reasons
+    problems: list[Problem]
+    policy: NullPolicy
+    answers: Answers
+
+    @property
+    def rows(self) -> int:
+        """The rows that are not dropped."""
+        return self.total - self.dropped.all
+
+
+def check_labels(
+    rows: Rows,
+    config: Config,
+    columns: Columns,
+    types: dict[str, str],
+    who: str | None,
+    more: Sequence[Question] = (),
+) -> CheckedLabels:
+    """Type the sensitive columns of a grouped table and check its rows, in one pass over these; `more` is asked in the
+    same pass."""
+    typing = Typing({"sensitive": list(columns.sensitive)}, types)
+    named = [Cell("quasi_identifiers", name, f"{quote(name)} IS NULL") for name in columns.quasi_identifiers]
+    # a missing label is a label
+    keeps = "value" if config.nulls.quasi_identifiers == "drop" else config.nulls.quasi_identifiers
+    policy = NullPolicy(config.nulls.model_copy(update={"quasi_identifiers": keeps}), named + typing.cells)
+    required = policy.requirements + ([] if who is None else [named_in_every_row(who, policy)])
+    asked = [*typing.requirements, *required, *(policy.aggregates if policy.drops else []), *more]
+    asked += [zeros for name in columns.quasi_identifiers for zeros in negative_zeros(name, types[name])]
+    answers = rows.evaluate([ROWS, *asked])
+    if not (total := int(answers[ROWS.name])):
+        raise SourceError("the table has no rows")
+    sensitive, problems = typing.usable(rows, answers)
+    refused = {problem.path for problem in problems}
+    dropped = policy.dropped(answers) if policy.drops else Reasons()
+    if dropped.all == total:
+        problems.append(Problem("nulls.sensitive", f"all {total:,} rows dropped", "rows with values"))
+    problems += answers.problems([each for each in required if each.message.path not in refused])
+    labels = [label_sql(name, types[name], answers) for name in columns.quasi_identifiers]
+    return CheckedLabels(sensitive["sensitive"], labels, total, dropped, problems, policy, answers)
 
 
 def present(columns: Columns, names: list[str]) -> Columns:
-    """The columns of the config that a grouped table must have."""
+    """Return the columns of the config that a grouped table must have."""
     hidden: dict[str, Any] = {"identifiers": [], "keep": [column for column in columns.keep if column in names]}
     if columns.multiplicity == "single" and columns.individual not in names:
         hidden["individual"] = "row"
     return columns.model_copy(update=hidden)
-
-
-def sensitive_columns(
-    con: duckdb.DuckDBPyConnection, table: str, columns: Columns, types: dict[str, str]
-) -> tuple[list[Column], list[Problem]]:
-    sensitive: list[Column] = []
-    problems: list[Problem] = []
-    for index, column in enumerate(columns.sensitive):
-        try:
-            sensitive.append(Column(column, f"s{index}", *canonical(con, table, column, types[column], "s")))
-        except Unusable as error:
-            problems.append(error.problem(f"columns.sensitive.{column}"))
-    return sensitive, problems
-
-
-def _row_problems(
-    con: duckdb.DuckDBPyConnection,
-    table: str,
-    config: Config,
-    columns: Columns,
-    types: dict[str, str],
-    cells: list[tuple[str, str, str]],
-) -> list[Problem]:
-    """Missing values that the config calls an error, and rows that are not their individual's."""
-    labels = [as_read(con, table, column, types[column]) for column in columns.quasi_identifiers]
-    named = [("quasi_identifiers", column, quote(column)) for column in columns.quasi_identifiers]
-    problems = null_problems(con, table, named + cells, config)
-    who = individual_sql(columns, types)
-    return problems + (individual_problems(con, table, who, labels, columns.multiplicity) if who else [])
 
 
 def _open_pair(
@@ -124,18 +153,30 @@ def _open_pair(
     types, value_types = describe(con, qi), describe(con, values)
     check_present(people, types, names)
     check_present(config.columns.model_copy(update=alone), value_types, held)
-    count_rows(con, qi)
-    sensitive, problems = sensitive_columns(con, values, config.columns, value_types)
-    problems += _row_problems(con, qi, config, people, types, [])
-    if config.nulls.sensitive != "value":
-        problems += [problem for column in sensitive for problem in _missing(con, values, column)]
+    who = individual_sql(people, types)
+    rows = DuckDBRows(con, qi)
+    checked = check_labels(rows, config, people, types, who)
+    problems = checked.problems
+    if who is not None:
+        problems = problems + individual_problems(rows, who, checked.labels, people.multiplicity)
+    return GroupedTable(qi, values, _check_values(DuckDBRows(con, values), config, value_types, problems))
+
+
+def _check_values(rows: Rows, config: Config, types: dict[str, str], of_people: list[Problem]) -> list[Column]:
+    """Return the sensitive column of a bucketized table; ConfigError with its problems and those of the people."""
+    typing = Typing({"sensitive": list(config.columns.sensitive)}, types)
+    missing = [_value_in_every_row(cell) for cell in typing.cells if config.nulls.sensitive != "value"]
+    answers = rows.evaluate([*typing.requirements, *missing])
+    sensitive, problems = typing.usable(rows, answers)
+    refused = {problem.path for problem in problems}
+    problems += of_people + answers.problems([each for each in missing if each.message.path not in refused])
     if problems:
         raise ConfigError(problems)
-    return GroupedTable(qi, values, sensitive)
+    return sensitive["sensitive"]
 
 
 def _check_columns(columns: Columns) -> None:
-    """What the config says must fit a bucketized table."""
+    """Refuse a config that does not fit a bucketized table."""
     problems = [
         Problem(f"columns.{'.'.join(map(str, loc))}", f"a column {name!r}", "another name in a bucketized table")
         for loc, name in columns.places()
@@ -149,7 +190,8 @@ def _check_columns(columns: Columns) -> None:
 
 
 def _check_apart(columns: Columns, qi: list[str], sensitive: list[str]) -> None:
-    """A table that links the sensitive values to the individuals is not bucketized, whatever its files are called."""
+    """Refuse a table that links the sensitive values to the individuals: it is not bucketized, whatever its files are
+    called."""
     here, there = ({name.lower() for name in names} for names in (qi, sensitive))
     if any(name.lower() in here for name in columns.sensitive):
         raise SourceError("qi: it has the sensitive column too; in a bucketized table only sensitive has it")
@@ -158,8 +200,8 @@ def _check_apart(columns: Columns, qi: list[str], sensitive: list[str]) -> None:
         raise SourceError(f"sensitive: it has {linked} of the columns that belong to qi; only `group` is in both")
 
 
-def _missing(con: duckdb.DuckDBPyConnection, table: str, column: Column) -> list[Problem]:
-    count = one(con, f"SELECT count(*) FROM {table} WHERE {column.sql} IS NULL")[0]
-    hint = "or set nulls.sensitive to value; whose rows to drop is not told"
-    found = Problem(f"columns.sensitive.{column.name}", f"{count:,} rows without a value", "a value in every row", hint)
-    return [found] if count else []
+def _value_in_every_row(cell: Cell) -> Requirement:
+    hint = "or set nulls.sensitive to value; the table does not say whose rows to drop"
+    path = f"columns.{cell.role}.{cell.name}"
+    message = Problem(path, f"{COUNT} rows without a value", "a value in every row", hint)
+    return Requirement(f"nulls of {path}", cell.missing, message)

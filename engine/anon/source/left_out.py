@@ -4,12 +4,8 @@ report, its page and `explain` all show these counts."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
-from anon.source.tables import one
-
-if TYPE_CHECKING:
-    import duckdb
+from anon.source.requirements import Aggregate, SqlTable
 
 
 @dataclass(frozen=True)
@@ -44,33 +40,16 @@ class LeftOut:
         return {"rows": self.rows.to_dict(), "individuals": self.individuals.to_dict()}
 
 
-def null_values_sql(table: str, who: str, quasi_identifiers: list[str], sensitive: list[str]) -> str:
-    """SQL: for each row `who` it is about and whether it has a null, by role, among some SQL expressions."""
-    roles = {"no_quasi_identifier": quasi_identifiers, "no_sensitive": sensitive}
-    tests = (f"{_any_null(cells)} AS {alias}" for alias, cells in roles.items())
-    return f"SELECT {who} AS who, {', '.join(tests)} FROM {table}"
-
-
-def _any_null(cells: list[str]) -> str:
-    return f"({' OR '.join(f'{cell} IS NULL' for cell in cells)})" if cells else "false"
-
-
-def count_left_out(con: duckdb.DuckDBPyConnection, table: str, by_person: bool) -> LeftOut:
-    """Count what null values leave out of a table made by `null_values_sql`, in SQL that Spark understands too.
+def left_out_people(table: SqlTable, nulls: str) -> Reasons:
+    """Count the individuals that null values leave out of a table; `nulls` is a relation of rows with `who` each is
+    about, and whether it has no_quasi_identifier or no_sensitive value.
 
     An individual is left out if all of their rows are, under quasi-identifiers if any of these has none. Rows that name
     nobody count as rows only."""
-    reasons = "count(*) FILTER (WHERE q), count(*) FILTER (WHERE NOT q AND s)"
-    rows = f"SELECT no_quasi_identifier AS q, no_sensitive AS s FROM {table}"
-    counted = _reasons(con, f"SELECT {reasons} FROM ({rows}) AS t")
-    if not by_person:
-        return LeftOut(counted, counted)
+    reasons = [Aggregate.counting("quasi_identifier", "q"), Aggregate.counting("sensitive", "NOT q")]
     people = (
-        f"SELECT bool_or(no_quasi_identifier) AS q, true AS s FROM {table} WHERE who IS NOT NULL "
+        f"SELECT bool_or(no_quasi_identifier) AS q FROM {nulls} WHERE who IS NOT NULL "
         "GROUP BY who HAVING bool_and(no_quasi_identifier OR no_sensitive)"
     )
-    return LeftOut(counted, _reasons(con, f"SELECT {reasons} FROM ({people}) AS t"))
-
-
-def _reasons(con: duckdb.DuckDBPyConnection, sql: str) -> Reasons:
-    return Reasons(*map(int, one(con, sql)))
+    answers = table.evaluate(reasons, f"({people}) AS people")
+    return Reasons(*(int(answers[each.name]) for each in reasons))

@@ -1,7 +1,6 @@
 """Columns whose repeated values stand for one person each, although every row counts as another one (`individual:
-row`), in the source stage (config -> source -> cube -> search -> release -> verify -> report). k rows of such a person
-would pass for k people. A column is one where nearly all of its repeated values agree on what differs from person to
-person, far more often than rows do by chance."""
+row`). k rows of such a person would pass for k people. A column is one where nearly all of its repeated values agree on
+what differs from person to person, far more often than rows do by chance."""
 
 from __future__ import annotations
 
@@ -9,12 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import duckdb
-
 from anon.config import Columns
 from anon.errors import ConfigError, Problem
 from anon.source.naming import AGES, PLACES, numbers_people, words
-from anon.source.tables import one
+from anon.source.requirements import ROWS, Aggregate, SqlTable
 
 FEWEST = 20  # values, and repeated ones: of fewer nothing can be said
 ROWS_EACH = 50  # of a value on average: people who share a place or an employer are more
@@ -78,40 +75,56 @@ def attributes_of(columns: Columns, kinds: Mapping[str, str], sql: Mapping[str, 
     ]
 
 
-def person_keys(
-    con: duckdb.DuckDBPyConnection, table: str, columns: list[Attribute], sample: bool, of_anything: bool = False
-) -> list[PersonKey]:
+def person_keys(table: SqlTable, columns: list[Attribute], sample: bool, of_anything: bool = False) -> list[PersonKey]:
     """Return the columns of a table that say who a row is about. `sample`: a part of the values is enough in large
     tables; they are chosen by a hash of DuckDB, so that all rows of a value are compared. `of_anything`: also columns
     whose repeated values agree on two columns of which neither follows from the other, whatever they say."""
     keys = [column for column in columns if column.key]
     if not keys:
         return []
-    counts = ", ".join(f"approx_count_distinct({key.sql})" for key in keys)
-    rows, *distinct = one(con, f"SELECT count(*), {counts} FROM {table}")
+    distinct = [Aggregate(f"distinct {at}", f"approx_count_distinct({key.sql})") for at, key in enumerate(keys)]
+    answers = table.evaluate([ROWS, *distinct])
+    rows, values = answers[ROWS.name], [answers[each.name] for each in distinct]
     part = max(1, rows // COMPARED) if sample else 1
-    likely = [key for key, values in zip(keys, distinct) if 2 * ROWS_EACH * values >= rows and 2 * values >= FEWEST]
-    found = (_Key(con, table, key, columns, part).judged() for key in likely)
+    likely = [key for key, n in zip(keys, values) if 2 * ROWS_EACH * n >= rows and 2 * n >= FEWEST]
+    chances = Chances(table)
+    found = (_Key(table, key, columns, part, chances).judged() for key in likely)
     return [key for key in found if key is not None and (key.person or of_anything)]
 
 
-class _Key:
-    """A column that may say who a row is about, held against the others."""
+class Chances:
+    """For each column of a table the share of pairs of rows that agree on it, counted once."""
 
-    def __init__(
-        self, con: duckdb.DuckDBPyConnection, table: str, key: Attribute, columns: list[Attribute], part: int
-    ) -> None:
-        self.con, self.table, self.key = con, table, key
+    def __init__(self, table: SqlTable) -> None:
+        self.table = table
+        self._known: dict[str, float] = {}
+
+    def of_column(self, column: Attribute) -> float:
+        if column.sql not in self._known:
+            share = Aggregate("share", "sum(power(m, 2)) / power(sum(m), 2)")
+            counted = f"(SELECT count(*) AS m FROM {self.table.name} GROUP BY {column.sql}) AS t"
+            self._known[column.sql] = float(self.table.evaluate([share], counted)[share.name])
+        return self._known[column.sql]
+
+
+class _Key:
+    """A column that may say who a row is about, compared with the others."""
+
+    def __init__(self, table: SqlTable, key: Attribute, columns: list[Attribute], part: int, chances: Chances) -> None:
+        self.table, self.key, self.chances = table, key, chances
         self.others = [c for c in columns if c is not key and (c.quasi or (c.age and not key.age))]
         listed = "".join(f", {column.sql} AS c{at}" for at, column in enumerate(self.others))
         chosen = f" AND hash({key.sql}) % {part} = 0" if part > 1 else ""
-        self.rows = f"(SELECT {key.sql} AS k{listed} FROM {table} WHERE {key.sql} IS NOT NULL{chosen})"
+        self.rows = f"(SELECT {key.sql} AS k{listed} FROM {table.name} WHERE {key.sql} IS NOT NULL{chosen})"
 
     def judged(self) -> PersonKey | None:
-        counted = f"SELECT count(*) AS n FROM {self.rows} GROUP BY k"
-        values, rows, repeated = one(
-            self.con, f"SELECT count(*), coalesce(sum(n), 0), count_if(n > 1) FROM ({counted})"
-        )
+        asked = [
+            Aggregate("values", "count(*)"),
+            Aggregate("rows", "coalesce(sum(n), 0)"),
+            Aggregate.counting("repeated", "n > 1"),
+        ]
+        answers = self.table.evaluate(asked, f"(SELECT count(*) AS n FROM {self.rows} GROUP BY k) AS t")
+        values, rows, repeated = (answers[each.name] for each in asked)
         if values < FEWEST or repeated < FEWEST or rows > ROWS_EACH * values:
             return None
         telling, agreed = self._agreement(repeated) if self.others else ([], [])
@@ -125,12 +138,14 @@ class _Key:
         on."""
         agree = ", ".join(f"{same(f'c{at}')} AS a{at}" for at in range(len(self.others)))
         people = f"SELECT count(*) AS n, {agree} FROM {self.rows} GROUP BY k HAVING count(*) > 1"
-        listed = ", ".join(
-            f"count_if(a{at}), sum(power({self._chance(column)!r}, n - 1))" for at, column in enumerate(self.others)
-        )
-        found = one(self.con, f"SELECT {listed} FROM ({people})")
-        telling = [at for at, expected in enumerate(found[1::2]) if expected <= CHANCE * repeated]
-        return telling, [at for at in telling if found[2 * at] >= AGREE * repeated]
+        asked = [Aggregate.counting(f"agree on {at}", f"a{at}") for at in range(len(self.others))]
+        asked += [
+            Aggregate(f"expected on {at}", f"sum(power({self.chances.of_column(column)!r}, n - 1))")
+            for at, column in enumerate(self.others)
+        ]
+        answers = self.table.evaluate(asked, f"({people}) AS t")
+        telling = [at for at in range(len(self.others)) if answers[f"expected on {at}"] <= CHANCE * repeated]
+        return telling, [at for at in telling if answers[f"agree on {at}"] >= AGREE * repeated]
 
     def _is_person(self, telling: list[int], agreed: list[int]) -> bool:
         """Whether the name of the column says so, its values agree on an age or a birth, or on everything that others
@@ -144,11 +159,6 @@ class _Key:
     def _two_apart(self, columns: list[int]) -> bool:
         return any(self._independent(*pair) for pair in combinations(columns, 2))
 
-    def _chance(self, column: Attribute) -> float:
-        """The share of pairs of rows that agree on a column."""
-        counted = f"SELECT count(*) AS m FROM {self.table} GROUP BY {column.sql}"
-        return float(one(self.con, f"SELECT sum(power(m, 2)) / power(sum(m), 2) FROM ({counted})")[0])
-
     def _independent(self, one_column: int, other: int) -> bool:
         """Whether neither of two columns follows from the other, from one value of the key to the next."""
         return not self._follows(one_column, other) and not self._follows(other, one_column)
@@ -156,8 +166,9 @@ class _Key:
     def _follows(self, given: int, column: int) -> bool:
         each = f"SELECT min(c{given}) AS a, min(c{column}) AS b FROM {self.rows} GROUP BY k"
         people = f"SELECT count(*) AS n, {same('b')} AS s FROM ({each}) GROUP BY a"
-        repeated, agreed = one(self.con, f"SELECT count_if(n > 1), count_if(n > 1 AND s) FROM ({people})")
-        return bool(agreed >= AGREE * repeated)
+        asked = [Aggregate.counting("repeated", "n > 1"), Aggregate.counting("agreed", "n > 1 AND s")]
+        answers = self.table.evaluate(asked, f"({people}) AS t")
+        return bool(answers["agreed"] >= AGREE * answers["repeated"])
 
 
 def same(column: str) -> str:

@@ -1,38 +1,50 @@
-"""The rows of the config's source as one view under neutral names, read in streams (config -> source -> cube -> search
--> release -> verify -> report). This is where identifiers stop: the view holds the quasi-identifiers q0, q1, ..., the
-sensitive columns s0, ..., and the kept columns k0, ... in canonical types, and no other column."""
+"""The rows of the config's source as one view under neutral names, read in streams. This is where identifiers stop: the
+view holds the quasi-identifiers q0, q1, ..., the sensitive columns s0, ..., and the kept columns k0, ... in canonical
+types, and no other column."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from anon.config import Columns, Config, Limits, Nulls
+from anon.config import Config, Limits, Nulls, Sensitive
 from anon.core.database import all_optimizers, interruptible, limit, quote, translated
 from anon.core.memory import Memory
-from anon.errors import ConfigError, Problem
+from anon.errors import ConfigError, Problem, SourceError
 from anon.source import texts
 from anon.source.checks import (
     LONGEST,
+    Cell,
+    NullPolicy,
+    any_of,
     individual_problems,
     individual_sql,
-    null_problems,
+    named_in_every_row,
     repeated_identifiers,
     width_problems,
 )
-from anon.source.left_out import LeftOut, count_left_out, null_values_sql
+from anon.source.left_out import LeftOut, Reasons, left_out_people
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.persons import PersonKey, attributes_of, person_keys
-from anon.source.tables import count_rows, describe, one
+from anon.source.requirements import ROWS, Answers, DuckDBRows, Requirement, Rows, SqlTable
+from anon.source.tables import describe, one, why_text
 from anon.source.texts import Texts
-from anon.source.types import Unusable, canonical, narrow, published
+from anon.source.types import (
+    TypedColumn,
+    Unusable,
+    UnusableText,
+    labels_of,
+    narrow,
+    rounded,
+    type_column,
+)
 
 BATCH = 32_768  # rows of a batch of any query's result
 VALUES, LARGEST = 2**20, 131_072  # values of a batch of some columns, and rows if these are few
@@ -161,76 +173,188 @@ class Source:
         counted = self.query(f"SELECT count(*) FROM {self.VIEW} WHERE {column.alias} IN (SELECT v FROM some_values)")
         return int(counted[0][0].as_py())
 
+    def why_text(self, column: Column) -> str:
+        """Return a hint at what may have made a column text."""
+        return why_text(DuckDBRows(self.con, self.VIEW), column.alias)
+
     def check_unchanged(self) -> None:
         """What every pass reads anew must be the same for all of them."""
         if self.origin is not None and self.origin.in_place:
             self.origin.check_unchanged()
 
 
+@dataclass(frozen=True)
+class CheckedRows:
+    """What one pass over the rows of a source gives: the columns in their canonical types by role, the labels in place
+    of their values, the number of rows, those that are dropped, and the problems of single rows."""
+
+    columns: list[list[Column]]
+    labels: dict[str, pa.Table]
+    total: int
+    dropped: Reasons
+    problems: list[Problem]
+
+    @property
+    def rows(self) -> int:
+        """The rows that are not dropped."""
+        return self.total - self.dropped.all
+
+
 def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path) -> Source:
-    """Opens the config's source, or the given frame in its place, and checks it against the config."""
+    """Open the config's source, or the given frame in its place, and check it against the config."""
     origin = origin_of(config, table)
     origin.register(con, "raw_rows", config.columns, spill)
     types = describe(con, "raw_rows")
-    total = count_rows(con, "raw_rows")
-    columns = typed_columns(con, config.columns, types)
     who = individual_sql(config.columns, types)
+    raw = DuckDBRows(con, "raw_rows")
+    checked = check_rows(raw, config, types, who)
+    columns = checked.columns
+    create_labels(con, checked.labels)
     create_views(con, config.nulls, columns, who)
     if who is not None and config.columns.multiplicity != "single":
         _create_views_of_people(con, columns)
-    rows = int(one(con, f"SELECT count(*) FROM {Source.VIEW}")[0])
+    people = checked.dropped
+    if who is not None and people.all:
+        people = left_out_people(DuckDBRows(con, Source.NULLS), Source.NULLS)
+    left_out = LeftOut(checked.dropped, people)
     quasi_identifiers, sensitive, keep = columns
     multiplicity = config.columns.multiplicity
-    left_out = count_left_out(con, Source.NULLS, who is not None) if rows < total else LeftOut()
-    source = Source(con, quasi_identifiers, sensitive, keep, rows, left_out, origin, multiplicity)
-    check_rows(source, config, con, "kept_rows", who)
+    source = Source(con, quasi_identifiers, sensitive, keep, checked.rows, left_out, origin, multiplicity)
+    check_people(source, checked, None if who is None else DuckDBRows(con, "kept_rows"))
     check_widths(source, config.limits)
     if config.columns.individual == "row":
-        identifiers = {name: quote(column) for name, column in origin.identifiers.items()}
-        source.repeated = repeated_identifiers(con, "raw_rows", identifiers, total)
-        published = [*quasi_identifiers, *keep]
-        kinds, sql = ({column.name: getattr(column, about) for column in published} for about in ("kind", "sql"))
-        source.persons = person_keys(con, "raw_rows", attributes_of(config.columns, kinds, identifiers | sql), True)
+        _find_persons(source, config, raw, checked.total)
     return source
 
 
-def typed_columns(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str]) -> list[list[Column]]:
-    problems: list[Problem] = []
-    roles: list[tuple[str, Iterable[str]]] = [
-        ("quasi_identifiers", columns.quasi_identifiers),
-        ("sensitive", columns.sensitive),
-        ("keep", columns.keep),
-    ]
-    typed: list[list[Column]] = []
-    for role, names in roles:
-        typed.append([])
-        for index, name in enumerate(names):
-            try:
-                kind, sql = canonical(con, "raw_rows", name, types[name], role[0])
-                if role == "sensitive":
-                    kind, sql = published(con, name, columns.sensitive[name], kind, sql, index)
-                typed[-1].append(Column(name, f"{role[0]}{index}", kind, sql, narrow(name, types[name], sql)))
-            except Unusable as error:
-                problems.append(error.problem(f"columns.{role}.{name}"))
-            except ConfigError as error:
-                problems += error.problems
+def _find_persons(source: Source, config: Config, raw: DuckDBRows, total: int) -> None:
+    """Find rows that are of one person although each counts as another."""
+    assert source.origin is not None
+    identifiers = {name: quote(column) for name, column in source.origin.identifiers.items()}
+    source.repeated = repeated_identifiers(raw, identifiers, total)
+    published = [*source.quasi_identifiers, *source.keep]
+    kinds, sql = ({column.name: getattr(column, about) for column in published} for about in ("kind", "sql"))
+    source.persons = person_keys(raw, attributes_of(config.columns, kinds, identifiers | sql), True)
+
+
+def check_rows(rows: Rows, config: Config, types: dict[str, str], who: str | None) -> CheckedRows:
+    """Type the columns of the config and check the rows, in one pass over these; `who` is the SQL for whom a row is
+    about. Only the labels of a builder take another pass. SourceError or ConfigError if columns cannot be used."""
+    columns = config.columns
+    roles = {
+        "quasi_identifiers": list(columns.quasi_identifiers),
+        "sensitive": list(columns.sensitive),
+        "keep": list(columns.keep),
+    }
+    typing = Typing(roles, types, columns.sensitive)
+    policy = NullPolicy(config.nulls, typing.cells)
+    requirements = policy.requirements + ([] if who is None else [named_in_every_row(who, policy)])
+    dropped = policy.aggregates if policy.drops else []
+    answers = rows.evaluate([ROWS, *typing.requirements, *requirements, *dropped])
+    if not (total := int(answers[ROWS.name])):
+        raise SourceError("the table has no rows")
+    typed, problems = typing.usable(rows, answers)
     if problems:
         raise ConfigError(problems)
-    return typed
+    reasons = policy.dropped(answers) if policy.drops else Reasons()
+    return CheckedRows(list(typed.values()), typing.labels, total, reasons, answers.problems(requirements))
+
+
+class Typing:
+    """Columns of a config by role with the types that a table has for them. `specs` says how sensitive columns are
+    published: as they are, rounded, or as labels."""
+
+    def __init__(
+        self, roles: Mapping[str, list[str]], types: dict[str, str], specs: Mapping[str, Sensitive] | None = None
+    ) -> None:
+        self.roles, self.types, self.specs = roles, types, specs or {}
+        self.labels: dict[str, pa.Table] = {}  # of sensitive columns, by the name that the SQL of the column uses
+        self.typed = {(role, name): self._typed(role, name) for role, names in roles.items() for name in names}
+
+    def _typed(self, role: str, name: str) -> TypedColumn | Unusable:
+        path, type_name = f"columns.{role}.{name}", self.types[name]
+        try:
+            column = type_column(path, quote(name), type_name, role[0])
+            spec = self._spec(role, name)
+            return column if spec is None or spec.round is None else rounded(path, spec.round, column, type_name)
+        except Unusable as error:
+            return error
+
+    def _spec(self, role: str, name: str) -> Sensitive | None:
+        return self.specs.get(name) if role == "sensitive" else None
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """What the rows must meet so that all columns can be used."""
+        usable = (column for column in self.typed.values() if isinstance(column, TypedColumn))
+        return [requirement for column in usable for requirement in column.requirements]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The columns whose missing values have a policy."""
+        return [
+            Cell(role, name, column.missing)
+            for (role, name), column in self.typed.items()
+            if isinstance(column, TypedColumn) and role != "keep"
+        ]
+
+    def usable(self, rows: Rows, answers: Answers) -> tuple[dict[str, list[Column]], list[Problem]]:
+        """Return the columns by role as the rows allow them, and the problems of all that they do not."""
+        problems: list[Problem] = []
+        found: dict[str, list[Column]] = {role: [] for role in self.roles}
+        for role, names in self.roles.items():
+            for index, name in enumerate(names):
+                try:
+                    column = self._usable(rows, answers, role, index)
+                    small = narrow(name, self.types[name], column.sql)
+                    found[role].append(Column(name, f"{role[0]}{index}", column.kind, column.sql, small))
+                except Unusable as error:
+                    problems.append(error.problem(f"columns.{role}.{name}"))
+                except ConfigError as error:
+                    problems += error.problems
+        return found, problems
+
+    def _usable(self, rows: Rows, answers: Answers, role: str, index: int) -> TypedColumn:
+        """Return a column, perhaps with labels in place of values; Unusable or ConfigError if the rows forbid it."""
+        name = self.roles[role][index]
+        column = self.typed[role, name]
+        if isinstance(column, UnusableText):
+            raise column.explained(why_text(rows, column.sql))
+        if isinstance(column, Unusable):
+            raise column
+        if problems := answers.problems(column.requirements):
+            raise ConfigError(problems[:1])
+        spec = self._spec(role, name)
+        if spec is None or spec.builder is None:
+            return column
+        table = f"labels_{index}"
+        self.labels[table] = labels_of(name, spec.builder, rows, column)
+        return replace(column, kind="text", sql=f"(SELECT label FROM {table} WHERE v = {column.sql})")
+
+
+def create_labels(con: duckdb.DuckDBPyConnection, labels: dict[str, pa.Table]) -> None:
+    """Create the tables that the SQL of columns with labels reads."""
+    with translated("reading the source"):
+        for name, table in labels.items():
+            con.register("labels_made", table)
+            con.execute(f"CREATE TABLE {name} AS SELECT * FROM labels_made").fetchall()
+            con.unregister("labels_made")
 
 
 def create_views(con: duckdb.DuckDBPyConnection, nulls: Nulls, columns: list[list[Column]], who: str | None) -> None:
-    """all_rows, their nulls, kept_rows without those to drop, and the view of the source, which does not tell who they
-    are."""
+    """Create the views all_rows, their nulls, kept_rows without those to drop, and that of the source, which does not
+    say whom rows are about."""
     every = [column for role in columns for column in role]
     selected = ", ".join(f"{column.sql} AS {column.alias}" for column in every)
     narrow = ", ".join(f"{column.narrow or column.sql} AS {column.alias}" for column in every)
     policies = ((columns[0], nulls.quasi_identifiers), (columns[1], nulls.sensitive))
     droppable = [[column.alias for column in role if policy == "drop"] for role, policy in policies]
     needed = [f"{alias} IS NOT NULL" for role in droppable for alias in role]
+    no_quasi_identifier, no_sensitive = (any_of([f"{alias} IS NULL" for alias in role]) for role in droppable)
+    nulls_of_rows = f"who, {no_quasi_identifier} AS no_quasi_identifier, {no_sensitive} AS no_sensitive"
     with translated("reading the source"):
         con.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows").fetchall()
-        con.execute(f"CREATE VIEW {Source.NULLS} AS {null_values_sql('all_rows', 'who', *droppable)}").fetchall()
+        con.execute(f"CREATE VIEW {Source.NULLS} AS SELECT {nulls_of_rows} FROM all_rows").fetchall()
         where = f" WHERE {' AND '.join(needed)}" if needed else ""
         con.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}").fetchall()
         listed = ", ".join(column.alias for column in every)
@@ -239,7 +363,7 @@ def create_views(con: duckdb.DuckDBPyConnection, nulls: Nulls, columns: list[lis
 
 
 def _create_views_of_people(con: duckdb.DuckDBPyConnection, columns: list[list[Column]]) -> None:
-    """The views of a source whose individuals may have several values, which do not tell who they are either."""
+    """Create the views of a source whose individuals may have several values; they do not say whom rows are about."""
     first = ", ".join(f"first({c.alias}) AS {c.alias}" for c in (*columns[0], *columns[2]))
     own = ", ".join(column.alias for column in (*columns[0], *columns[1]))
     values = f"SELECT {own} FROM (SELECT DISTINCT who, {own} FROM kept_rows)"
@@ -278,16 +402,15 @@ def _make_room(source: Source, found: Texts, limits: Limits) -> None:
         limit(source.con, Memory(limits.memory, found.held))
 
 
-def check_rows(source: Source, config: Config, con: duckdb.DuckDBPyConnection, table: str, who: str | None) -> None:
-    """Rows are left, nulls by policy, and one row per individual, in a table with the rows and `who` each is about."""
+def check_people(source: Source, checked: CheckedRows, people: SqlTable | None) -> None:
+    """Refuse a source without a row that is kept, and rows that are not as the config says: ConfigError. `people` has
+    the rows that are kept with `who` each is about, where the config names individuals."""
     if not source.rows:
         raise ConfigError.at("nulls", f"all {source.left_out.rows.all:,} rows dropped", "rows with values")
-    cells = [("quasi_identifiers", column.name, column.alias) for column in source.quasi_identifiers]
-    cells += [("sensitive", column.name, column.alias) for column in source.sensitive]
-    problems = null_problems(con, table, cells, config)
-    if who is not None:
+    problems = checked.problems
+    if people is not None:
         aliases = [column.alias for column in source.quasi_identifiers]
         kept = [column.alias for column in source.keep]
-        problems += individual_problems(con, table, "who", aliases, source.multiplicity, kept)
+        problems = problems + individual_problems(people, "who", aliases, source.multiplicity, kept)
     if problems:
         raise ConfigError(problems)

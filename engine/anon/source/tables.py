@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from anon.core.database import file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
+from anon.source.requirements import Aggregate, Rows
 from anon.source.stacked import VECTOR, answers, stacked
 from anon.source.tokens import NO_TOKENS, Tokens
 
@@ -393,12 +394,12 @@ def count_rows(con: duckdb.DuckDBPyConnection, table: str) -> int:
     return rows
 
 
-def why_text(con: duckdb.DuckDBPyConnection, table: str, column: str) -> str:
-    """What may have made a column text although most of its values look otherwise: a hint, with counts only."""
-    texts = f"SELECT DISTINCT {column} AS v FROM {table} WHERE {column} IS NOT NULL"
-    patterns = (CSV_TYPES["DOUBLE"], CSV_TYPES["DATE"], ANY_DATE)
-    fits = ", ".join(f"count(*) FILTER (regexp_full_match(v, {literal(pattern)}))" for pattern in patterns)
-    total, numbers, dates, any_dates = one(con, f"SELECT count(*), {fits} FROM ({texts})")
+def why_text(rows: Rows, column: str) -> str:
+    """Return a hint at what may have made a column text although most of its values look otherwise: counts only."""
+    patterns = {"numbers": CSV_TYPES["DOUBLE"], "dates": CSV_TYPES["DATE"], "any dates": ANY_DATE}
+    asked = [Aggregate.counting(name, f"regexp_full_match(v, {literal(like)})") for name, like in patterns.items()]
+    answers = rows.evaluate_distinct(column, [Aggregate("all", "count(*)"), *asked])
+    total, numbers, dates, any_dates = (int(answers[name]) for name in ("all", *patterns))
     if 2 * numbers > total:
         return f"{total - numbers:,} of them are not numbers, and one is enough to make a CSV column text"
     if 2 * any_dates > total:

@@ -1,21 +1,21 @@
-"""From the types that a table has to the few that the engine works with, in the source stage (config -> source -> cube
--> search -> release -> verify -> report): the kind of each column and the SQL for its canonical values, and for
-sensitive columns the SQL for the values that will be published, rounded or labelled by a builder."""
+"""Give every column one of the few types that the engine works with: its kind, the SQL for its canonical values and
+what its rows must meet; for sensitive columns the SQL for the values that are published, rounded or labelled by a
+builder."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
 
 from anon import hierarchy
-from anon.config import Sensitive
-from anon.core.database import quote, translated
+from anon.config import Builder
+from anon.core.database import quote
 from anon.errors import Problem
-from anon.source.tables import one, why_text
+from anon.source.requirements import COUNT, Aggregate, Answers, DuckDBRows, Requirement, Rows
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 SMALL_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"}  # that 32 bits with a sign hold
@@ -35,68 +35,113 @@ class Unusable(Exception):
         return Problem(path, *self.args)
 
 
+class UnusableText(Unusable):
+    """A column of text where numbers are needed; `sql` is the SQL of its values, which may show why it is text."""
+
+    def __init__(self, found: str, expected: str, sql: str) -> None:
+        super().__init__(found, expected)
+        self.sql = sql
+
+    def explained(self, hint: str) -> Unusable:
+        return Unusable(*self.args, hint)
+
+
 @dataclass(frozen=True)
-class Canonical:
-    """The kind of a column, the SQL for its canonical values, and which values it must not have: SQL that finds them,
-    and what is expected in their place."""
+class TypedColumn:
+    """A column in a type that the engine works with: its kind, the SQL for its values, SQL that holds for the rows
+    without a value (and fails for none), and what the rows must meet so that the first can be used."""
 
     kind: str
     sql: str
-    refused: str = ""
-    expected: str = ""
+    missing: str
+    requirements: tuple[Requirement, ...] = ()
 
-    def check(self, type_name: str, count: int) -> None:
-        """Unusable if values that are refused are there."""
-        if count:
-            raise Unusable(f"type {type_name} with {count:,} values that are not", self.expected)
+
+@dataclass(frozen=True)
+class _Field:
+    """A column to be typed: its field in the config, its SQL, its type, and q, s or k for its role."""
+
+    path: str
+    column: str
+    type_name: str
+    letter: str
+
+    def typed(self, kind: str, sql: str, refused: str = "", expected: str = "", missing: str = "") -> TypedColumn:
+        """Return the typed column; `refused` finds the values that it must not have."""
+        required = (requirement(self.path, self.type_name, refused, expected),) if refused else ()
+        return TypedColumn(kind, sql, missing or f"{self.column} IS NULL", required)
+
+
+def requirement(path: str, type_name: str, refused: str, expected: str) -> Requirement:
+    """Return the requirement that a column has no values that SQL finds."""
+    message = Problem(path, f"type {type_name} with {COUNT} values that are not", expected)
+    return Requirement(f"{path}: {expected}", refused, message)
 
 
 def canonical(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: str, letter: str) -> tuple[str, str]:
-    """The kind of a column and the SQL expression for its canonical values; letter is q, s or k for its role."""
-    column = canonical_form(quote(name), type_name, letter)
-    if column.refused:
-        column.check(type_name, one(con, f"SELECT count(*) FROM {table} WHERE {column.refused}")[0])
+    """Return the kind of a column and the SQL for its canonical values, checked by itself; letter is q, s or k for its
+    role. Unusable if its type or its values cannot be used."""
+    column = type_column(name, quote(name), type_name, letter)
+    for problem in DuckDBRows(con, table).evaluate(column.requirements).problems(column.requirements):
+        raise Unusable(problem.found, problem.expected)
     return column.kind, column.sql
 
 
-def canonical_form(column: str, type_name: str, letter: str) -> Canonical:
-    """Return the canonical form of a column, given as SQL, by its type alone; Unusable if it has none."""
+def type_column(path: str, column: str, type_name: str, letter: str) -> TypedColumn:
+    """Return a column, given as SQL and named by its field in the config, in its canonical type; Unusable if it has
+    none."""
+    field = _Field(path, column, type_name, letter)
     if type_name in INTEGERS:
-        return Canonical("integer", f"CAST({column} AS BIGINT)")
+        return field.typed("integer", f"CAST({column} AS BIGINT)")
     if type_name in WIDE_INTEGERS:
         wide = f"{column} IS NOT NULL AND TRY_CAST({column} AS BIGINT) IS NULL"
-        return Canonical("integer", f"CAST({column} AS BIGINT)", wide, "integers below 2^63")
+        return field.typed("integer", f"CAST({column} AS BIGINT)", wide, "integers below 2^63")
     if type_name in ("FLOAT", "DOUBLE"):
         number = _number(column, type_name, "'nan'::DOUBLE" if letter == "k" else "NULL")
-        return Canonical("number", number, f"isinf({column})" if letter != "k" else "", "finite numbers")
+        infinite, missing = f"isinf({column})", f"({column} IS NULL OR isnan({column}))"
+        return field.typed("number", number, infinite if letter != "k" else "", "finite numbers", missing)
     if type_name.startswith("DECIMAL"):
         if letter != "q":
-            return Canonical("decimal", column)
+            return field.typed("decimal", column)
         long = f"abs({column}) >= 1e{EXACT_DIGITS - _scale(type_name)}"
         short = f"of at most {EXACT_DIGITS} digits; round it"
-        return Canonical("number", f"CAST({column} AS DOUBLE) + 0.0::DOUBLE", long, short)
+        return field.typed("number", f"CAST({column} AS DOUBLE) + 0.0::DOUBLE", long, short)
     if type_name == "DATE" or type_name.startswith("TIMESTAMP"):
-        return _moment(column, type_name, letter)
+        return _moment(field)
     if type_name == "BOOLEAN":
-        return Canonical("boolean", column)
+        return field.typed("boolean", column)
     if type_name in ("VARCHAR", "UUID") or (type_name.startswith("ENUM") and type_name.endswith(")")):
-        return Canonical("text", f"CAST({column} AS VARCHAR)")
+        return field.typed("text", f"CAST({column} AS VARCHAR)")
     raise Unusable(f"type {_plain_type(type_name)}", USABLE)
 
 
 def as_read(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: str) -> str:
+    """Return the SQL for a published label such that two labels are equal if a reader sees the same."""
+    asked = negative_zeros(name, type_name)
+    return label_sql(name, type_name, DuckDBRows(con, table).evaluate(asked))
+
+
+def negative_zeros(name: str, type_name: str) -> list[Aggregate]:
+    """Return what `label_sql` has to know about the values of a column: those that are written -0.0."""
+    if type_name not in ("FLOAT", "DOUBLE"):
+        return []
+    column = quote(name)
+    written = f"{column} = 0 AND CAST({column} AS VARCHAR) = '-0.0'"
+    return [Aggregate.counting(f"negative zeros of {name}", written)]
+
+
+def label_sql(name: str, type_name: str, answers: Answers) -> str:
     """Return the SQL for a published label such that two labels are equal if a reader sees the same. DuckDB takes 0.0
     and -0.0 for equal, and 1 month and 30 days: those are compared as text."""
     column = quote(name)
     as_text = f"CAST({column} AS VARCHAR)"
-    if type_name in ("FLOAT", "DOUBLE"):
-        negative = one(con, f"SELECT count(*) FROM {table} WHERE {column} = 0 AND {as_text} = '-0.0'")[0]
-        return as_text if negative else column
+    if asked := negative_zeros(name, type_name):
+        return as_text if answers[asked[0].name] else column
     return column if type_name in EQUAL_AS_READ or type_name.startswith(("DECIMAL", "TIMESTAMP", "ENUM")) else as_text
 
 
 def narrow(name: str, type_name: str, sql: str) -> str:
-    """The SQL for the values of a column, which is usually the canonical one, in 32 bits if the table has them so.
+    """Return the SQL for the values of a column, usually the canonical one, in 32 bits if the table has them so.
 
     >>> narrow("age", "SMALLINT", 'CAST("age" AS BIGINT)'), narrow("age", "DOUBLE", '"age"')
     ('CAST("age" AS INTEGER)', '"age"')
@@ -105,14 +150,8 @@ def narrow(name: str, type_name: str, sql: str) -> str:
     return f"CAST({quote(name)} AS INTEGER)" if as_it_is else sql
 
 
-def _require_none(con: duckdb.DuckDBPyConnection, table: str, type_name: str, condition: str, expected: str) -> None:
-    count = one(con, f"SELECT count(*) FROM {table} WHERE {condition}")[0]
-    if count:
-        raise Unusable(f"type {type_name} with {count:,} values that are not", expected)
-
-
 def _plain_type(type_name: str) -> str:
-    """The name of a type without what it is made of: the members of an ENUM are data.
+    """Return the name of a type without what it is made of: the members of an ENUM are data.
 
     >>> _plain_type("STRUCT(a INTEGER)"), _plain_type("ENUM('a', 'b')[]"), _plain_type('"NULL"')
     ('STRUCT', 'ENUM[]', 'NULL')
@@ -125,13 +164,15 @@ def _scale(decimal_type: str) -> int:
 
 
 def _number(column: str, type_name: str, missing: str) -> str:
-    """A double without NaN and -0.0. A FLOAT is taken for the shortest decimal that it stands for, as text is."""
+    """Return the SQL for a double without NaN and -0.0. A FLOAT is taken for the shortest decimal that it stands
+    for, as text is."""
     number = f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)" if type_name == "FLOAT" else column
     return f"CASE WHEN isnan({column}) THEN {missing} ELSE {number} + 0.0::DOUBLE END"
 
 
-def _moment(column: str, type_name: str, letter: str) -> Canonical:
-    """Days, or microseconds in UTC; a kept moment keeps its zone."""
+def _moment(field: _Field) -> TypedColumn:
+    """Return days, or microseconds in UTC; a kept moment keeps its zone."""
+    column, type_name = field.column, field.type_name
     zoned = type_name in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS")
     kind = "DATE" if type_name == "DATE" else "TIMESTAMPTZ" if zoned else "TIMESTAMP"
     moment = f"CAST({column} AS {kind})"
@@ -140,65 +181,56 @@ def _moment(column: str, type_name: str, letter: str) -> Canonical:
     if type_name.endswith("_NS"):
         strange, expected = f"epoch_ns({column}) % 1000 <> 0 OR {strange}", f"whole microseconds {expected}"
     if type_name == "DATE":
-        return Canonical("date", column, strange, expected)
-    sql = f"timezone('UTC', {moment})" if zoned and letter != "k" else moment
-    return Canonical("timestamp", sql, strange, expected)
+        return field.typed("date", column, strange, expected)
+    sql = f"timezone('UTC', {moment})" if zoned and field.letter != "k" else moment
+    return field.typed("timestamp", sql, strange, expected)
 
 
-def published(
-    con: duckdb.DuckDBPyConnection, name: str, spec: Sensitive, kind: str, sql: str, index: int
-) -> tuple[str, str]:
-    """A sensitive column as it is, rounded, or as the first level of a builder."""
-    if spec.round is not None:
-        return _rounded(con, spec.round, kind, sql)
-    if spec.builder is None:
-        return kind, sql
-    with translated("reading the source"):
-        distinct = f"SELECT DISTINCT {sql} AS v FROM raw_rows WHERE {sql} IS NOT NULL LIMIT {DISTINCT_FOR_BUILDER + 1}"
-        values = con.sql(f"SELECT v FROM ({distinct}) ORDER BY v").to_arrow_table()["v"]
-    if len(values) > DISTINCT_FOR_BUILDER:
-        raise Unusable("too many distinct values for a builder", f"at most {DISTINCT_FOR_BUILDER:,}; round it")
-    paths = hierarchy.paths(spec.builder, values.to_pylist(), name, role="sensitive")
-    labels = pa.table({"v": values, "label": pa.array([path[0] for path in paths], pa.string())})
-    with translated("reading the source"):
-        con.register("labels_made", labels)
-        con.execute(f"CREATE TABLE labels_{index} AS SELECT * FROM labels_made").fetchall()
-        con.unregister("labels_made")
-    return "text", f"(SELECT label FROM labels_{index} WHERE v = {sql})"
-
-
-def _rounded(con: duckdb.DuckDBPyConnection, width: Decimal, kind: str, sql: str) -> tuple[str, str]:
-    """The nearest multiple of the width, halves away from zero."""
+def rounded(path: str, width: Decimal, column: TypedColumn, type_name: str) -> TypedColumn:
+    """Return a column whose values are the nearest multiples of the width, halves away from zero."""
+    kind, sql = column.kind, column.sql
+    if kind == "text":
+        raise UnusableText("type text with `round`", "a column of numbers", sql)
     if kind not in ("integer", "number", "decimal"):
-        hint = why_text(con, "raw_rows", sql) if kind == "text" else ""
-        raise Unusable(f"type {kind} with `round`", "a column of numbers", hint)
+        raise Unusable(f"type {kind} with `round`", "a column of numbers")
     places = max(-int(width.normalize().as_tuple().exponent), 0)
     if places > PLACES:
         raise Unusable(f"`round` to {places} places", f"at most {PLACES} places")
-    large = f"abs(CAST({sql} AS DOUBLE)) >= {LARGEST * min(1.0, float(width))!r}"
-    _require_none(con, "raw_rows", kind, large, f"small enough to round: below {LARGEST:g} multiples")
-    count = _nearest_double(width, sql) if kind == "number" else _nearest_exact(con, width, places, kind, sql)
+    # TRY: what the requirements before this one refuse may fail to convert
+    large = f"abs(CAST(TRY({sql}) AS DOUBLE)) >= {LARGEST * min(1.0, float(width))!r}"
+    small = requirement(path, kind, large, f"small enough to round: below {LARGEST:g} multiples")
+    count = _nearest_double(width, sql) if kind == "number" else _nearest_exact(width, places, column, type_name)
     multiple = f"CAST({count} AS BIGINT)"
-    if places == 0:
-        return "integer", f"{multiple} * {int(width)}"
-    return "decimal", f"{multiple} * CAST('{width:f}' AS DECIMAL(18, {places}))"
+    rounds = replace(column, kind="integer", sql=f"{multiple} * {int(width)}")
+    if places:
+        rounds = replace(column, kind="decimal", sql=f"{multiple} * CAST('{width:f}' AS DECIMAL(18, {places}))")
+    return replace(rounds, requirements=(*column.requirements, small))
+
+
+def labels_of(name: str, builder: Builder, rows: Rows, column: TypedColumn) -> pa.Table:
+    """Return the label of the first level of a builder for each value that the rows have of a sensitive column."""
+    values = rows.distinct(column.sql, DISTINCT_FOR_BUILDER + 1)
+    if len(values) > DISTINCT_FOR_BUILDER:
+        raise Unusable("too many distinct values for a builder", f"at most {DISTINCT_FOR_BUILDER:,}; round it")
+    paths = hierarchy.paths(builder, values.to_pylist(), name, role="sensitive")
+    return pa.table({"v": values, "label": pa.array([path[0] for path in paths], pa.string())})
 
 
 def _nearest_double(width: Decimal, sql: str) -> str:
-    """SQL: how many widths. What misses a half by no more than the error of the division is a half: 0.35 / 0.1."""
+    """Return the SQL for the number of widths. What misses a half by no more than the error of the
+    division is a half: 0.35 / 0.1."""
     share = f"({sql} / {float(width)!r}::DOUBLE)"
     return f"sign({share}) * floor(abs({share}) * (1 + 4e-16::DOUBLE) + 0.5::DOUBLE)"
 
 
-def _nearest_exact(con: duckdb.DuckDBPyConnection, width: Decimal, places: int, kind: str, sql: str) -> str:
-    """SQL: how many widths, in whole numbers of the smaller unit of the two."""
-    scale, units = 0, f"CAST({sql} AS HUGEINT)"
-    if kind == "decimal":
-        with translated("reading the source"):
-            scale = _scale(str(con.sql(f"SELECT {sql} FROM raw_rows LIMIT 0").types[0]))
+def _nearest_exact(width: Decimal, places: int, column: TypedColumn, type_name: str) -> str:
+    """Return the SQL for the number of widths, in whole numbers of the smaller unit of the two."""
+    scale, units = 0, f"CAST({column.sql} AS HUGEINT)"
+    if column.kind == "decimal":
+        scale = _scale(type_name)
         if scale > PLACES:
             raise Unusable(f"decimals with {scale} places with `round`", f"at most {PLACES} places")
-        units = f"CAST(replace(CAST({sql} AS VARCHAR), '.', '') AS HUGEINT)"
+        units = f"CAST(replace(CAST({column.sql} AS VARCHAR), '.', '') AS HUGEINT)"
     most = max(scale, places)
     value, step = f"({units} * {10 ** (most - scale)}::HUGEINT)", int(width.scaleb(most))
     return f"sign({value}) * ((2 * abs({value}) + {step}::HUGEINT) // {2 * step}::HUGEINT)"

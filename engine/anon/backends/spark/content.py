@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from anon.backends.spark import spread
-from anon.backends.spark.source import READING, SparkSource
+from anon.backends.spark.rows import READING
+from anon.backends.spark.source import SparkSource
 from anon.config import Config
 from anon.core.database import translated
 from anon.recoding.levels import AnyRecoding

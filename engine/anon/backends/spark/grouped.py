@@ -1,4 +1,4 @@
-"""A table that is already grouped, on a cluster: read by Spark, held against the config as `check` does on one machine
+"""A table that is already grouped, on a cluster: read by Spark, compared with the config as `check` does on one machine
 (anon.source.grouped), and turned into rows under neutral names. Equal rows are counted before anything else, so that no
 more than the different ones are moved. Labels keep the order that they have in DuckDB, which numbers groups."""
 
@@ -15,17 +15,18 @@ import pyarrow as pa
 
 from anon.backends.spark import spread
 from anon.backends.spark.failures import on_spark
+from anon.backends.spark.rows import BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
-from anon.backends.spark.source import SparkSql, answered, as_view, registered
 from anon.config import Columns, Config
 from anon.core.database import quote, translated
-from anon.errors import ConfigError, Problem, SourceError
-from anon.source import Column, as_read, check_present, describe, individual_sql, register_files, resolve
-from anon.source.checks import individual_problems, null_problems
-from anon.source.grouped import present, sensitive_columns
-from anon.source.left_out import LeftOut, count_left_out, null_values_sql
+from anon.errors import ConfigError, Problem
+from anon.source import Column, check_present, describe, individual_sql, register_files, resolve
+from anon.source.checks import any_of, individual_problems
+from anon.source.grouped import CheckedLabels, check_labels, present
+from anon.source.left_out import LeftOut, left_out_people
+from anon.source.requirements import Answers
 from anon.source.tables import as_arrow, bucketized_pair
-from anon.source.types import INTEGERS, WIDE_INTEGERS
+from anon.source.types import INTEGERS, WIDE_INTEGERS, label_sql, negative_zeros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +53,7 @@ class Opened:
 
 
 def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Config, table: Any) -> Opened:
-    """Opens a table: a path of Parquet files, a table of the catalog, a DataFrame, or any Arrow-speaking frame."""
+    """Open a table: a path of Parquet files, a table of the catalog, a DataFrame, or any Arrow-speaking frame."""
     raw, schema = _raw(spark, con, table)
     columns = present(config.columns, raw.columns)
     con.register("raw_rows", schema.empty_table())
@@ -60,26 +61,26 @@ def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Co
     check_present(columns, types, raw.columns)
     who = individual_sql(columns, types)
     used = raw.select(*(spread.column(name) for name in schema.names if name in _used(columns)))
-    (sensitive, problems), labels = answered(
-        used,
-        schema,
-        con,
-        lambda asking: (sensitive_columns(asking, "raw_rows", columns, types), _labels(asking, columns, types)),
-    )
-    if problems:
-        raise ConfigError(problems)
-    query = _query(columns, types, labels, sensitive, who)
+    zeros = [each for name in columns.keep for each in negative_zeros(name, types[name])]
+    checked = check_labels(BatchedRows(used, schema), config, columns, types, who, zeros)
+    if checked.problems:
+        raise ConfigError(checked.problems)
+    query = _query(columns, types, checked, who)
     with translated(READING):
         view = con.sql(query).to_arrow_table().schema
     every = spread.on_disk(spread.map_rows(used, _rows, spread.Broadcast(spark, (schema, query)), view))
-    rows, total, left = _left(every, config, sensitive)
-    _check(spark, rows, config, columns, sensitive, who is not None, (total, left))
-    left_out = _left_out(spark, every, sensitive, who is not None) if left < total else LeftOut()
-    return Opened(_counted(rows, columns), view, columns, sensitive, left, left_out)
+    rows = every
+    if checked.dropped.all:
+        rows = every.dropna(subset=[column.alias for column in checked.sensitive])
+    left_out = LeftOut(checked.dropped, checked.dropped)
+    if who is not None:
+        _check_people(rows, columns)
+        left_out = _left_out(every, checked)
+    return Opened(_counted(rows, columns), view, columns, checked.sensitive, checked.rows, left_out)
 
 
 def _raw(spark: SparkSession, con: duckdb.DuckDBPyConnection, table: Any) -> tuple[DataFrame, pa.Schema]:
-    """The table as Spark reads it, and its columns as they are on one machine."""
+    """Return the table as Spark reads it, and its columns as they are on one machine."""
     if bucketized_pair(table) is not None:
         found, expected = "a bucketized table with backend spark", "a table of labels, or backend local"
         raise ConfigError.at("--on", found, expected, "equal labels may be in several of its groups")
@@ -116,10 +117,8 @@ def _used(columns: Columns) -> set[str]:
     return {*columns.quasi_identifiers, *columns.sensitive, *columns.keep} | who
 
 
-def _query(
-    columns: Columns, types: dict[str, str], labels: dict[str, str | None], sensitive: list[Column], who: str | None
-) -> str:
-    """SQL: the rows under neutral names."""
+def _query(columns: Columns, types: dict[str, str], checked: CheckedLabels, who: str | None) -> str:
+    """Return the SQL for the rows under neutral names."""
     problems: list[Problem] = []
     named = {}
     for letter, role, names in (
@@ -127,7 +126,7 @@ def _query(
         ("k", "keep", columns.keep),
     ):
         for index, name in enumerate(names):
-            sql = labels[name]
+            sql = _label(name, types[name], checked.answers)
             if sql is None:
                 expected = "numbers, dates, timestamps, booleans or text"
                 found = f"labels of type {types[name]} with backend spark"
@@ -135,21 +134,17 @@ def _query(
             named[f"{letter}{index}"] = str(sql)
     if problems:
         raise ConfigError(problems)
-    named |= {column.alias: column.sql for column in sensitive}
+    named |= {column.alias: column.sql for column in checked.sensitive}
     if who is not None:
         named["who"] = f"CAST({who} AS VARCHAR)"
     return f"SELECT {', '.join(f'{sql} AS {alias}' for alias, sql in named.items())} FROM raw_rows"
 
 
-def _labels(con: duckdb.DuckDBPyConnection, columns: Columns, types: dict[str, str]) -> dict[str, str | None]:
-    """The SQL of each published column, None if Spark has no type for it."""
-    return {name: _as_it_stands(con, name, types[name]) for name in (*columns.quasi_identifiers, *columns.keep)}
-
-
-def _as_it_stands(con: duckdb.DuckDBPyConnection, name: str, kind: str) -> str | None:
-    """SQL: a label in a type that Spark has too, in the same order and with the same text; None if there is none."""
+def _label(name: str, kind: str, answers: Answers) -> str | None:
+    """Return the SQL for a label in a type that Spark has too, in the same order and with the same text; None if there
+    is none."""
     column = quote(name)
-    if kind in ("FLOAT", "DOUBLE") and (as_text := as_read(con, "raw_rows", name, kind)) != column:
+    if kind in ("FLOAT", "DOUBLE") and (as_text := label_sql(name, kind, answers)) != column:
         return as_text
     if kind in INTEGERS:
         return f"CAST({column} AS BIGINT)"
@@ -168,43 +163,22 @@ def _rows(given: tuple[pa.Schema, str], batches: Iterator[pa.RecordBatch]) -> It
                 yield from con.sql(query).to_arrow_table().to_batches()
 
 
-def _left(every: DataFrame, config: Config, sensitive: list[Column]) -> tuple[DataFrame, int, int]:
-    """The rows without those to drop; how many there were, and how many are left."""
-    with on_spark(READING):
-        total = int(every.count())
-        if not total:
-            raise SourceError("the table has no rows")
-        if config.nulls.sensitive != "drop" or not sensitive:
-            return every, total, total
-        rows = every.dropna(subset=[column.alias for column in sensitive])
-        return rows, total, int(rows.count())
-
-
-def _left_out(spark: SparkSession, every: DataFrame, sensitive: list[Column], by_person: bool) -> LeftOut:
+def _left_out(every: DataFrame, checked: CheckedLabels) -> LeftOut:
     """Count what null sensitive values leave out."""
-    sql: Any = SparkSql(spark)
-    with as_view(every) as view:
-        nulls = null_values_sql(view, "who" if by_person else "NULL", [], [column.alias for column in sensitive])
-        return count_left_out(sql, f"({nulls}) AS nulls", by_person)
+    if not checked.dropped.all:
+        return LeftOut()
+    missing = any_of([f"{column.alias} IS NULL" for column in checked.sensitive])
+    with as_table(every) as table:
+        nulls = f"SELECT who, false AS no_quasi_identifier, {missing} AS no_sensitive FROM {table.name}"
+        return LeftOut(checked.dropped, left_out_people(table, f"({nulls}) AS nulls"))
 
 
-def _check(
-    spark: SparkSession, rows: DataFrame, config: Config, columns: Columns, sensitive: list[Column], who: bool,
-    counts: tuple[int, int],
-) -> None:  # fmt: skip
-    """What `check` refuses on one machine: no rows, missing values by policy, rows that are not their individual's."""
-    total, left = counts
-    problems = [] if left else [Problem("nulls.sensitive", f"all {total:,} rows dropped", "rows with values")]
-    named = [("quasi_identifiers", name, f"q{index}") for index, name in enumerate(columns.quasi_identifiers)]
-    named += [("sensitive", column.name, column.alias) for column in sensitive]
-    sql: Any = SparkSql(spark)
-    with as_view(rows) as view:
-        problems += null_problems(sql, view, named, config)
-        if who:
-            labels = [f"q{index}" for index in range(len(columns.quasi_identifiers))]
-            problems += individual_problems(sql, view, "who", labels, columns.multiplicity)
-    if problems:
-        raise ConfigError(problems)
+def _check_people(rows: DataFrame, columns: Columns) -> None:
+    """Refuse rows that are not their individual's, as `check` does on one machine."""
+    labels = [f"q{index}" for index in range(len(columns.quasi_identifiers))]
+    with as_table(rows) as table:
+        if problems := individual_problems(table, "who", labels, columns.multiplicity):
+            raise ConfigError(problems)
 
 
 def _counted(rows: DataFrame, columns: Columns) -> DataFrame:

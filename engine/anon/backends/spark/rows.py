@@ -1,0 +1,131 @@
+"""What is asked of the rows of a table, evaluated on a cluster: requirements and aggregates in DuckDB over the Arrow
+batches of the executors, added up by name; and aggregates over relations such as groups in the SQL of Spark."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from anon.backends.spark import spread
+from anon.backends.spark.failures import on_spark
+from anon.core.database import translated
+from anon.source.requirements import Aggregate, Answers, Question, Rows, SqlTable, aggregates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+READING = "reading the source"
+ANSWERS = pa.schema([("name", pa.string()), ("n", pa.int64())])
+
+
+@dataclass(frozen=True)
+class BatchedRows(Rows):
+    """The rows of a frame of Spark with the columns that the local engine would see."""
+
+    frame: DataFrame
+    schema: pa.Schema
+
+    def evaluate(self, questions: Sequence[Question]) -> Answers:
+        if not questions:
+            return Answers({})
+        given = spread.Broadcast(self.frame.sparkSession, (self.schema, aggregates(questions)))
+        table = spread.collect(spread.map_rows(self.frame, _evaluated, given, ANSWERS), READING)
+        return Answers(self._added_up(table, questions))
+
+    def _added_up(self, table: pa.Table, questions: Sequence[Question]) -> dict[str, int]:
+        """Return the sum of the answers of all tasks by name."""
+        names, numbers = (table[name].to_pylist() for name in ANSWERS.names)
+        if not names and self.frame.isEmpty():  # no partition, so no task
+            return {question.name: 0 for question in questions}
+        total: Counter[str] = Counter()
+        for name, number in zip(names, numbers):
+            total[name] += number
+        return dict(total)
+
+    def evaluate_distinct(self, sql: str, questions: Sequence[Question]) -> Answers:
+        values, schema = self._distinct(sql)
+        return BatchedRows(values, schema).evaluate(questions)
+
+    def distinct(self, sql: str, most: int) -> pa.ChunkedArray:
+        values, schema = self._distinct(sql)
+        return spread.collect(values.limit(most), READING).cast(schema).sort_by("v")["v"]
+
+    def _distinct(self, sql: str) -> tuple[DataFrame, pa.Schema]:
+        """Return the distinct values of an expression as a frame, with its columns as DuckDB has them."""
+        query = f"SELECT DISTINCT {sql} AS v FROM raw_rows WHERE {sql} IS NOT NULL"
+        with duckdb.connect(":memory:") as con, translated(READING):
+            con.register("raw_rows", self.schema.empty_table())
+            schema = con.sql(query).to_arrow_table().schema
+        given = spread.Broadcast(self.frame.sparkSession, (self.schema, query))
+        return spread.map_rows(self.frame, _values, given, schema).distinct(), schema
+
+
+def _evaluated(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the answers of the rows of one task; they are 0 for a task without rows."""
+    schema, asked = given
+    yield evaluated(schema, asked, batches)
+
+
+def evaluated(schema: pa.Schema, asked: list[Aggregate], batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the answers of some batches of rows by name."""
+    total = [0] * len(asked)
+    query = f"SELECT {', '.join(each.sql for each in asked)} FROM raw_rows"
+    with spread.database() as con:
+        for _ in registered(con, schema, batches):
+            with translated(READING):
+                total = [n + int(answer) for n, answer in zip(total, con.sql(query).fetchall()[0], strict=True)]
+    names = [each.name for each in asked]
+    return pa.record_batch([pa.array(names, pa.string()), pa.array(total, pa.int64())], schema=ANSWERS)
+
+
+def _values(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema, query = given
+    with spread.database() as con:
+        for _ in registered(con, schema, batches):
+            with translated(READING):
+                yield from con.sql(query).to_arrow_table().to_batches()
+
+
+def registered(
+    con: duckdb.DuckDBPyConnection, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield each batch, which is meanwhile the table raw_rows of the connection, with the columns that it has of a
+    schema."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        wanted = pa.schema([schema.field(name) for name in table.schema.names])
+        con.register("raw_rows", table if table.schema.equals(wanted) else table.cast(wanted))
+        yield batch
+
+
+@dataclass(frozen=True)
+class SparkTable(SqlTable):
+    """A view of Spark."""
+
+    spark: SparkSession
+    name: str
+
+    def evaluate(self, questions: Sequence[Question], relation: str = "") -> Answers:
+        asked = aggregates(questions)
+        query = f"SELECT {', '.join(each.sql for each in asked)} FROM {relation or self.name}"
+        with on_spark(READING):
+            (row,) = self.spark.sql(query).collect()
+        return Answers({each.name: answer for each, answer in zip(asked, row, strict=True)})
+
+
+@contextmanager
+def as_table(frame: DataFrame) -> Iterator[SparkTable]:
+    """Give a frame a name in Spark's SQL for a while."""
+    name = f"anon_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    try:
+        yield SparkTable(frame.sparkSession, name)
+    finally:
+        frame.sparkSession.catalog.dropTempView(name)
