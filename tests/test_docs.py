@@ -156,24 +156,73 @@ def test_the_page_about_python_has_every_function() -> None:
     assert [name for name in anon.__all__ if f"`anon.{name}(" not in page] == []
 
 
-def told_figures(text: str) -> list[tuple[str, list[str]]]:
+def measured_figures(text: str) -> list[tuple[str, list[str]]]:
     """Files of bench/results that a row, a point or a paragraph names, each with the seconds and megabytes there."""
     found = []
     for part in re.split(r"\n(?=\||- )|\n\n", text):
         files = set(re.findall(r"bench/results/(\w+\.md)", part))
         if len(files) == 1:
             seconds = re.findall(r"\| (\d+\.\d+) \|", part) if part.startswith("|") else []
-            numbers = re.findall(r"(\d[\d,.]*) (?:MB|s)\b", part)
+            numbers = re.findall(r"(\d[\d,.]*) (?:MB|s|seconds)\b", part)
             found.append((files.pop(), seconds + numbers))
     return found
 
 
-@pytest.mark.parametrize("page", ["comparison.md", "limits.md", "operating.md"])
+@pytest.mark.parametrize("page", ["benchmarks.md", "comparison.md", "limits.md", "operating.md"])
 def test_measured_figures_are_those_of_the_benches(page: str) -> None:
-    told = [(file, number) for file, numbers in told_figures((DOCS / page).read_text()) for number in numbers]
-    results = {file: (ROOT / "bench" / "results" / file).read_text() for file, _ in told}
-    assert told
+    quoted = [(file, number) for file, numbers in measured_figures((DOCS / page).read_text()) for number in numbers]
+    results = {file: (ROOT / "bench" / "results" / file).read_text() for file, _ in quoted}
+    assert quoted
     wrong = [
-        (file, number) for file, number in told if not re.search(rf"(?<![\d.,]){re.escape(number)}\b", results[file])
+        (file, number) for file, number in quoted if not re.search(rf"(?<![\d.,]){re.escape(number)}\b", results[file])
     ]
     assert wrong == []
+
+
+def cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip().strip("|").split("|")]
+
+
+def measured_rows(text: str) -> list[tuple[str, str]]:
+    """Rows of numbers in the tables of each section that names one file of bench/results, with that file."""
+    found = []
+    for section in re.split(r"^## ", text, flags=re.MULTILINE):
+        files = set(re.findall(r"bench/results/(\w+\.md)", section))
+        rows = re.findall(r"^\|.*\|$", section, re.MULTILINE)
+        if len(files) == 1:
+            (file,) = files
+            found += [(file, row) for row in rows if re.search(r"\d", row) and "---" not in row]
+    return found
+
+
+def in_order(wanted: list[str], found: list[str]) -> bool:
+    """Whether all that is wanted is found, in this order, perhaps with others between."""
+    rest = iter(found)
+    return all(each in rest for each in wanted)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "benchmarks.md"], ids=lambda page: page.stem)
+def test_rows_of_measured_tables_are_rows_of_the_benches(page: Path) -> None:
+    """All cells of a row stand in one and the same row of the file, so that no figure is put beside another's."""
+    rows = measured_rows(page.read_text())
+    results = {file: (ROOT / "bench" / "results" / file).read_text().splitlines() for file, _ in rows}
+    assert len(rows) >= 4
+    assert [row for file, row in rows if not any(in_order(cells(row), cells(line)) for line in results[file])] == []
+
+
+def test_the_page_on_the_architecture_names_what_there_is() -> None:
+    """Every package is in its table once, and every module that it names is a file."""
+    page, engine = (DOCS / "architecture.md").read_text(), ROOT / "engine" / "anon"
+    listed = re.findall(r"^\| `(\w+)` \|", page.split("## One run")[0], re.MULTILINE)
+    packages = {path.parent.name for path in engine.glob("*/__init__.py")}
+    modules = {path.stem for path in engine.glob("*.py") if not path.stem.startswith("__")}
+    assert sorted(listed) == sorted(packages | modules)
+    named = re.findall(rf"`((?:{'|'.join(packages)})/[\w/]*(?:\.py)?)`", page)
+    assert len(named) > 40 and [name for name in named if not (engine / name).exists()] == []
+    functions = re.findall(r"`(\w+)` in `([\w/]+\.py)`", page)
+    absent = [
+        f"{file}: {name}"
+        for name, file in functions
+        if not re.search(rf"^(?:def|class) {name}\b", (engine / file).read_text(), re.MULTILINE)
+    ]
+    assert len(functions) > 10 and absent == []

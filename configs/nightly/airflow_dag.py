@@ -1,4 +1,4 @@
-"""A release every night as a task of Airflow 3. The password is in the environment of the worker, or in ~/.pgpass."""
+"""A nightly release as a task of Airflow 3. The password is in the environment of the worker, or in ~/.pgpass."""
 
 from datetime import UTC, datetime, timedelta
 

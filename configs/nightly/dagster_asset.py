@@ -1,4 +1,4 @@
-"""A release every night as an asset of Dagster. The password is in the environment of the process, or in ~/.pgpass."""
+"""A nightly release as an asset of Dagster. The password is in the environment of the process, or in ~/.pgpass."""
 
 import dagster as dg
 
@@ -9,17 +9,17 @@ def release() -> dg.MaterializeResult:
     from anon.errors import AnonError, SourceError
 
     try:
-        told = anon.run("/etc/anon/nightly.yaml", overwrite=True).to_dict()
+        summary = anon.run("/etc/anon/nightly.yaml", overwrite=True).to_dict()
     except SourceError:
         raise  # the source may answer the next time
     except AnonError as error:
         raise dg.Failure(str(error), allow_retries=False) from None  # needs a person
     return dg.MaterializeResult(
         metadata={
-            "rows": told["rows"],
-            "groups": told["groups"],
-            "up_to_date": told.get("up_to_date", False),
-            "warnings": [warning["code"] for warning in told["warnings"]],
+            "rows": summary["rows"],
+            "groups": summary["groups"],
+            "up_to_date": summary.get("up_to_date", False),
+            "warnings": [warning["code"] for warning in summary["warnings"]],
         }
     )
 
