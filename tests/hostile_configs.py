@@ -79,7 +79,7 @@ CASES: dict[str, Case] = {
     ),
     "YAML with a tab": Case(2, ("config.yaml:", "not valid YAML"), config="a:\n\tb: 1\n"),
     "two YAML documents": Case(2, ("config.yaml:", "not valid YAML"), config=GOOD + "---\na: 1\n"),
-    "a config of nothing": Case(2, ("config.yaml: the file is empty",), config=" "),
+    "an empty config": Case(2, ("config.yaml: the file is empty",), config=" "),
     "a config that is a list": Case(2, ("config.yaml", "expected a mapping"), config="- a\n"),
     "a config that is not text": Case(2, ("config.yaml", "not UTF-8"), config=b"\xff\xfe\x00\x01"),
     "a config with half a character": Case(
@@ -93,7 +93,7 @@ CASES: dict[str, Case] = {
         ("source.path", "${NOT_SET_AT_ALL}", "environment variable"),
         config=GOOD.replace("HOUSE/table.parquet", '"${NOT_SET_AT_ALL}"'),
     ),
-    "a number without an end": Case(
+    "an infinite number": Case(
         2, ("privacy[0].k_anonymity.k", "a whole number"), config=GOOD.replace("k: 2", "k: .inf")
     ),
     "a number of a thousand digits": Case(
@@ -110,7 +110,7 @@ CASES: dict[str, Case] = {
         2, ("privacy[0].k_anonymity.k", "a whole number", "write 2"), config=GOOD.replace("k: 2", "k: 2.0")
     ),
     "a k larger than the table": Case(3, ("k_anonymity", "1000"), privacy(k_anonymity={"k": 1000})),
-    "a criterion that nobody knows": Case(
+    "an unknown criterion": Case(
         2, ("privacy[0].k_anonimity", "did you mean `k_anonymity`?"), privacy(k_anonimity={"k": 2})
     ),
     "criteria that are always true": Case(
@@ -132,10 +132,10 @@ CASES: dict[str, Case] = {
         ("privacy[0].skyline.values.5", "text as a key", 'write "5" in quotes'),
         config=GOOD.replace("k_anonymity: {k: 2}", "skyline: {points: [], values: {5: exempt}}"),
     ),
-    "numbers asked of words": Case(
+    "a criterion for numbers on text": Case(
         2, ("privacy[0].variance.sensitive", "a column of numbers"), privacy(variance={"minimum": 5})
     ),
-    "a float that is taken for categories": Case(
+    "floats treated as categories": Case(
         2,
         ("columns.sensitive.disease", "as_categories"),
         privacy(l_diversity={"kind": "distinct", "l": 2}),
@@ -147,9 +147,9 @@ CASES: dict[str, Case] = {
         {"method": {"kind": "lattice"}, **privacy(epsilon_m={"epsilon": 1, "m": 2})},
     ),
     "too little memory": Case(6, ("limits.memory", "400MB"), {"limits__memory": "100MB"}),
-    "a size that is none": Case(2, ("memory", "a size such as 512MB"), command=("run", "CONFIG", "--memory", "lots")),
-    "a sample that is none": Case(2, ("--sample", "a share above 0%"), command=("run", "CONFIG", "--sample", "0%")),
-    "a sample of nobody": Case(2, ("--sample", "a larger one"), command=("run", "CONFIG", "--sample", "0.0001%")),
+    "an invalid size": Case(2, ("memory", "a size such as 512MB"), command=("run", "CONFIG", "--memory", "lots")),
+    "an invalid sample": Case(2, ("--sample", "a share above 0%"), command=("run", "CONFIG", "--sample", "0%")),
+    "an empty sample": Case(2, ("--sample", "a larger one"), command=("run", "CONFIG", "--sample", "0.0001%")),
     "a hierarchy that is not there": Case(
         2,
         ("columns.quasi_identifiers.zip.hierarchy", "zip.csv: No such file"),
@@ -163,7 +163,7 @@ CASES: dict[str, Case] = {
     "a hierarchy with a leaf twice": hierarchy(rows(*LEAVES, LEAVES[0]), "every leaf once"),
     "a hierarchy of uneven lines": hierarchy(rows(*LEAVES, "x;y"), "2 fields"),
     "a hierarchy with an empty label": hierarchy(rows(*LEAVES, "x;;*"), "an empty label at level 1"),
-    "a hierarchy of nothing": hierarchy("", "at least one row"),
+    "an empty hierarchy": hierarchy("", "at least one row"),
     "a hierarchy in another encoding": hierarchy("x;é;*\n".encode("latin-1"), "not UTF-8"),
     "a hierarchy with an open quote": hierarchy('"x;y;*\n', "not CSV"),
     "a hierarchy that is a folder": Case(
@@ -182,12 +182,12 @@ CASES: dict[str, Case] = {
         rows(",MARK-A,MARK-B,MARK-C", "MARK-A,0,1,1", "MARK-B,2,0,1", "MARK-C,1,1,0"), "the same distance both ways"
     ),
     "a distance that leaves values out": matrix(rows(",MARK-A,MARK-B", "MARK-A,0,1", "MARK-B,1,0"), "1"),
-    "a distance without an end": matrix(
+    "an infinite distance": matrix(
         rows(",MARK-A,MARK-B,MARK-C", "MARK-A,0,1e999999999,1", "MARK-B,1e999999999,0,1", "MARK-C,1,1,0"),
         "line 2: field 3",
         "an exponent of at most 300",
     ),
-    "a threshold without an end": Case(
+    "an infinite threshold": Case(
         2,
         ("--threshold", "an exponent of at most 300"),
         command=("attack", "CONFIG", "--on", "HOUSE/table.parquet", "--threshold", "1e-999999999"),
@@ -208,16 +208,16 @@ CASES: dict[str, Case] = {
             "{path: HOUSE/table.parquet}", '{postgres: {dsn: "postgresql://me:MARK@h/d", query: "SELECT 1"}}'
         ),
     ),
-    "a DuckDB file that is none": Case(
+    "a file that is not a DuckDB file": Case(
         5,
         ("house.db", "not a DuckDB file"),
         make=file("house.db", b"MARK" * 5000),
         config=GOOD.replace("{path: HOUSE/table.parquet}", "{duckdb: {file: HOUSE/house.db, query: SELECT 1}}"),
     ),
-    "a report of nothing": Case(
+    "a report without a run": Case(
         2, ("RUN", "a report.json that is damaged"), make=file("run/report.json", "{"), command=("report", "HOUSE/run")
     ),
-    "an explanation of nothing": Case(2, ("RUN", "no report.json"), command=("explain", "HOUSE")),
+    "an explanation without a run": Case(2, ("RUN", "no report.json"), command=("explain", "HOUSE")),
     "a check of a table without the columns": Case(
         2,
         ("columns.sensitive.disease", "a column of the table"),
@@ -244,7 +244,7 @@ CASES: dict[str, Case] = {
         ("--max-k", "at most 1,000"),
         command=("disclose", "CONFIG", "--on", "HOUSE/table.parquet", "--max-k", "1000000000"),
     ),
-    "a confidence that is none": Case(
+    "an invalid confidence": Case(
         2,
         ("--confidence", "above 0 and at most 1"),
         command=("explore", "CONFIG", "--on", "HOUSE/table.parquet", "--value", "x", "--confidence", "high"),

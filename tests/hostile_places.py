@@ -156,7 +156,7 @@ CASES: dict[str, Case] = {
     "a release below a file": Case(
         2, ("release.path", "table.parquet", "cannot be written"), release(path="table.parquet/out", run="out-run")
     ),
-    "a release on a store that nobody knows": Case(
+    "a release on an unknown store": Case(
         2,
         ("release.path", "a local path", "s3://"),
         config=GOOD.replace("HOUSE/out", "s3a://bucket/out, run: HOUSE/out-run"),
@@ -202,5 +202,5 @@ CASES: dict[str, Case] = {
     "Ctrl-C before the search": Case(
         130, ("interrupted; nothing was published, and nothing is left",), machine=interrupted("searched")
     ),
-    "memory that is used up": Case(6, ("out of memory", "limits.memory"), machine=broken(MemoryError)),
+    "memory that is exhausted": Case(6, ("out of memory", "limits.memory"), machine=broken(MemoryError)),
 }

@@ -198,7 +198,7 @@ CASES: dict[str, Case] = {
     "dates of the year 9999 as intervals of a tree": Case(
         0, (), {"columns__quasi_identifiers": {"born": {}}}, holding(column("born", [*LAST[1:], dt.date(1, 1, 1)]))
     ),
-    "dates without an end": Case(2, ("columns.quasi_identifiers.born", "of the years 1 to 9999"), BORN, infinite_date),
+    "infinite dates": Case(2, ("columns.quasi_identifiers.born", "of the years 1 to 9999"), BORN, infinite_date),
     "nanoseconds": Case(
         2,
         ("columns.quasi_identifiers.born", "whole microseconds"),
@@ -273,7 +273,7 @@ CASES: dict[str, Case] = {
     ),
     "all rows equal": Case(0, (), {}, holding(pa.concat_tables([TABLE.slice(0, 1)] * 50))),
     "a table without rows": Case(5, ("the table has no rows",), {}, holding(TABLE.slice(0, 0))),
-    "rows of nobody": Case(
+    "rows without an individual": Case(
         2,
         ("columns.individual", "1 rows that do not say whose they are"),
         {"columns__individual": "who"},
@@ -293,7 +293,7 @@ CASES: dict[str, Case] = {
     ),
     "a Parquet file that is cut off": Case(5, ("table.parquet", "not a Parquet file, or it is cut off"), {}, cut),
     "a Parquet file that is garbled": Case(5, ("table.parquet",), {}, garbled),
-    "a Parquet file of nothing": Case(5, ("table.parquet", "not a Parquet file"), {}, file("table.parquet", b"")),
+    "an empty Parquet file": Case(5, ("table.parquet", "not a Parquet file"), {}, file("table.parquet", b"")),
     "a spreadsheet": Case(
         5,
         ("t.xlsx", "neither a Parquet file nor named .csv"),
@@ -367,9 +367,9 @@ CASES: dict[str, Case] = {
     "CSV with a field of 3 MB": Case(
         5, ("table.csv", "too long"), CSV, file("table.csv", HEAD + f"1,77700,{'MARK' * 750_000}\n")
     ),
-    "CSV with nothing but a header": Case(5, ("no rows",), CSV, file("table.csv", "age,zip,disease\n")),
-    "CSV with nothing": Case(5, ("table.csv: the file is empty",), CSV, file("table.csv", "")),
-    "CSV with a mark of its byte order and Windows lines": Case(
+    "CSV with only a header": Case(5, ("no rows",), CSV, file("table.csv", "age,zip,disease\n")),
+    "an empty CSV file": Case(5, ("table.csv: the file is empty",), CSV, file("table.csv", "")),
+    "CSV with a byte order mark and Windows line ends": Case(
         0, (), CSV, file("table.csv", b"\xef\xbb\xbf" + as_csv(TABLE).replace(b"\n", b"\r\n")), released=same_columns
     ),
 }

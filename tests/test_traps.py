@@ -195,8 +195,8 @@ TRAPS: dict[str, Trap] = {
     "unknown counted as diversity": Trap(
         "placeholder_values", Side(table(disease=["N/A" if each == "Flu" else each for each in DISEASE]))
     ),
-    "a sensitive column nobody protects": Trap("unprotected_sensitive", Side(changes=privacy())),
-    "a second sensitive column nobody protects": Trap(
+    "a sensitive column without a criterion": Trap("unprotected_sensitive", Side(changes=privacy())),
+    "a second sensitive column without a criterion": Trap(
         "unprotected_sensitive",
         Side(
             table(job=DISEASE),
@@ -210,13 +210,13 @@ TRAPS: dict[str, Trap] = {
     "a float sensitive column": Trap(
         (2, "as_categories"), Side(table(**FINE), sensitive("cost")), Side(table(**FINE), sensitive("cost", ROUND))
     ),
-    "whole numbers taken for categories": Trap(
+    "whole numbers treated as categories": Trap(
         "numbers_as_categories", Side(table(**COSTS), sensitive("cost")), Side(table(**COSTS), sensitive("cost", ROUND))
     ),
-    "numbers that one word has made text": Trap(
+    "numbers stored as text because of one word": Trap(
         "numbers_as_categories", Side(table(**WORDY), sensitive("cost")), Side(table(**COSTS), sensitive("cost", ROUND))
     ),
-    "words in the order of their letters": Trap(
+    "ordered words in alphabetical order": Trap(
         "order_of_letters",
         Side(table(**LEVELS), t_closeness(0.5, kind="ordered")),
         Side(table(**LEVELS), t_closeness(0.5, kind="ordered", order=["low", "middle", "high"])),
@@ -225,7 +225,7 @@ TRAPS: dict[str, Trap] = {
         (2, "only criteria that are always true"),
         Side(changes={"privacy": [{"l_diversity": {"kind": "distinct", "l": 1}}]}),
     ),
-    "diversity of values nobody cares about": Trap(
+    "diversity of don't-care values only": Trap(
         "vacuous_criterion",
         Side(changes=caring(sorted(set(DISEASE)))),
         Side(changes=caring(sorted(set(DISEASE))[:1])),
@@ -267,11 +267,11 @@ TRAPS: dict[str, Trap] = {
         Side(table(key=[f"drug for {each}" for each in DISEASE]), keep("key")),
         Side(table(**CONSTANT), keep("key")),
     ),
-    "an identifier that is kept in other letters": Trap(
+    "an identifier that is kept in another case": Trap(
         (2, "one role only"), Side(table(**EVERYBODY), {**ROW, **keep("WHO")}), Side(table(**EVERYBODY), ROW)
     ),
     "a zip code that lost its leading zero": Trap((2, "leading zeros"), Side(table(zip=[int(code) for code in ZIP]))),
-    "a hierarchy that does not know all values": Trap(
+    "a hierarchy without all values": Trap(
         (2, "1 of 2"),
         Side(changes={"columns__quasi_identifiers": {"age": {}, "zip": {"hierarchy": "zip.csv"}}}, before=hierarchy),
         Side(
