@@ -25,7 +25,7 @@ from anon.cube import Cube, Domain
 from anon.cube.records import InMemory
 from anon.search.budget import SearchBudget
 from anon.search.partition import top
-from anon.search.partition.candidates import Nodes
+from anon.search.partition.candidates import OpenNodes
 from anon.search.partition.decide import Decisions, Rules
 from anon.search.partition.passes import Passes
 
@@ -83,14 +83,14 @@ def _made(count: int, privacy: list[Any]) -> tuple[Cube, Rules]:
     release = {"path": "/nowhere/release"}
     config = load({"source": {"path": "x"}, "columns": columns, "privacy": privacy, "release": release})
     values = Values({"value": words}, {"value": total.tolist()}, objects={"value": words})
-    return cube, Rules.of(cube, bind(config.privacy, values, shared=True), "widest")
+    return cube, Rules.from_criteria(cube, bind(config.privacy, values, shared=True), "widest")
 
 
-def _nodes(count: int) -> Nodes:
+def _nodes(count: int) -> OpenNodes:
     number, low = np.arange(count), np.zeros((count, COLUMNS), np.int64)
     high = np.full_like(low, CODES - 1)
     even = np.full(count, PEOPLE)
-    return Nodes(number, number, low, high, low, high, even, np.ones(count, bool), np.zeros(count, bool))
+    return OpenNodes(number, number, low, high, low, high, even, np.ones(count, bool), np.zeros(count, bool))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from anon.criteria.t_closeness import TCloseness
 from anon.criteria.variance import Variance
 from anon.search.lattice import Lattice
 from anon.search.partition.candidates import Demands
-from anon.search.partition.search import Partition
+from anon.search.partition.search import PartitionSearch
 from tests.cubes import Table
 from tests.oracles import ck_safety, delta_disclosure, proximity
 from tests.oracles import l_diversity as diversity
@@ -282,7 +282,7 @@ def test_minimal_and_balanced_groups_are_found_by_partition_and_lattice(name: st
     rows = [((at,), f"v{value}") for at, counts in enumerate(chosen) for value in members(counts)]
     free = Table([oracle.Free([float(at) for at in range(len(chosen))])], rows)
     if criterion.monotone:
-        assert Partition(free.cube(), [criterion]).run().recoding.groups == len(chosen)
+        assert PartitionSearch(free.cube(), [criterion]).run().recoding.groups == len(chosen)
     levels = Table([oracle.Hierarchy(tuple(range(len(chosen))))], rows)
     assert Lattice(levels.cube(), [criterion]).run().recoding.chosen == (0,)
 
@@ -292,7 +292,7 @@ def test_twenty_balanced_groups_of_three_values_are_twenty_groups() -> None:
     rows = [((at,), value) for at in range(20) for value in "abc"]
     criterion = Skyline("s", [[Point(0, 0, 0, Fraction("0.34"))]] * 3, shared=True)
     free, levels = (Table([column], rows) for column in (oracle.Free([*range(20)]), oracle.Hierarchy((*range(20),))))
-    assert Partition(free.cube(), [criterion]).run().recoding.groups == 20
+    assert PartitionSearch(free.cube(), [criterion]).run().recoding.groups == 20
     assert Lattice(levels.cube(), [criterion]).run().recoding.chosen == (0,)
 
 

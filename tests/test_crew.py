@@ -22,8 +22,8 @@ def test_threads_are_shared_out_among_the_blocks_under_way(blocks: int, hands: i
         with ExitStack() as under_way:
             for _ in range(blocks):
                 under_way.enter_context(crew.block())
-            assert crew.hands == hands
-        assert crew.hands == 4
+            assert crew.threads_per_block == hands
+        assert crew.threads_per_block == 4
 
 
 def test_pieces_of_work_are_done_at_the_same_time_and_told_in_order() -> None:

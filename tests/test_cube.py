@@ -243,13 +243,13 @@ def whole(name: str, kind: pa.DataType) -> Column:
 
 def test_recoding_json_speaks_of_values_only(tmp_path: Path) -> None:
     from anon.criteria import KAnonymity
-    from anon.search.partition.search import Partition
+    from anon.search.partition.search import PartitionSearch
     from tests.cubes import Table
     from tests.oracles import partition as oracle
 
     rows = [((i % 3, i % 5), "ab"[i % 2]) for i in range(60)]
     table = Table([oracle.Free([100.0, 200.0, 300.0]), oracle.Hierarchy(((0, 1), (2, (3, 4))))], rows)
-    recoding = Partition(table.cube(), [KAnonymity(4)]).run().recoding
+    recoding = PartitionSearch(table.cube(), [KAnonymity(4)]).run().recoding
     recoding.write(tmp_path / "recoding.json")
     written = json.loads((tmp_path / "recoding.json").read_text())
     assert written["groups"] == recoding.groups == 15

@@ -347,7 +347,7 @@ def test_groups_that_fail_another_criterion_are_merged_until_they_do_not() -> No
     assert len(apart.groups) > together.facts["groups_before_mending"] > len(together.groups) > 4
 
 
-def test_an_r_that_can_be_had_without_merging_can_be_had() -> None:
+def test_an_r_that_is_reached_without_merging_is_reached() -> None:
     seen = 0
     for seed in range(300):
         rng = random.Random(seed)
@@ -356,7 +356,7 @@ def test_an_r_that_can_be_had_without_merging_can_be_had() -> None:
         try:
             merged(table, Fraction(4), known)
         except UnsafeError as error:
-            if hint := re.search("r = ([0-9]+) can be had", str(error)):
+            if hint := re.search("r = ([0-9]+) can be reached", str(error)):
                 seen += 1
                 assert_safe(table, merged(table, Fraction(hint[1]), known), Fraction(hint[1]), known)
         if seen == 5:

@@ -122,7 +122,7 @@ def test_the_search_cuts_as_its_naive_definition_does(
     rules = criteria(table, k, wanted)
     with TemporaryDirectory() as spill:  # without memory for records they are sorted on disk
         limits = budget(table, block, threads, memory=0, spill=Path(spill))
-        found = engine.Partition(table.cube(collapsed), rules, prefer, limits).run()
+        found = engine.PartitionSearch(table.cube(collapsed), rules, prefer, limits).run()
         check_counts(table, found)
     uncut_whole = [
         (tuple(None if cell == c.whole() else cell for cell, c in zip(cells, table.columns)), members)
@@ -139,14 +139,14 @@ def test_batches_threads_and_collapsing_change_nothing(
     if expected(table, k, wanted, "widest") is None:
         return
     rules = criteria(table, k, wanted)
-    first = engine.Partition(table.cube(), rules, budget=budget(table, block)).run().recoding
+    first = engine.PartitionSearch(table.cube(), rules, budget=budget(table, block)).run().recoding
     with pytest.MonkeyPatch.context() as patch:
         for module, name, size in (
             (decide, "CELLS", 1), (candidates, "DENSE", 0), (top, "COUNTERS", 1), (top, "CELLS", 9),
             (passes, "CHUNK", 3),
         ):  # fmt: skip
             patch.setattr(module, name, size)
-        small = engine.Partition(table.cube(collapsed=True), rules, budget=budget(table, block, threads=3))
+        small = engine.PartitionSearch(table.cube(collapsed=True), rules, budget=budget(table, block, threads=3))
         second = small.run().recoding
     for name in ("column", "cut_start", "cut", "child", "people"):
         assert np.array_equal(getattr(first, name), getattr(second, name)), name
@@ -173,7 +173,7 @@ def test_splits_that_wait_for_their_turn_are_as_few_as_the_memory_allows(monkeyp
     stored, found = [], []
     for cells in (decide.CELLS, 400):
         monkeypatch.setattr(decide, "CELLS", cells)
-        found.append(engine.Partition(table.cube(), rules).run().recoding.people.tolist())
+        found.append(engine.PartitionSearch(table.cube(), rules).run().recoding.people.tolist())
         stored.append(max(most) * 2 * len(table.values))  # counters that they hold
         most.clear()
     assert found[0] == found[1] and len(found[0]) > 100 and max(found[0]) == 256
@@ -192,7 +192,7 @@ def test_a_hierarchy_of_many_parts_is_counted_in_lists_and_at_the_top_in_several
     monkeypatch.setattr(top, "CELLS", 100)
     for block in (10**6, 50):
         rules = criteria(table, 2, wanted)
-        found = engine.Partition(table.cube(), rules, budget=budget(table, block)).run().recoding
+        found = engine.PartitionSearch(table.cube(), rules, budget=budget(table, block)).run().recoding
         assert [members for _, members in leaves(table, found)] == [members for _, members in wished]
 
 
@@ -211,13 +211,13 @@ def test_a_family_in_another_group_than_its_target_counts(c: str, groups: int) -
     assert skyline.breach([[v for codes, v in table.rows if codes == (i,)] for i in (0, 1)], "s", 1, 1, 2) == Fraction(
         12, 19
     )
-    assert engine.Partition(table.cube(), [Skyline("s", own)]).run().recoding.groups == groups
+    assert engine.PartitionSearch(table.cube(), [Skyline("s", own)]).run().recoding.groups == groups
 
 
 def test_a_threshold_exactly_at_the_breach_refuses_the_split() -> None:
     table = cross_group_table()
     own = [[Point(1, 1, 2, Fraction(12, 19))] if value == "s" else [] for value in table.values]
-    assert engine.Partition(table.cube(), [Skyline("s", own)]).run().recoding.groups == 1
+    assert engine.PartitionSearch(table.cube(), [Skyline("s", own)]).run().recoding.groups == 1
 
 
 def rivals(family_first: bool) -> Table:
@@ -243,7 +243,9 @@ def test_of_two_splits_that_exclude_each_other_the_first_node_in_order_gets_its_
     wanted = {value: [] for value in table.values}
     wanted |= {"s": [(1, 1, 2, Fraction(63, 100))], "h": [(0, 0, 0, Fraction(9, 10))]}
     limits = budget(table, block, threads)
-    found = leaves(table, engine.Partition(table.cube(), criteria(table, 1, wanted), budget=limits).run().recoding)
+    found = leaves(
+        table, engine.PartitionSearch(table.cube(), criteria(table, 1, wanted), budget=limits).run().recoding
+    )
     assert found == expected(table, 1, wanted, "widest", block)
     sizes = sorted(len(members) for _, members in found)
     assert sizes == ([5, 80, 130] if family_first else [30, 85, 100])
@@ -264,7 +266,9 @@ def test_decisions_follow_strict_node_order_where_groups_depend_on_each_other(
         return
     bound = {value: wanted.get(value, []) for value in table.values}
     found = (
-        engine.Partition(table.cube(), criteria(table, 1, bound), budget=budget(table, block, threads)).run().recoding
+        engine.PartitionSearch(table.cube(), criteria(table, 1, bound), budget=budget(table, block, threads))
+        .run()
+        .recoding
     )
     assert [members for _, members in leaves(table, found)] == [members for _, members in wished]
 
@@ -272,7 +276,7 @@ def test_decisions_follow_strict_node_order_where_groups_depend_on_each_other(
 @pytest.mark.parametrize("block", [10**6, 2])
 def test_of_two_cuts_as_near_to_the_median_the_lower_is_taken(block: int) -> None:
     table = Table([oracle.Free([0.0, 1.0, 2.0])], [((code,), "a") for code in range(3)])
-    found = engine.Partition(table.cube(), [KAnonymity(1)], budget=budget(table, block)).run().recoding
+    found = engine.PartitionSearch(table.cube(), [KAnonymity(1)], budget=budget(table, block)).run().recoding
     assert found.cut[0] == 1
 
 
@@ -281,7 +285,7 @@ def test_information_gain_prefers_the_column_that_tells_the_target() -> None:
     table = Table([oracle.Free([0.0, 1.0, 2.0, 30.0]), oracle.Free([0.0, 1.0, 2.0, 3.0])], rows)
     cube = table.cube()
     cube.target = 0
-    found = engine.Partition(cube, [KAnonymity(8)], "information_gain").run().recoding
+    found = engine.PartitionSearch(cube, [KAnonymity(8)], "information_gain").run().recoding
     assert found.groups == 2
     assert found.column[0] == 1
-    assert engine.Partition(table.cube(), [KAnonymity(8)]).run().recoding.column[0] == 0
+    assert engine.PartitionSearch(table.cube(), [KAnonymity(8)]).run().recoding.column[0] == 0

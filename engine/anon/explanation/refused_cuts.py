@@ -15,7 +15,8 @@ from anon.criteria import CLOSE, SAFE, Criterion, Groups, State
 from anon.cube import Cube
 from anon.recoding.tree import Recoding
 from anon.search.partition.block import Block
-from anon.search.partition.candidates import DENSE, Demands, Nodes, Splits
+from anon.search.partition.candidates import DENSE, Demands, OpenNodes, Splits
+from anon.search.partition.decide import CELLS
 
 Flags = NDArray[np.bool_]
 CELLS = 250_000  # counters (parts x sensitive values) that are filled at a time
@@ -127,7 +128,7 @@ class RefusedCuts:
             self.kept[at].add(groups, owner, own, splits.node)
 
 
-def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[Nodes, Block]:
+def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[OpenNodes, Block]:
     """Return the groups as the nodes of a search, and their records in order."""
     records, columns = cube.records.read(0, cube.records.count), len(cube.domains)
     group = recoding.assign(records[:columns])
@@ -141,7 +142,7 @@ def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[Nodes, B
     cell_low = np.stack([labels.low for labels in recoding.labels], axis=1).astype(np.int64)
     cell_high = np.stack([labels.high for labels in recoding.labels], axis=1).astype(np.int64)
     none = np.zeros(recoding.groups, bool)
-    nodes = Nodes(start, edges[1:], cell_low, cell_high, low, high, recoding.people, ~none, none)
+    nodes = OpenNodes(start, edges[1:], cell_low, cell_high, low, high, recoding.people, ~none, none)
     return nodes, Block(cube, values, Demands(), records)
 
 

@@ -27,7 +27,7 @@ from anon.search.cross_tables import CrossTables
 if TYPE_CHECKING:
     from anon.recoding.outcome import Outcome
     from anon.search.lattice import Lattice as LatticeSearch
-    from anon.search.partition.search import Partition
+    from anon.search.partition.search import PartitionSearch
 
 CORES = os.cpu_count() or 1
 FEW_REFUSALS = 5  # failures that are reported for each criterion
@@ -36,10 +36,10 @@ FEW_REFUSALS = 5  # failures that are reported for each criterion
 class Searches:
     """The classes that search for a recoding on a backend."""
 
-    def partition(self) -> type[Partition]:
-        from anon.search.partition.search import Partition
+    def partition(self) -> type[PartitionSearch]:
+        from anon.search.partition.search import PartitionSearch
 
-        return Partition
+        return PartitionSearch
 
     def lattice(self) -> type[LatticeSearch]:
         from anon.search.lattice import Lattice
@@ -128,7 +128,7 @@ def partition_search(
     budget: SearchBudget,
     on_progress: ProgressCallback,
     searches: Searches = LOCAL,
-) -> Partition:
+) -> PartitionSearch:
     """Return the search by partition, ready to run."""
     prefer = config.method.prefer  # type: ignore[union-attr]
     criteria = bind(config.privacy, values, shared=True)

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from anon.search.lattice import Lattice
-    from anon.search.partition.search import Partition
+    from anon.search.partition.search import PartitionSearch
 
 
 class SparkSearches(dispatch.Searches):
     """The searches that leave the records with the executors."""
 
-    def partition(self) -> type[Partition]:
+    def partition(self) -> type[PartitionSearch]:
         from anon.backends.spark.search import SparkPartition
 
         return SparkPartition

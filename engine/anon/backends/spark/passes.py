@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.core.arrays import Codes
-from anon.search.partition.passes import C, Chunk, Node, Passes, Tree
+from anon.search.partition.passes import C, Node, Passes, RecordChunk, Tree
 
 PIECE = 65_536  # counters that are added up together
 DIRECT = 64_000_000  # bytes of counters that the driver adds up by itself; more are added up by the executors
@@ -23,7 +23,7 @@ PIECES = pa.schema([("key", pa.string()), ("counters", pa.binary())])
 COUNTING = "counting records"
 
 
-class Whole(Chunk):
+class Whole(RecordChunk):
     """Records of which all columns are there."""
 
     def __init__(self, codes: Codes) -> None:
@@ -50,7 +50,7 @@ class SparkPasses(Passes):
         self.records, self.parts = records, records.frame.rdd.getNumPartitions()
         self.facts = Facts()
 
-    def count(self, fresh: Callable[[], C], work: Callable[[Chunk, Node, C], None], tree: Tree) -> C:
+    def count(self, fresh: Callable[[], C], work: Callable[[RecordChunk, Node, C], None], tree: Tree) -> C:
         assert isinstance(self.records, SparkRecords)
         spark = self.records.frame.sparkSession
         given = spread.Broadcast(spark, (self.records.width, fresh, work, tree))

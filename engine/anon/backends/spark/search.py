@@ -24,8 +24,8 @@ from anon.errors import SourceError
 from anon.recoding.outcome import GroupCounts
 from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, runs_of
-from anon.search.partition.candidates import Demands, Nodes
-from anon.search.partition.search import LEVELS, Partition
+from anon.search.partition.candidates import Demands, OpenNodes
+from anon.search.partition.search import LEVELS, PartitionSearch
 from anon.search.partition.tree import Fragment
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ RESULTS = pa.schema([("block", pa.int64()), ("arrays", pa.binary())])
 SEARCHING = "searching blocks"
 
 
-class SparkPartition(Partition):
+class SparkPartition(PartitionSearch):
     """One search over a cube whose records are on a cluster."""
 
     passes: SparkPasses | None = None
@@ -50,7 +50,9 @@ class SparkPartition(Partition):
         """The memory that is known of is the driver's, and blocks are searched by executors."""
         return self.budget.block
 
-    def _top(self, state: list[State], counts: GroupCounts) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
+    def _top(
+        self, state: list[State], counts: GroupCounts
+    ) -> tuple[list[Fragment], Records, OpenNodes, int, list[State]]:
         cube, rules = self.cube, self.rules
         if cube.individuals <= self.limit:
             root = top.root(cube, rules.demands)
@@ -65,13 +67,13 @@ class SparkPartition(Partition):
         unique = self._unique(ended.groups, ended.group_records)
         return [upper.fragment], cube.records, ended.roots, unique, ended.state
 
-    def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[BlockResult]:
+    def _blocks(self, records: Records, nodes: OpenNodes, state: list[State]) -> Iterator[BlockResult]:
         """Searches all blocks from one state, and gives what they found in order; where that does not hold together
         with what the blocks before came to, the next ones are searched again."""
         runs = list(runs_of(nodes.people, self.limit))
         if not runs:  # the groups of the top are all there are
             return
-        known = {at: self.steps.finished(f"block-{run[0]}", BlockResult.of) for at, run in enumerate(runs)}
+        known = {at: self.steps.finished(f"block-{run[0]}", BlockResult.from_arrays) for at, run in enumerate(runs)}
         gathered = self._gather(nodes, runs)
         wanted = [at for at, found in known.items() if found is None]
         known |= self._searched(gathered, nodes, runs, wanted, state)
@@ -92,7 +94,7 @@ class SparkPartition(Partition):
             yield found
         gathered.unpersist()
 
-    def _gather(self, nodes: Nodes, runs: list[tuple[int, int]]) -> DataFrame:
+    def _gather(self, nodes: OpenNodes, runs: list[tuple[int, int]]) -> DataFrame:
         """The records with all of a block's in one partition."""
         of_node = np.full(len(self.tree[0]), -1)
         for at, (first, last) in enumerate(runs):
@@ -112,7 +114,7 @@ class SparkPartition(Partition):
         return packed.repartition(parts, "block").sortWithinPartitions("block")
 
     def _searched(
-        self, gathered: DataFrame, nodes: Nodes, runs: list[tuple[int, int]], wanted: list[int], state: list[State]
+        self, gathered: DataFrame, nodes: OpenNodes, runs: list[tuple[int, int]], wanted: list[int], state: list[State]
     ) -> dict[int, BlockResult | None]:
         if not wanted:
             return {}
@@ -124,9 +126,9 @@ class SparkPartition(Partition):
             gathered = gathered.where(gathered["block"].isin(wanted))
         table = spread.collect(spread.map_rows(gathered, _search, given, RESULTS), SEARCHING, spread.PACKED)
         found = zip(table["block"].to_pylist(), table["arrays"])
-        return {at: BlockResult.of(_loaded(arrays.as_buffer())) for at, arrays in found}
+        return {at: BlockResult.from_arrays(_loaded(arrays.as_buffer())) for at, arrays in found}
 
-    def _unique(self, groups: Nodes, records: Ints) -> int:
+    def _unique(self, groups: OpenNodes, records: Ints) -> int:
         """Individuals who are alone with their codes in groups of the top, each of which may take several places."""
         if not len(groups):
             return 0
@@ -200,7 +202,7 @@ def _search(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
     width, cube, rules, roots, state = given
     for number, codes, root in _blocks_of(batches, width):
-        nodes: Nodes = roots[number]
+        nodes: OpenNodes = roots[number]
         begin, moved = np.zeros(len(nodes) + 2, np.int64), np.empty_like(codes)
         kernels.scatter(codes, root, begin, np.empty(len(root), np.int32), moved)
         nodes = replace(nodes, start=begin[:-2].copy(), stop=begin[1:-1].copy())

@@ -1,6 +1,6 @@
-"""A block of the partition search: nodes whose records lie together in memory, searched down to their groups. Level by
-level: *evaluate* the candidate splits of the open nodes, *decide* them (decide.py), *route* the records into the
-children. Groups drop out as they are found, with the counts that the release is made of."""
+"""Search a block of the partition search: nodes whose records lie together in memory, split down to their groups. Level
+by level it *evaluates* the candidate splits of the open nodes, *decides* them (decide.py), and *routes* the records
+into the children. Groups are output as they are found, with the counts from which the release is made."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from anon.search.partition.candidates import (
     Boundaries,
     Demands,
     Evaluator,
-    Nodes,
+    OpenNodes,
     Splits,
     children_cells,
     ranges,
@@ -32,7 +32,7 @@ from anon.search.partition.candidates import (
 )
 from anon.search.partition.crew import Crew
 from anon.search.partition.decide import Decisions, Rules, state_arrays, states_of
-from anon.search.partition.passes import Spares
+from anon.search.partition.passes import ReusePool
 from anon.search.partition.tree import Fragment
 
 WORTH_A_THREAD = 65_536  # records
@@ -43,43 +43,43 @@ T = TypeVar("T")
 
 @dataclass
 class BlockResult:
-    """What a block came to: its part of the tree, the sensitive codes in its groups, and the state it left."""
+    """The result of a block: its part of the tree, the sensitive codes in its groups, and the state after it."""
 
     fragment: Fragment
     group: NDArray[Any]  # of the fragment, per entry
     codes: Codes  # [entries, sensitive columns]
     people: NDArray[Any]
-    unique: int  # individuals who are alone with their codes
+    unique: int  # individuals with unique codes
     state: list[State]
 
     def arrays(self) -> Arrays:
-        """Everything as named arrays."""
+        """Return the result as named arrays."""
         own: Arrays = {"group": self.group, "codes": self.codes, "entries": self.people}
         own["unique"] = np.array(self.unique)
         return own | self.fragment.arrays() | state_arrays(self.state)
 
     def after(self, state: list[State]) -> list[State]:
-        """What it leaves, together with the state that was before it."""
+        """Return the state after the block, merged with the state before it."""
         return [before.merge(after) for before, after in zip(state, self.state)]
 
     @classmethod
-    def of(cls, arrays: Arrays) -> BlockResult:
+    def from_arrays(cls, arrays: Arrays) -> BlockResult:
         own = arrays["group"], arrays["codes"], arrays["entries"], int(arrays["unique"])
-        return cls(Fragment.of(arrays), *own, states_of(arrays))
+        return cls(Fragment.from_arrays(arrays), *own, states_of(arrays))
 
 
 class Scratch:
-    """Memory that blocks of up to so many records use one after the other, for their records and for what is made of
-    them on the way. It is taken when it is written to."""
+    """Memory that blocks of up to `records` records use one after the other, for their records and for intermediate
+    results. The system commits it when it is written to."""
 
     def __init__(self, width: int, records: int) -> None:
         self.codes = np.empty(width * records, np.uint16)
         self.order, self.cut = np.empty(records, np.int32), np.empty(records, np.uint16)
-        self.aside = Spares(lambda: np.empty(records + kernels.BESIDE, np.uint16))  # one for each thread
+        self.aside = ReusePool(lambda: np.empty(records + kernels.BESIDE, np.uint16))  # one for each thread
 
 
 class Block(Evaluator):
-    """Evaluates nodes that are ranges of records in memory, several of them at a time where it may."""
+    """Evaluates nodes that are ranges of records in memory, several of them at a time where threads are available."""
 
     def __init__(
         self,
@@ -88,22 +88,23 @@ class Block(Evaluator):
         demands: Demands,
         records: Codes,
         crew: Crew | None = None,
-        room: Scratch | None = None,
+        scratch: Scratch | None = None,
     ) -> None:
         super().__init__(cube, value_columns, demands)
-        self.records, self.crew, self.room = records, crew or Crew(), room or Scratch(0, records.shape[1])
+        self.records, self.crew, self.scratch = records, crew or Crew(), scratch or Scratch(0, records.shape[1])
 
-    def _share(self, nodes: Nodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
-        """Does some work on runs of these nodes with about as many records each, one run per thread there is for it."""
-        hands = self.crew.hands
-        if hands == 1 or len(which) < 2:
+    def _share(self, nodes: OpenNodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
+        """Return the results of some work on runs of these nodes with about equal numbers of records, one run per
+        available thread."""
+        threads_per_block = self.crew.threads_per_block
+        if threads_per_block == 1 or len(which) < 2:
             return [work(slice(0, len(which)))]
         ends = np.cumsum(nodes.stop[which] - nodes.start[which])
-        share = ends[-1] * np.arange(1, hands) // hands if ends[-1] >= WORTH_A_THREAD else []
+        share = ends[-1] * np.arange(1, threads_per_block) // threads_per_block if ends[-1] >= WORTH_A_THREAD else []
         edges = [0, *np.searchsorted(ends, share, side="right").tolist(), len(which)]
         return self.crew.do(work, [slice(a, b) for a, b in pairwise(edges) if b > a])
 
-    def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+    def nearest(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
         cut, left = np.empty(len(which), np.int64), np.empty(len(which), np.int64)
         low, high = nodes.low[which, column], nodes.high[which, column]
@@ -116,10 +117,10 @@ class Block(Evaluator):
         fine = (left >= self.demands.least) & (nodes.people[which] - left >= self.demands.least)
         return Boundaries(which[fine], cut[fine])
 
-    def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+    def boundaries(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
         start, stop = nodes.start[which], nodes.stop[which]
-        room = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
-        order, cut, used = self.room.order, self.room.cut, np.empty(len(which), np.int64)
+        offset = np.append(0, np.cumsum(np.minimum(stop - start, nodes.high[which, column] - nodes.low[which, column])))
+        order, cut, used = self.scratch.order, self.scratch.cut, np.empty(len(which), np.int64)
         demands = self.demands
         values = self.cube.others[demands.value].size if len(demands.fewest) else 0
 
@@ -128,13 +129,13 @@ class Block(Evaluator):
             kernels.by_code(self.records, ranges, order)
             kernels.sweep(
                 self.records, self.people_at, ranges, order, self.columns + demands.value,
-                values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, room[s], cut, used[s],
+                values if values <= 256 else 0, demands.least, demands.fewest, demands.largest, offset[s], cut, used[s],
             )  # fmt: skip
 
         self._share(nodes, which, work)
-        return Boundaries(np.repeat(which, used), cut[ranges(room[:-1], used)].astype(np.int64))
+        return Boundaries(np.repeat(which, used), cut[ranges(offset[:-1], used)].astype(np.int64))
 
-    def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
+    def tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         start, stop = nodes.start[which], nodes.stop[which]
         counts = np.zeros((len(cut) + len(which), 1 if value == PEOPLE else self.sizes[value]), np.int64)
 
@@ -149,18 +150,18 @@ class Block(Evaluator):
         self._share(nodes, which, work)
         return counts
 
-    def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+    def lists(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
         def work(s: slice) -> Groups:
             return self._lists(nodes, which[s], column[s], cut_start[s.start : s.stop + 1], cut, value)
 
         return Groups.concatenate(self._share(nodes, which, work))
 
-    def _lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+    def _lists(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
         start, stop = nodes.start[which], nodes.stop[which]
         parts, size = int(cut_start[-1] - cut_start[0]) + len(which), self.cube.others[value].size
         n, length = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
-        room = int((stop - start).sum())
-        code, count = np.empty(room, np.int64), np.empty(room, np.int64)
+        capacity = int((stop - start).sum())
+        code, count = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         kernels.part_lists(
             self.records, self.people_at, self.values_at, (start, stop, column), (cut_start, cut),
             self.columns + value, size, n, length, code, count,
@@ -168,8 +169,9 @@ class Block(Evaluator):
         ends = np.append(0, np.cumsum(length))
         return Groups(n, ends, code[: ends[-1]].copy(), count[: ends[-1]].copy())
 
-    def route(self, nodes: Nodes, chosen: Splits) -> Nodes:
-        """Brings the records of each child of the split nodes together, in the place of its parent; the children."""
+    def route(self, nodes: OpenNodes, chosen: Splits) -> OpenNodes:
+        """Move the records of each child of the split nodes together, in the place of its parent; return the
+        children."""
         start, stop = nodes.start[chosen.node], nodes.stop[chosen.node]
         cut_start, cut = chosen.cuts()
         sizes = chosen.people
@@ -181,7 +183,7 @@ class Block(Evaluator):
         def work(s: slice) -> None:
             parts = slice(int(chosen.part_start[s.start]), int(chosen.part_start[s.stop]))
             cuts = cut_start[s.start : s.stop + 1]
-            with self.room.aside.one() as aside:
+            with self.scratch.aside.one() as aside:
                 ranges = start[s], stop[s], chosen.column[s]
                 kernels.route(self.records, ranges, (cuts, cut), low[parts], high[parts], aside)
 
@@ -191,10 +193,10 @@ class Block(Evaluator):
         ends += np.repeat(start - (ends - sizes)[chosen.part_start[:-1]], np.diff(chosen.part_start))
         cells = children_cells(nodes, chosen)
         reach = low.astype(np.int64), high.astype(np.int64)
-        return Nodes(ends - sizes, ends, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
+        return OpenNodes(ends - sizes, ends, *cells, *reach, chosen.people, chosen.safe, chosen.barren)
 
-    def groups_of(self, nodes: Nodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
-        """The different sensitive codes of some nodes, in order: which of the nodes, the codes, how often they are."""
+    def groups_of(self, nodes: OpenNodes, leaves: Ints, sensitive: int) -> tuple[Ints, Codes, Ints]:
+        """Return the distinct sensitive codes of some nodes, in order: the node, the codes, their counts."""
         if sensitive == 1:
             uncut, none = np.zeros(len(leaves) + 1, np.int64), np.empty(0, np.int64)
             own = self._lists(nodes, leaves, uncut[1:], uncut, none, 0)
@@ -215,8 +217,8 @@ class Block(Evaluator):
         first = np.flatnonzero(new)
         return leaf[first], codes[first], np.add.reduceat(people[order], first) if len(first) else people
 
-    def unique(self, nodes: Nodes, leaves: Ints) -> int:
-        """Individuals of some nodes who are alone there with their codes."""
+    def unique(self, nodes: OpenNodes, leaves: Ints) -> int:
+        """Return the number of individuals of some nodes whose codes are unique in their node."""
         if not len(leaves):
             return 0
         start, stop = nodes.start[leaves], nodes.stop[leaves]
@@ -233,16 +235,16 @@ def search(
     cube: Cube,
     rules: Rules,
     records: Codes,
-    roots: Nodes,
+    roots: OpenNodes,
     state: list[State],
     crew: Crew | None = None,
-    room: Scratch | None = None,
+    scratch: Scratch | None = None,
     cells: int | None = None,
     on_progress: ProgressCallback = lambda **facts: None,
 ) -> BlockResult:
-    """Splits the roots, whose records lie in order and are moved, for as long as every criterion keeps holding.
-    `cells`: counters that may be filled at a time."""
-    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, room)
+    """Split the roots, whose records lie in order and are moved, while every criterion still holds; return the result.
+    `cells` is the number of counters that may be filled at a time."""
+    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, scratch)
     decisions = Decisions(cube, rules, evaluator, state, cells)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []
@@ -263,16 +265,22 @@ def search(
 
 
 def narrow(people: Ints) -> NDArray[Any]:
-    """Counts in half the bytes, where they fit: there may be as many as records."""
+    """Return counts in half the bytes, where they fit: there may be one for each record."""
     return people.astype(np.uint32) if people.max(initial=0) < 2**32 else people
 
 
 def large_group(
-    cube: Cube, records: Records, start: int, stop: int, group: int, add: Callable[[Ints, Codes, Ints], None], room: int
+    cube: Cube,
+    records: Records,
+    start: int,
+    stop: int,
+    group: int,
+    add: Callable[[Ints, Codes, Ints], None],
+    memory: int,
 ) -> int:
-    """Hands over the sensitive codes of one group whose records may not fit in memory, a piece at a time; the
-    individuals in it who are alone with their codes. For these the records are gone through once per part of them."""
-    step = max(room // (2 * records.width), 1)
+    """Pass the sensitive codes of one group whose records may not fit in memory to `add`, a piece at a time; return the
+    number of individuals in it with unique codes. To count these, the records are read once per part of them."""
+    step = max(memory // (2 * records.width), 1)
     parts = -(-(stop - start) // step)
     unique = 0
     for part in range(parts):
@@ -289,15 +297,15 @@ def large_group(
     return unique
 
 
-def whole_range(records: int) -> Nodes:
-    """A node of so many records, of which nothing else matters."""
+def whole_range(records: int) -> OpenNodes:
+    """Return a node with this number of records, of which nothing else matters."""
     empty = np.empty((1, 0), np.int64)
     one = np.ones(1, bool)
-    return Nodes(np.array([0]), np.array([records]), empty, empty, empty, empty, np.array([0]), one, one)
+    return OpenNodes(np.array([0]), np.array([records]), empty, empty, empty, empty, np.array([0]), one, one)
 
 
 def runs_of(sizes: Ints, limit: int) -> Iterator[tuple[int, int]]:
-    """Runs of consecutive nodes, as long as they have no more people, or records, than the limit."""
+    """Yield the longest runs of consecutive nodes that have no more people, or records, than the limit."""
     first, held = 0, 0
     for at, each in enumerate(sizes.tolist()):
         if held and held + each > limit:

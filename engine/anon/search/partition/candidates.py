@@ -1,6 +1,6 @@
-"""*Evaluate* of the partition search: candidate splits of many nodes at once, with the histograms of their children.
-What is found here depends on the records of each node alone. How the records of a node are reached is left to two
-kinds of evaluator: in a block of the tree they lie together in memory (block.py), at the top they do not (top.py)."""
+"""The *evaluate* step of the partition search: candidate splits of many nodes at once, with the histograms of their
+children. The result depends on the records of each node alone. Two kinds of evaluator access the records of a node in
+different ways: in a block of the tree they lie together in memory (block.py), at the top they do not (top.py)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from anon.criteria import Groups
 from anon.cube import Cube, Domain
 
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
-TABLE = 2_000_000  # counters of a table; what would take more is counted in lists too
+TABLE = 2_000_000  # counters of a table; splits that would take more are counted in lists too
 PEOPLE = -1  # in place of a value column: individuals, where they have several values each
 
 
 @dataclass
-class Nodes:
-    """Open nodes: where their records are, their cells, and what occurs in them."""
+class OpenNodes:
+    """Open nodes: the location of their records, their cells, and the codes that occur in them."""
 
     start: Ints  # in a block the range of their records, at the top the number of the node
     stop: Ints
@@ -37,8 +37,8 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, index: Ints | slice) -> Nodes:
-        return Nodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+    def take(self, index: Ints | slice) -> OpenNodes:
+        return OpenNodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
 @dataclass
@@ -66,13 +66,13 @@ class Splits:
         return np.repeat(np.arange(len(self)), np.diff(self.part_start))
 
     def cuts(self) -> tuple[Ints, Ints]:
-        """The first codes of all parts but the first of each split (CSR)."""
+        """Return the first codes of all parts but the first of each split (CSR)."""
         inner = np.ones(len(self.low), bool)
         inner[self.part_start[:-1]] = False
         return self.part_start - np.arange(len(self.part_start)), self.low[inner]
 
     def take(self, index: Ints) -> Splits:
-        """Some of the splits, without their histograms."""
+        """Return some of the splits, without their histograms."""
         parts = np.diff(self.part_start)[index]
         rows = ranges(self.part_start[index], parts)
         start = np.append(0, np.cumsum(parts))
@@ -81,7 +81,7 @@ class Splits:
         return taken
 
     def keep(self, index: Ints, columns: set[int]) -> Splits:
-        """Some of the splits, in order, with their histograms of these columns."""
+        """Return some of the splits, in order, with their histograms of these columns."""
         kept, rows = self.take(index), np.zeros(len(self.low), bool)
         rows[ranges(self.part_start[index], np.diff(self.part_start)[index])] = True
         kept.groups = {column: self.groups[column].only(rows) for column in columns}
@@ -89,7 +89,7 @@ class Splits:
 
     @staticmethod
     def concatenate(batches: list[Splits]) -> Splits:
-        """The splits of several batches, without their histograms."""
+        """Return the splits of several batches, without their histograms."""
 
         def together(name: str) -> Ints:
             return np.concatenate([np.empty(0, np.int64), *(getattr(batch, name) for batch in batches)])
@@ -104,11 +104,11 @@ class Splits:
         return taken
 
     def children(self, index: int, column: int) -> Groups:
-        """The children of one split as groups."""
+        """Return the children of one split as groups."""
         return self.groups[column].part(int(self.part_start[index]), int(self.part_start[index + 1]))
 
     def safe_children(self, index: int) -> Flags:
-        """Which of them are safe by every criterion that is not monotone."""
+        """Return which of them are safe by every criterion that is not monotone."""
         return self.safe[self.part_start[index] : self.part_start[index + 1]]
 
 
@@ -120,14 +120,14 @@ class Boundaries:
     cut: Ints  # the first code of the upper side
 
     def rank(self) -> Ints:
-        """The place of each cut among those of its node, 0 for the nearest."""
+        """Return the rank of each cut among those of its node, 0 for the nearest."""
         first = np.flatnonzero(np.diff(self.node, prepend=-1))
         return np.arange(len(self.node)) - np.repeat(first, np.diff(first, append=len(self.node)))
 
 
 @dataclass(frozen=True)
 class Demands:
-    """What no safe group can do without, to pass over hopeless cuts early: a number of people, and for each i at least
+    """Necessary conditions of a safe group, to skip hopeless cuts early: a number of people, and for each i at least
     fewest[i] people outside its largest[i] most frequent codes of the column `value` of the cube's others."""
 
     least: int = 1
@@ -136,8 +136,9 @@ class Demands:
     largest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def barren(self, people: Ints, groups: Groups) -> Flags:
-        """Groups of so many people of which no split can satisfy these. There are at least as many people outside the
-        largest counts of a group as of its parts together: the largest counts of the parts add up to no less."""
+        """Return which groups, with these numbers of people, have no split that can satisfy the conditions. The number
+        of people outside the largest counts of a group is at least the sum of those of its parts, because the largest
+        counts of the parts add up to no less."""
         found = people < 2 * self.least
         if len(self.fewest):
             from anon.criteria.kernels_counts import fill_largest
@@ -151,7 +152,8 @@ class Demands:
 
 
 def largest_split(cube: Cube) -> int:
-    """Values in the parts of the largest split that is counted in lists, at most: by a hierarchy, all at once."""
+    """Return the largest possible number of values in the parts of a split that is counted in lists: by a hierarchy,
+    all at once."""
     trees = [domain.tree for domain in cube.domains if domain.tree is not None]
     parts = max((int(np.diff(tree.child_start).max(initial=0)) for tree in trees), default=0)
     cells = [parts * other.size for other in cube.others]
@@ -160,7 +162,7 @@ def largest_split(cube: Cube) -> int:
 
 
 def _in_lists(size: int, cells: Ints | int) -> Flags:
-    """Whether splits with so many counters, of a column with so many codes, are counted in lists."""
+    """Return whether splits with `cells` counters, of a column with `size` codes, are counted in lists."""
     return np.asarray(cells) > (TABLE if size <= DENSE else -1)
 
 
@@ -168,13 +170,14 @@ class Evaluator(ABC):
     """Evaluates splits of nodes."""
 
     def __init__(self, cube: Cube, value_columns: list[int], demands: Demands) -> None:
-        """`value_columns`: which of the cube's others to count in children."""
+        """Take a cube and the indexes of its others to count in children."""
         self.cube, self.demands = cube, demands
         self.columns, self.people_at, self.values_at = len(cube.domains), cube.people_at, cube.values_at
         self.sizes = {index: cube.others[index].size for index in value_columns}
 
     def counting(self, value_column: int | None) -> Evaluator:
-        """The same records, with only one column counted (any, if people are all that matters) and no demands."""
+        """Return an evaluator of the same records with only one column counted (any, if only people matter) and no
+        demands."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         column = min(self.sizes) if value_column is None else value_column
@@ -182,25 +185,26 @@ class Evaluator(ABC):
         return other
 
     @abstractmethod
-    def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
-        """In one column per node the cut nearest to the median, if it leaves enough people on both sides (if that one
-        does not, none does)."""
+    def nearest(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
+        """Return in one column per node the cut nearest to the median, if it leaves enough people on both sides (if
+        that one does not, none does)."""
 
     @abstractmethod
-    def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
-        """In one column per node every cut that is not hopeless."""
+    def boundaries(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
+        """Return in one column per node every cut that is not hopeless."""
 
     @abstractmethod
-    def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
-        """People (or occurrences) by code of a value column in the parts of each node between its cuts [parts, codes].
-        Of PEOPLE the only code is 0."""
+    def tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
+        """Return the people (or occurrences) by code of a value column in the parts of each node between its cuts
+        [parts, codes]. PEOPLE has only code 0."""
 
     @abstractmethod
-    def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
-        """The same as groups, for columns with many codes; `which` may name a node several times."""
+    def lists(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+        """Return the same as groups, for columns with many codes; `which` may name a node several times."""
 
-    def takes(self, nodes: Nodes, which: Ints, column: Ints) -> Ints:
-        """Counters that the split of each of these nodes along a column takes, in two or by a hierarchy."""
+    def takes(self, nodes: OpenNodes, which: Ints, column: Ints) -> Ints:
+        """Return the number of counters that the split of each of these nodes along a column takes, in two or by a
+        hierarchy."""
         parts = np.full(len(which), 2)
         for j in np.unique(column).tolist():
             tree, at = self.cube.domains[j].tree, np.flatnonzero(column == j)
@@ -213,8 +217,9 @@ class Evaluator(ABC):
             cells += np.where(_in_lists(size, own), np.minimum(own, nodes.people[which]), own)
         return cells
 
-    def cut_once(self, nodes: Nodes, boundaries: Boundaries, column: Ints) -> Splits:
-        """One split in two per boundary, several per node allowed; `column` per boundary. Kept in the given order."""
+    def cut_once(self, nodes: OpenNodes, boundaries: Boundaries, column: Ints) -> Splits:
+        """Return one split in two per boundary, several per node allowed, in the given order; `column` is per
+        boundary."""
         count = len(boundaries.node)
         if not count:
             return Splits.concatenate([])
@@ -240,12 +245,14 @@ class Evaluator(ABC):
         return self._splits(boundaries.node, column, part_start, low, high, groups)
 
     def _groups(self, counted: Callable[[int], Ints], value: int) -> Groups:
-        """Groups from the counts by value, and where individuals have several from those of people."""
+        """Return groups from the counts by value, and where individuals have several values also from those of
+        people."""
         groups = Groups.dense(counted(value))
         return replace(groups, n=counted(PEOPLE)[:, 0].copy()) if self.cube.several else groups
 
-    def split_whole(self, nodes: Nodes, which: Ints, column: Ints) -> Splits:
-        """The split of a hierarchy column: its lowest node that covers the members, into its non-empty children."""
+    def split_whole(self, nodes: OpenNodes, which: Ints, column: Ints) -> Splits:
+        """Return the split of a hierarchy column: its lowest node that covers the members, into its non-empty
+        children."""
         if not len(which):
             return Splits.concatenate([])
         part_start, low, high = self._children(column, nodes.low[which, column], nodes.high[which, column])
@@ -269,7 +276,7 @@ class Evaluator(ABC):
         return Splits(node, column, part_start, low, high, people, seen)
 
     def _children(self, column: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
-        """The cells of the children of the lowest hierarchy node that covers low..high, per element (CSR)."""
+        """Return the cells of the children of the lowest hierarchy node that covers low..high, per element (CSR)."""
         parts, of_column = np.zeros(len(column), np.int64), {}
         for j in np.unique(column).tolist():
             tree, at = self.cube.domains[j].tree, np.flatnonzero(column == j)
@@ -287,8 +294,8 @@ class Evaluator(ABC):
 
 
 def widths(domains: list[Domain], low: Ints, high: Ints) -> Floats:
-    """How wide nodes [nodes, columns] are that reach from low to high: that range over the range of the table; for a
-    hierarchy of the leaves under the covering node."""
+    """Return the widths [nodes, columns] of nodes that extend from low to high: that range over the range of the table;
+    for a hierarchy the range of the leaves under the covering node."""
     found = np.empty(low.shape)
     for j, domain in enumerate(domains):
         first, last = low[:, j], high[:, j]
@@ -300,8 +307,8 @@ def widths(domains: list[Domain], low: Ints, high: Ints) -> Floats:
     return found
 
 
-def children_cells(nodes: Nodes, chosen: Splits) -> tuple[Ints, Ints]:
-    """The cells [parts, columns] of the children of the chosen splits."""
+def children_cells(nodes: OpenNodes, chosen: Splits) -> tuple[Ints, Ints]:
+    """Return the cells [parts, columns] of the children of the chosen splits."""
     parts = np.diff(chosen.part_start)
     parent, column = np.repeat(chosen.node, parts), np.repeat(chosen.column, parts)
     low, high = nodes.cell_low[parent], nodes.cell_high[parent]
@@ -311,19 +318,19 @@ def children_cells(nodes: Nodes, chosen: Splits) -> tuple[Ints, Ints]:
 
 
 def unreached(parts: int, columns: int) -> tuple[Codes, Codes]:
-    """The codes [parts, columns] from and to which parts reach that no record was seen of yet."""
+    """Return the initial lowest and highest codes [parts, columns] of parts before any record was read."""
     low = np.full((parts, columns), 65_535, np.uint16)
     return low, np.zeros_like(low)
 
 
 def in_order(node: Ints, cut: Ints, off: Ints) -> Boundaries:
-    """Cuts of nodes, the nearest to the median of each first; `off` says how far from it they are."""
+    """Return cuts of nodes, the nearest to the median of each first; `off` is their distance from it."""
     order = np.lexsort((cut, off, node))
     return Boundaries(node[order], cut[order])
 
 
 def ranges(start: Ints, length: Ints) -> Ints:
-    """start[0], start[0] + 1, ... (length[0] of them), then the same from start[1], and so on.
+    """Return start[0], start[0] + 1, ... (length[0] of them), then the same from start[1], and so on.
 
     >>> ranges(np.array([5, 0]), np.array([2, 3]))
     array([5, 6, 0, 1, 2])
@@ -333,7 +340,8 @@ def ranges(start: Ints, length: Ints) -> Ints:
 
 
 def _sides(counts: Ints, parts: Ints, order: Ints) -> Ints:
-    """From the parts between all cuts of a node to both sides of each single cut, in the order of `order`."""
+    """Return the counts on both sides of each single cut, in the order of `order`, from those of the parts between all
+    cuts of a node."""
     if (parts == 2).all():  # one cut per node: its parts are its sides
         sides = np.empty_like(counts)
         sides[2 * order], sides[2 * order + 1] = counts[0::2], counts[1::2]

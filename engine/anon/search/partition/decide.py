@@ -1,22 +1,23 @@
-"""*Decide* of the partition search: which candidate split of each open node is taken.
+"""The *decide* step of the partition search: it chooses a candidate split of each open node.
 
 A node's candidates come column by column in order of preference. A column that is cut freely offers every boundary
 between two codes that occur in the node, nearest to the median first (ties to the lower); the cut lies half-way
-between the two codes, so that no cell ends at its members' own extremes. A column with a hierarchy offers one split:
+between the two codes, so that no cell ends at the extremes of its members. A column with a hierarchy offers one split:
 the lowest hierarchy node that covers the members, into its non-empty children. The first candidate that keeps all
 criteria safe together with the state of the whole release is taken; a node without one is a group.
 
-The result is defined by strict node order. A criterion that judges groups alone decides each node by itself. For the
-others the state only worsens, so a candidate that the state at hand refuses is refused whenever its turn comes, and
-one that lowers no minimum of it is accepted whenever its turn comes; any other waits until all nodes before it are
-decided.
+The result is defined by strict node order. A criterion that judges groups alone decides each node separately. For the
+others the state only worsens, so a candidate that the current state refuses is also refused when its turn comes, and
+one that lowers no minimum of the state is also accepted when its turn comes; any other waits until all nodes before it
+are decided.
 
 A criterion that is not monotone may hold for parts of a group that fails it. So a node that fails it may be split into
-parts that fail it too, a node that satisfies it only into parts that do; a group that ends up failing ends the search.
-No part has fewer people than any criterion asks of a group: neither it nor any part of it could be safe.
-If it also judges all groups together, nodes that fail it alone do not enter the state, which they would spoil for all
-others: they are no groups of the release yet. Nodes that satisfy it stay in the state after they are split, because a
-state of minima cannot give one back: this may refuse a split, and never allows an unsafe one.
+parts that fail it too, and a node that satisfies it only into parts that do; a group that still fails at the end makes
+the search fail. No part has fewer people than any criterion requires of a group: neither it nor any part of it could be
+safe. If such a criterion also judges all groups together, nodes that fail it alone do not enter the state, which they
+would spoil for all others: they are not groups of the release yet. Nodes that satisfy it stay in the state after they
+are split, because nothing can be removed from a state of minima: this may refuse a split, but never allows an unsafe
+one.
 """
 
 from __future__ import annotations
@@ -31,27 +32,28 @@ from anon.core.arrays import Flags, Floats, Ints
 from anon.core.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube
-from anon.search.partition.candidates import Boundaries, Demands, Evaluator, Nodes, Splits, widths
+from anon.search.partition.candidates import Boundaries, Demands, Evaluator, OpenNodes, Splits, widths
 
-CELLS = 2_000_000  # counters (parts x sensitive values) evaluated at a time, and as many in store
-CELL = 100  # bytes that each of them takes, with all that is made of it
-WAITS = 10  # counters that a candidate in store takes as much as, beside its own
-AHEAD = 16  # candidates that a node has in store while it waits
-MORE = 16  # times the cuts of a column that were refused: how many are offered next
+CELLS = 2_000_000  # counters (parts x sensitive values) that are evaluated at a time, and that may be stored
+CELL = 100  # bytes of each counter, with everything that is derived from it
+WAITS = 10  # the overhead of a stored candidate, in counters
+AHEAD = 16  # candidates that are stored for a node while it waits
+MORE = 16  # the number of cuts of a column offered next, as a multiple of those that were refused
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a release must satisfy and how its groups are preferably split: widest | balanced | information_gain."""
+    """The criteria of a release and the preferred split of its groups: widest | balanced | information_gain."""
 
-    alone: list[tuple[Criterion, int]]  # criteria that judge groups alone, and what they look at
+    alone: list[tuple[Criterion, int]]  # criteria that judge groups alone, and the column that they read
     erratic: list[tuple[Criterion, int]]  # those of them that are not monotone
     whole: list[tuple[Criterion, int]]  # criteria that judge all groups together
     prefer: str
     demands: Demands
 
     @classmethod
-    def of(cls, cube: Cube, criteria: list[Criterion], prefer: str) -> Rules:
+    def from_criteria(cls, cube: Cube, criteria: list[Criterion], prefer: str) -> Rules:
+        """Return the rules for a cube."""
         alone = [(c, cube.reading(c)) for c in criteria if c.alone and c.monotone]
         erratic = [(c, cube.reading(c)) for c in criteria if not c.monotone]
         whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
@@ -62,12 +64,12 @@ class Rules:
         return sorted({column for _, column in self.alone + self.erratic + self.whole})
 
     def whole_table_safe(self, cube: Cube) -> bool:
-        """Whether the table as one group satisfies the criteria that are not monotone."""
+        """Return whether the table as one group satisfies the criteria that are not monotone."""
         return all(criterion.holds(criterion.state(cube.whole_table(column))) for criterion, column in self.erratic)
 
     def first_state(self, cube: Cube) -> list[State]:
-        """The state of the criteria about all groups together before any split: that of the table, but of one that is
-        not monotone and that the table fails, that of no group."""
+        """Return the state of the criteria about all groups together before any split: that of the table, except that
+        for a criterion that is not monotone and that the table fails it is the state of no group."""
         found = []
         for criterion, column in self.whole:
             whole = cube.whole_table(column)
@@ -77,17 +79,17 @@ class Rules:
         return found
 
     def hold(self, state: list[State]) -> bool:
-        """Whether the criteria about all groups together hold in a state."""
+        """Return whether the criteria about all groups together hold in a state."""
         return all(criterion.holds(each) for (criterion, _), each in zip(self.whole, state))
 
 
 def cells_within(memory: int, threads: int) -> int:
-    """Counters that each thread may fill at a time with so much memory for all."""
+    """Return the number of counters that each thread may fill at a time, given the memory for all."""
     return max(min(CELLS, memory // (CELL * threads)), 1)
 
 
 def _demands(readings: list[tuple[Criterion, int]], every: list[tuple[Criterion, int]]) -> Demands:
-    """The demands of the monotone criteria that look at whole groups of one column, the one with most of them."""
+    """Return the demands of the monotone criteria that read whole groups of one column, the one with most of them."""
     least = max((criterion.least_group for criterion, _ in every), default=1)
     by_column: dict[int, list[tuple[int, int]]] = {}
     for criterion, column in readings:
@@ -100,39 +102,40 @@ def _demands(readings: list[tuple[Criterion, int]], every: list[tuple[Criterion,
 
 
 def state_arrays(state: list[State]) -> Arrays:
-    """A state as named arrays."""
+    """Return a state as named arrays."""
     pairs = [(f"state.{i}.values", each.values) for i, each in enumerate(state)]
     return dict(pairs + [(f"state.{i}.witness", each.witness) for i, each in enumerate(state)])
 
 
 def states_of(arrays: Arrays) -> list[State]:
+    """Return the state that `state_arrays` wrote."""
     count = sum(name.startswith("state.") for name in arrays) // 2
     return [State(arrays[f"state.{i}.values"], arrays[f"state.{i}.witness"]) for i in range(count)]
 
 
 @dataclass
 class Candidate:
-    """A split that every criterion about single groups accepts. One that is `free` lowers no minimum of the state: it
-    is accepted whenever its turn comes."""
+    """A split that every criterion about single groups accepts. A `free` one lowers no minimum of the state: it is
+    accepted whenever its turn comes."""
 
     splits: Splits
     at: int
     free: bool
-    state: list[State]  # that did not refuse it
+    state: list[State]  # the latest one that did not refuse it
 
     def children(self, criterion: Criterion, column: int) -> Groups:
-        """The groups it would add to the release, as a criterion about the whole of it sees them."""
+        """Return the groups that it would add to the release, as a criterion about the whole release sees them."""
         groups = self.splits.children(self.at, column)
         return groups if criterion.monotone else groups.only(self.splits.safe_children(self.at))
 
 
 @dataclass
-class Level:
-    """The open nodes of a level, how far the candidates of each were offered, and what was decided."""
+class LevelDecisions:
+    """The open nodes of a level, the candidates of each that were offered so far, and the decisions."""
 
-    nodes: Nodes
+    nodes: OpenNodes
     columns: Ints  # [nodes, columns] in order of preference
-    count: Ints  # how many of them can be split
+    count: Ints  # the number of columns that can be split
     place: Ints  # the column being offered
     offered: Ints  # candidates of it that were offered
     open: Flags  # nodes that are not decided
@@ -140,27 +143,28 @@ class Level:
     chosen: list[Splits] = field(default_factory=list)
 
     def starving(self) -> Ints:
-        """Undecided nodes with nothing left to decide but more to offer."""
+        """Return undecided nodes that have no waiting candidate but can offer more."""
         return self._offering(list(self.waiting))
 
     def hungry(self, ahead: int) -> Ints:
-        """These, and nodes that might come to starve when it is their turn, among so many of the first open ones."""
+        """Return these, and nodes that might run out of candidates at their turn, among the first `ahead` open ones."""
         found = self._offering([node for node, queue in self.waiting.items() if len(queue) >= AHEAD])
         last = np.flatnonzero(self.open)[:ahead][-1]
         return found[: np.searchsorted(found, last, "right")]
 
-    def _offering(self, but: list[int]) -> Ints:
+    def _offering(self, excluded: list[int]) -> Ints:
         offering = self.open & (self.place < self.count)
-        offering[but] = False
+        offering[excluded] = False
         return np.flatnonzero(offering)
 
     def take(self, candidates: list[Candidate]) -> None:
-        """Chooses candidates, those of one batch at a time."""
+        """Choose candidates, those of one batch at a time."""
         for _, some in groupby(sorted(candidates, key=lambda each: id(each.splits)), lambda each: id(each.splits)):
             batch = list(some)
             self.choose(batch[0].splits, np.array([each.at for each in batch]))
 
     def choose(self, splits: Splits, index: Ints) -> None:
+        """Choose some of the splits, and close their nodes."""
         self.chosen.append(splits.take(index))
         self.open[splits.node[index]] = False
 
@@ -171,17 +175,17 @@ class Decisions:
     def __init__(
         self, cube: Cube, rules: Rules, evaluator: Evaluator, state: list[State], cells: int | None = None
     ) -> None:
-        """`cells`: counters that may be filled at a time."""
+        """Take the state before the first level, and the number of counters that may be filled at a time."""
         self.cube, self.rules, self.evaluator = cube, rules, evaluator
         self.state = [each.copy() for each in state]
         self.cells = CELLS if cells is None else cells
         self.is_free = np.array([domain.tree is None for domain in cube.domains])
 
-    def decide(self, nodes: Nodes) -> Splits:
-        """The chosen splits in node order, without their histograms; nodes without one are groups."""
+    def decide(self, nodes: OpenNodes) -> Splits:
+        """Return the chosen splits in node order, without their histograms; nodes without one are groups."""
         columns, count = self._preferences(nodes)
         zero = np.zeros(len(nodes), np.int64)
-        level = Level(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0))
+        level = LevelDecisions(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0))
         while level.open.any():
             if len(hungry := level.hungry(self._ahead(level))):
                 for splits in self._offer(level, hungry):
@@ -190,8 +194,8 @@ class Decisions:
         taken = Splits.concatenate(level.chosen)
         return taken.take(np.argsort(taken.node, kind="stable"))
 
-    def _ahead(self, level: Level) -> int:
-        """How many of the first open nodes may have candidates in store: where none need to wait, all."""
+    def _ahead(self, level: LevelDecisions) -> int:
+        """Return the number of first open nodes that may have stored candidates: all, where none need to wait."""
         if not self.rules.whole:
             return len(level.nodes)
         which = np.flatnonzero(level.open)
@@ -202,11 +206,13 @@ class Decisions:
         return self._fitting(stored[which] * (self.evaluator.takes(level.nodes, which, column) + WAITS))
 
     def _fitting(self, cells: Ints) -> int:
-        """How many of these come first that have no more cells together than may be filled at a time, at least one."""
+        """Return the number of first elements that together have no more cells than may be filled at a time, at least
+        one."""
         return max(int(np.searchsorted(np.cumsum(cells), self.cells, "right")), 1)
 
-    def _preferences(self, nodes: Nodes) -> tuple[Ints, Ints]:
-        """Per node its columns, the preferred first, ties in config order; and how many have more than one code."""
+    def _preferences(self, nodes: OpenNodes) -> tuple[Ints, Ints]:
+        """Return per node its columns, the preferred first, ties in config order; and the number of columns with more
+        than one code."""
         splittable = nodes.high > nodes.low
         if self.rules.prefer == "widest":
             rank = -widths(self.cube.domains, nodes.low, nodes.high)
@@ -215,8 +221,9 @@ class Decisions:
         rank[~splittable] = np.inf
         return np.argsort(rank, axis=1, kind="stable"), splittable.sum(axis=1)
 
-    def _first_splits(self, nodes: Nodes, splittable: Flags) -> Floats:
-        """Lower is better: the people in the largest child, or the entropy of the target that the children leave."""
+    def _first_splits(self, nodes: OpenNodes, splittable: Flags) -> Floats:
+        """Return the cost of the first split of each column, lower is better: the people in the largest child, or the
+        entropy of the target that remains in the children."""
         rank = np.full(nodes.low.shape, np.inf)
         balanced = self.rules.prefer == "balanced"
         count = self.evaluator.counting(None if balanced else self.cube.target)
@@ -235,9 +242,9 @@ class Decisions:
                 rank[splits.node, j] = fold.reduceat(cost, splits.part_start[:-1])
         return rank
 
-    def _offer(self, level: Level, which: Ints) -> list[Splits]:
-        """The next splits of these nodes along the columns they have come to: of a free column the nearest cut first
-        and more when those were refused, of a hierarchy the one split there is."""
+    def _offer(self, level: LevelDecisions, which: Ints) -> list[Splits]:
+        """Return the next splits of these nodes along their current columns: for a free column the nearest cut first
+        and more when those were refused, for a hierarchy its only split."""
         column = level.columns[which, level.place[which]]
         free = self.is_free[column]
         first = free & (level.offered[which] == 0)
@@ -250,22 +257,22 @@ class Decisions:
             found.append(self._offer_whole(level, which[~free], column[~free]))
         return [splits for splits in found if len(splits)]
 
-    def _offer_whole(self, level: Level, which: Ints, column: Ints) -> Splits:
+    def _offer_whole(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
         fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
         level.place[which[:fitting]] += 1
         return self.evaluator.split_whole(level.nodes, which[:fitting], column[:fitting])
 
-    def _offer_nearest(self, level: Level, which: Ints, column: Ints) -> Splits:
+    def _offer_nearest(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
         fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
         which, column = which[:fitting], column[:fitting]
         nearest = self.evaluator.nearest(level.nodes, which, column)
         level.offered[which] = 1
-        none = np.setdiff1d(which, nearest.node, assume_unique=True)  # then the column has nothing to offer
+        none = np.setdiff1d(which, nearest.node, assume_unique=True)  # the column has no candidates
         level.place[none] += 1
         level.offered[none] = 0
         return self.evaluator.cut_once(level.nodes, nearest, column[np.searchsorted(which, nearest.node)])
 
-    def _offer_cuts(self, level: Level, which: Ints, column: Ints) -> Splits:
+    def _offer_cuts(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
         cells = np.zeros(len(level.nodes), np.int64)
         cells[which] = self.evaluator.takes(level.nodes, which, column)
         fitting = self._fitting(MORE * level.offered[which] * cells[which])
@@ -283,8 +290,8 @@ class Decisions:
         level.offered[done] = 0
         return self.evaluator.cut_once(level.nodes, picked, of)
 
-    def _admit(self, level: Level, splits: Splits) -> None:
-        """Takes the splits that are accepted whatever comes, and lets those wait that may be when their turn comes."""
+    def _admit(self, level: LevelDecisions, splits: Splits) -> None:
+        """Choose the splits that are certain to be accepted, and store those that may be accepted at their turn."""
         fine = np.minimum.reduceat(splits.people, splits.part_start[:-1]) >= self.rules.demands.least
         splits.barren = self.rules.demands.barren(splits.people, splits.groups[self.rules.demands.value])
         for criterion, column in self.rules.alone:
@@ -313,9 +320,9 @@ class Decisions:
             candidate = Candidate(kept, at, bool(free[index[at]]), self.state)
             level.waiting.setdefault(node, deque()).append(candidate)
 
-    def _settle(self, level: Level) -> None:
-        """Decides waiting nodes in their order for as long as no node before them needs more candidates; after such a
-        node only what does not depend on it. A node with nothing to wait for or to offer is a group."""
+    def _settle(self, level: LevelDecisions) -> None:
+        """Decide waiting nodes in order while no node before them needs more candidates; after such a node decide only
+        what does not depend on it. A node with no waiting candidate and none to offer is a group."""
         exhausted = level.place >= level.count
         starving = level.starving()
         first = int(starving[0]) if len(starving) else len(level.nodes)  # the first node that needs more candidates
@@ -336,9 +343,9 @@ class Decisions:
         stuck[list(level.waiting)] = False
         level.open[stuck] = False
 
-    def _settle_free(self, level: Level, nodes: list[int]) -> list[Candidate]:
-        """Of nodes whose turn has not come: drops the candidates that the state at hand refuses, as every later one
-        will; those that come first then and lower no minimum."""
+    def _settle_free(self, level: LevelDecisions, nodes: list[int]) -> list[Candidate]:
+        """For nodes whose turn has not come, drop the candidates that the current state refuses, as every later one
+        will; return the candidates that are then first and lower no minimum."""
         queues = [level.waiting[node] for node in nodes]
         while heads := [queue for queue in queues if queue and queue[0].state is not self.state]:
             fine = np.ones(len(heads), bool)
@@ -358,7 +365,7 @@ class Decisions:
         return [queue[0] for queue in queues if queue and queue[0].free]
 
     def _accept(self, candidate: Candidate) -> bool:
-        """Whether a candidate keeps the whole release safe now that its turn has come; if so the state follows."""
+        """Return whether a candidate keeps the whole release safe at its turn; if so, update the state."""
         added = [candidate.children(criterion, column) for criterion, column in self.rules.whole]
         for (criterion, _), state, children in zip(self.rules.whole, self.state, added):
             (verdict,), _ = criterion.beside(children, np.zeros(len(children), np.int64), 1, state)
@@ -372,8 +379,8 @@ class Decisions:
 
 
 def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: Flags) -> Flags:
-    """Whether a criterion about single groups holds for all parts of each owner, exactly for the wanted ones; the parts
-    of owner i start at part_start[i]."""
+    """Return whether a criterion about single groups holds for all parts of each owner, exactly for the wanted ones;
+    the parts of owner i start at part_start[i]."""
     owner = np.repeat(np.arange(len(wanted)), np.diff(part_start))
     of_group = owner if groups.row is None else owner[groups.row]
     verdict = criterion.judge(criterion.minima(groups, of_group, len(wanted)))
@@ -384,7 +391,7 @@ def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: Flags)
 
 
 def _entropy(groups: Groups) -> Floats:
-    """Entropy in bits of each group."""
+    """Return the entropy in bits of each group."""
     of = np.repeat(np.arange(len(groups)), np.diff(groups.start))
     share = groups.count / np.bincount(of, groups.count, len(groups))[of]
     entropy = np.zeros(len(groups))

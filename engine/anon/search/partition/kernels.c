@@ -1,4 +1,4 @@
-/* The partition search: the cuts of nodes, and what lies between them. */
+/* The partition search: the cuts of nodes, and the parts between them. */
 #include "search/partition/kernels_records.h"
 
 enum { WIDE = 65536 }; /* above every code */
@@ -9,8 +9,8 @@ typedef struct {
     int64_t records, people, begin, end, low, high;
 } Column;
 
-/* The cut of a column nearest to the median, ties to the lower one, and the people below it. Codes are counted in up to
-   256 buckets, then those of the bucket with the median. */
+/* Finds the cut of a column nearest to the median, ties to the lower one, and the people below it. Codes are counted in
+   up to 256 buckets, then those of the bucket with the median. */
 static void find_nearest(const Column *column, int64_t *cut, int64_t *left)
 {
     const ARRAY(const uint16_t) codes = column->codes, code = column->code;
@@ -59,8 +59,8 @@ static void find_nearest(const Column *column, int64_t *cut, int64_t *left)
     *left = lower ? before : after;
 }
 
-/* Per node the cut of one column nearest to the median, ties to the lower one, and the people below it; of low..high,
-   which occur, the highest code is above every cut. */
+/* Finds per node the cut of one column nearest to the median, ties to the lower one, and the people below it; of
+   low..high, which occur, the highest code is above every cut. */
 KERNEL(search_nearest)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -84,8 +84,8 @@ KERNEL(search_nearest)
     return 0;
 }
 
-/* People by code of a value column in the parts of each node between its cuts, counts[first part + part, code]. A node
-   with c cuts has c + 1 parts; the parts of all nodes lie one after the other. */
+/* Counts people by code of a value column in the parts of each node between its cuts, counts[first part + part, code].
+   A node with c cuts has c + 1 parts; the parts of all nodes lie one after the other. */
 KERNEL(search_part_counts)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -108,7 +108,7 @@ KERNEL(search_part_counts)
         const int64_t first = cuts.start[node], last = cuts.start[node + 1];
         const ARRAY(const uint16_t) code = column_of(codes, records, column[node]);
         if (last - first == 1 && people < 0) { /* as nearly always */
-            /* the sign of a difference, because a branch would be guessed wrong */
+            /* the sign of a difference, because a branch would be mispredicted */
             const int64_t under = cuts.cut[first] - 1;
             for (int64_t r = begin; r < end; r++)
                 of_node[((under - code[r]) >> 63 & values) + own[r]]++;
@@ -120,7 +120,7 @@ KERNEL(search_part_counts)
     return 0;
 }
 
-/* People in the parts of each node between its cuts. */
+/* Counts people in the parts of each node between its cuts. */
 KERNEL(search_part_sizes)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -159,7 +159,7 @@ static void sort(ARRAY(int64_t) numbers, int64_t length)
         }
 }
 
-/* The records begin..end of a node in order of the parts between cuts; ends[part] is where each part ends among
+/* Orders the records begin..end of a node by the parts between cuts; ends[part] is where each part ends among
    them. */
 static void order_parts(ARRAY(const uint16_t) code, int64_t begin, int64_t end, ARRAY(const int64_t) cut, int64_t parts,
                         ARRAY(int32_t) order, ARRAY(int64_t) ends)
@@ -174,9 +174,9 @@ static void order_parts(ARRAY(const uint16_t) code, int64_t begin, int64_t end, 
         order[ends[part_at(cut, 0, parts - 1, code[r])]++] = (int32_t)r;
 }
 
-/* As part_counts for many codes or parts: the people n of each part, how many codes occur in it, and these with how
-   often they do, ascending, one part after the other. The rest is scratch: counter, all zero, and seen have a place for
-   each code, order one for each record of the longest node, ends one more than a node has parts. */
+/* Like part_counts, for many codes or parts: the people n of each part, the number of codes that occur in it, and these
+   codes with their counts, ascending, one part after the other. The rest is scratch space: counter, all zero, and seen
+   have a place for each code, order one for each record of the longest node, ends one more than a node has parts. */
 KERNEL(search_part_lists)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -228,8 +228,8 @@ KERNEL(search_part_lists)
     return 0;
 }
 
-/* People who are alone with the codes of the first columns in their node. keys and alone are scratch, one place per
-   record of the longest node; table too, all zero, four per record. */
+/* Returns the number of people whose codes of the first columns are unique in their node. keys and alone are scratch
+   space, one place per record of the longest node; table too, all zero, four per record. */
 KERNEL(search_unique_people)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -280,7 +280,7 @@ KERNEL(search_unique_people)
                 alone[i] = 0;
             }
             const uint8_t before = alone[known];
-            /* how many, if not more than one */
+            /* the number of people, if not more than one */
             alone[known] = (uint8_t)lesser(before + weight(codes, records, people, begin + i), 2);
             total += (alone[known] == 1) - (before == 1);
         }

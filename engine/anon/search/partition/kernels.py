@@ -1,5 +1,5 @@
-"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_moving.c and kernels_top.c, and the
-scratch space that some of them need."""
+"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_moving.c and kernels_top.c, with the
+scratch space that some of them require."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from anon.core.arrays import Codes, Ints
 from anon.core.kernels import kernel
 
-Ranges = tuple[Ints, Ints, Ints]  # of nodes: where each starts and stops, and the column it is asked about
+Ranges = tuple[Ints, Ints, Ints]  # of nodes: where each starts and stops, and the column that is evaluated
 Cuts = tuple[Ints, Ints]  # where those of each node start, and all cuts
 
-RUN = 16_384  # records that `route` moves at a time, eights of them
-BESIDE = 8  # codes more than there are records, which `route` sets aside
+RUN = 16_384  # records that `route` moves at a time, a multiple of eight
+BESIDE = 8  # codes beyond the number of records, which `route` needs aside
 
 nearest = kernel("search_nearest")
 part_counts = kernel("search_part_counts")
@@ -35,7 +35,7 @@ _top_codes_narrow = kernel("search_top_codes_narrow")
 
 
 def _longest(ranges: Ranges) -> int:
-    """Return how many records the longest node has."""
+    """Return the number of records of the longest node."""
     start, stop, _ = ranges
     return int((stop - start).max(initial=0))
 
@@ -43,7 +43,7 @@ def _longest(ranges: Ranges) -> int:
 def part_lists(
     codes: Codes, people: int, times: int, ranges: Ranges, cuts: Cuts, value: int, values: int, *found: Ints
 ) -> None:
-    """Fill in the values of each part. `values`: how many codes the value column may have."""
+    """Fill in the values of each part. `values` is the number of codes that the value column may have."""
     counter, seen = np.zeros(values, np.int64), np.empty(values, np.int64)
     order = np.empty(_longest(ranges), np.int32)
     ends = np.empty(int(np.diff(cuts[0]).max(initial=0)) + 2, np.int64)
@@ -57,15 +57,16 @@ def by_code(codes: Codes, ranges: Ranges, order: NDArray[np.int32]) -> None:
 
 def sweep(
     codes: Codes, people: int, ranges: Ranges, order: NDArray[np.int32], value: int, values: int, least: int,
-    fewest: Ints, largest: Ints, room: Ints, cut: Codes, used: Ints,
+    fewest: Ints, largest: Ints, offset: Ints, cut: Codes, used: Ints,
 ) -> None:  # fmt: skip
-    """Find the cuts of each node that leave what a safe group needs on both sides."""
+    """Find the cuts of each node whose two sides satisfy the necessary conditions of a safe group."""
     top = np.empty(int(largest.max(initial=0)) + 1, np.int64)
-    _sweep(codes, people, *ranges, order, value, values, least, fewest, largest, room, cut, used, top)
+    _sweep(codes, people, *ranges, order, value, values, least, fewest, largest, offset, cut, used, top)
 
 
 def route(codes: Codes, ranges: Ranges, cuts: Cuts, low: Codes, high: Codes, aside: Codes) -> None:
-    """Bring the records of each part together. `aside`: room for the records of the longest node and BESIDE more."""
+    """Move the records of each part together. `aside` has a place for each record of the longest node, and BESIDE
+    more."""
     longest, parts = _longest(ranges), int(np.diff(cuts[0]).max(initial=1)) + 1
     over, ends = np.empty(longest // 8 + 1, np.uint8), np.empty(parts + 1, np.int64)
     part_of = np.empty(longest if parts > 2 else 0, np.uint16)
@@ -73,7 +74,7 @@ def route(codes: Codes, ranges: Ranges, cuts: Cuts, low: Codes, high: Codes, asi
 
 
 def top_codes(
-    codes: Codes, people: int, node: NDArray[np.uint32], column: Ints, room: Ints, counts: NDArray[Any]
+    codes: Codes, people: int, node: NDArray[np.uint32], column: Ints, offset: Ints, counts: NDArray[Any]
 ) -> None:
     """Count in counters of eight bytes, or of four."""
-    (_top_codes_narrow if counts.dtype == np.uint32 else _top_codes)(codes, people, node, column, room, counts)
+    (_top_codes_narrow if counts.dtype == np.uint32 else _top_codes)(codes, people, node, column, offset, counts)

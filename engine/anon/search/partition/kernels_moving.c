@@ -1,21 +1,21 @@
-/* Moving the records of the partition search: into the parts of their node, or into the order of all nodes. */
+/* Move the records of the partition search: into the parts of their node, or into the order of all nodes. */
 #include "search/partition/kernels_records.h"
 
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
-/* A node of which the records of each part are brought together, in order, one column at a time. */
+/* A node whose records are moved into the parts, in order, one column at a time. */
 typedef struct {
     ARRAY(uint16_t) codes; /* of the first column, from the first record on */
     int64_t records, columns, length;
-    int64_t bounded; /* of so many columns the lowest and the highest code in each part is wanted, */
+    int64_t bounded; /* the number of columns of which the lowest and the highest code in each part is needed, */
     ARRAY(uint16_t) low, high; /* [part, column] */
-    ARRAY(uint16_t) aside; /* scratch: a place for each record, and eight more */
-    int64_t run; /* records, eights of them, whose codes of a column stay in the nearest cache */
+    ARRAY(uint16_t) aside; /* scratch space: a place for each record, and eight more */
+    int64_t run; /* records, a multiple of eight, whose codes of a column stay in the nearest cache */
 } Moving;
 
-/* Widens what a part reaches from and to by codes that were moved there, while they are in the nearest cache. */
+/* Widens the extent of a part by codes that were moved there, while they are in the nearest cache. */
 static inline void widen(const Moving *node, int64_t part, int64_t column, ARRAY(const uint16_t) code, int64_t length)
 {
     if (column >= node->bounded)
@@ -39,7 +39,7 @@ static inline void copy(ARRAY(uint16_t) to, ARRAY(const uint16_t) from, int64_t 
 #ifdef __AVX2__
 typedef __m128i Shuffle;
 
-/* For every set of eight codes, a bit for each, the shuffle that brings those in it to the front. */
+/* For every subset of eight codes, a bit for each, the shuffle that moves those in it to the front. */
 static void fill_shuffles(ARRAY(Shuffle) shuffles)
 {
     for (uint64_t set = 0; set < 256; set++) {
@@ -54,7 +54,7 @@ typedef uint8_t Shuffle; /* not used */
 static void fill_shuffles(ARRAY(Shuffle) shuffles) { shuffles[0] = 0; }
 #endif
 
-/* Which records of each eight reach the edge, a bit for each. */
+/* Finds which records of each eight reach the edge, a bit for each. */
 static void fill_over(ARRAY(const uint16_t) code, int64_t length, uint16_t edge, ARRAY(uint8_t) over)
 {
     const int64_t eights = length / 8;
@@ -75,9 +75,9 @@ static void fill_over(ARRAY(const uint16_t) code, int64_t length, uint16_t edge,
         over[eights] |= (uint8_t)((code[i] >= edge) << (i % 8));
 }
 
-/* Brings the records of a node into two parts: those below stay, closer together, and the others are set aside until
-   all were seen. Nothing is written beyond what was read, also where eight codes are written of which only some belong
-   there. What was moved of a run is looked at once more while it is in the nearest cache. */
+/* Moves the records of a node into two parts: those below stay, compacted, and the others are set aside until all were
+   read. Nothing is written beyond what was read, even where eight codes are written of which only some belong there.
+   The codes of a run that were moved are read once more while they are in the nearest cache. */
 static void split(const Moving *node, ARRAY(const uint8_t) over, ARRAY(const Shuffle) shuffles)
 {
     const int64_t eights = node->length / 8;
@@ -116,7 +116,7 @@ static void split(const Moving *node, ARRAY(const uint8_t) over, ARRAY(const Shu
     }
 }
 
-/* The same for any number of parts: part_of says which each record belongs to, and ends[part] where each begins. */
+/* The same for any number of parts: part_of is the part of each record, and ends[part] is where each begins. */
 static void split_many(const Moving *node, ARRAY(const uint16_t) part_of, int64_t parts, ARRAY(int64_t) ends)
 {
     for (int64_t c = 0; c < node->columns; c++) {
@@ -132,10 +132,10 @@ static void split_many(const Moving *node, ARRAY(const uint16_t) part_of, int64_
     }
 }
 
-/* Brings the records of each part of a node together, the parts in order, in the place of the node; low and high become
-   what each part reaches from and to in the first columns. The rest is scratch, for the longest node: `over` has a
-   place for each eight records and one more, `aside` one for each record and eight more, `part_of` one for each record
-   if a node has more than two parts, and `ends` one more than a node has parts. */
+/* Moves the records of each part of a node together, the parts in order, in the place of the node; low and high become
+   the lowest and highest codes of each part in the first columns. The rest is scratch space, for the longest node:
+   `over` has a place for each eight records and one more, `aside` one for each record and eight more, `part_of` one for
+   each record if a node has more than two parts, and `ends` one more than a node has parts. */
 KERNEL(search_route)
 {
     OUT(uint16_t, codes, ANY, ANY);
@@ -186,8 +186,8 @@ KERNEL(search_route)
     return 0;
 }
 
-/* Brings records into the order of their nodes. `begin`, all zero and two longer than there are nodes, becomes the
-   place of the first record of each node, and past the last one. */
+/* Orders records by their nodes. `begin`, all zero and two longer than the number of nodes, becomes the position of the
+   first record of each node, and past the last one. */
 KERNEL(search_scatter)
 {
     IN(uint16_t, codes, ANY, ANY);

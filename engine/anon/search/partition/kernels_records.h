@@ -1,4 +1,4 @@
-/* Records as the kernels of the partition search take them: columns of 16-bit codes, codes[column, record]: the
+/* Records as the kernels of the partition search read them: columns of 16-bit codes, codes[column, record]: the
    quasi-identifiers, then the other columns, then (where equal rows were counted) the people that a record stands for,
    in two halves from column `people` on; without them `people` is -1 and every record is one person. Where individuals
    have several values, people are counted once, and what is counted by value are occurrences, from another column on. A
@@ -21,7 +21,7 @@ static inline int64_t weight(ARRAY(const uint16_t) codes, int64_t records, int64
     return (int64_t)halves[r] | (int64_t)halves[records + r] << 16;
 }
 
-/* The number of cuts in cut[first:last] (ascending) that are at or below the code. */
+/* Returns the number of cuts in cut[first:last] (ascending) that are at or below the code. */
 static inline int64_t part_at(ARRAY(const int64_t) cut, int64_t first, int64_t last, int64_t code)
 {
     if (last - first == 1)
@@ -58,7 +58,7 @@ static inline int64_t take_Ranges(Call *call, Ranges *ranges, int64_t records)
     return 0;
 }
 
-/* Whether all numbers are columns of a table that has `columns`. */
+/* Returns whether all numbers are columns of a table that has `columns`. */
 static inline bool are_columns(ARRAY(const int64_t) numbers, int64_t size, int64_t columns)
 {
     bool all = true;

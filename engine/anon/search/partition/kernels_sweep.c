@@ -4,8 +4,8 @@
 
 enum { MOST_VALUES = 256 };
 
-/* The records of each node in order of one column's codes: order[start:stop]. Two rounds of counting by byte; `other`
-   is scratch, a place for each record of the longest node. */
+/* Orders the records of each node by one column's codes: order[start:stop]. Two rounds of counting by byte; `other` is
+   scratch space, a place for each record of the longest node. */
 KERNEL(search_by_code)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -35,15 +35,15 @@ KERNEL(search_by_code)
     return 0;
 }
 
-/* What no safe group can do without: a number of people, and for each i fewest[i] people outside its largest[i] most
-   frequent values. `top` is scratch, a place for each of the largest values of a demand. */
+/* Necessary conditions of a safe group: a number of people, and for each i fewest[i] people outside its largest[i] most
+   frequent values. `top` is scratch space, a place for each of the largest values of a demand. */
 typedef struct {
     int64_t least, demands, values;
     ARRAY(const int64_t) fewest, largest;
     ARRAY(int64_t) top;
 } Demands;
 
-/* How many people more a group needs at least before it may be safe. */
+/* Returns the number of people that a group lacks at least before it may be safe. */
 static int64_t lacking(const Demands *demanded, ARRAY(const int64_t) counts, int64_t people)
 {
     const ARRAY(int64_t) top = demanded->top;
@@ -72,14 +72,15 @@ static inline int64_t people_at(const Ordered *node, int64_t i)
     return weight(node->codes, node->records, node->people, node->order[i]);
 }
 
-/* Whether there is a boundary between codes after record i of the order. */
+/* Returns whether there is a boundary between codes after record i of the order. */
 static inline bool bounded(const Ordered *node, int64_t i)
 {
     return node->by[node->order[i]] != node->by[node->order[i + 1]];
 }
 
-/* The record with which a side of a cut that grows from one end of the order has all it needs, or `past`. What it has
-   it keeps when records are added, and a person more makes good for one that it lacks at most. */
+/* Returns the record with which a side of a cut that grows from one end of the order satisfies all conditions, or
+   `past`. A condition that holds still holds when records are added, and one more person reduces the number that it
+   lacks by at most one. */
 static int64_t enough(const Ordered *node, const Demands *demanded, int64_t at, int64_t past, int64_t step)
 {
     int64_t counts[MOST_VALUES] = {0}, people = 0, lacks = 0;
@@ -97,8 +98,8 @@ static int64_t enough(const Ordered *node, const Demands *demanded, int64_t at, 
     return past;
 }
 
-/* The cuts at the boundaries after records first..last of an order that begins at `start`, nearest to half of the
-   people first, ties to the lower; how many. */
+/* Writes the cuts at the boundaries after records first..last of an order that begins at `start`, nearest to half of
+   the people first, ties to the lower; returns their number. */
 static int64_t outward(const Ordered *node, int64_t start, int64_t first, int64_t last, int64_t total,
                        ARRAY(uint16_t) cut)
 {
@@ -128,9 +129,9 @@ static int64_t outward(const Ordered *node, int64_t start, int64_t first, int64_
     }
 }
 
-/* The cuts of one column per node that leave on both sides what a safe group cannot do without, from room[node] on,
-   nearest to the median first, ties to the lower. `order` is from by_code; with values = 0 (they are 256 at most) the
-   sides are judged by their people alone. */
+/* Writes the cuts of one column per node whose two sides satisfy the necessary conditions of a safe group, from
+   room[node] on, nearest to the median first, ties to the lower. `order` is from by_code; with values = 0 (they are 256
+   at most) the sides are judged by their people alone. */
 KERNEL(search_sweep)
 {
     IN(uint16_t, codes, ANY, ANY);

@@ -1,9 +1,9 @@
-/* The top of the tree of the partition search, where each record's node is given: records that walk down, and what is
-   counted of each node. */
+/* The top of the tree of the partition search, where each record's node is given: walk records down, and count the
+   codes of each node. */
 #include "search/partition/kernels_records.h"
 
-/* As recoding_walk where no record goes further than over one cut: to child[i], or to the next if the code reaches the edge,
-   which is out of reach where a record stays. */
+/* Like recoding_walk, where no record passes more than one cut: it goes to child[i], or to the next if the code reaches
+   the edge, which no code reaches where a record stays. */
 KERNEL(search_step)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -19,7 +19,8 @@ KERNEL(search_step)
     return 0;
 }
 
-/* People by code of one column per node, at room[node] + code, where each record's node is given; column -1: none. */
+/* Counts people by code of one column per node, at room[node] + code, where each record's node is given; column -1:
+   none. */
 #define TOP_CODES(name, counter)                                                                                       \
     KERNEL(name)                                                                                                       \
     {                                                                                                                  \
@@ -40,9 +41,9 @@ KERNEL(search_step)
     }
 
 TOP_CODES(search_top_codes, int64_t)
-TOP_CODES(search_top_codes_narrow, uint32_t) /* the same where nobody can be so many, in half the memory */
+TOP_CODES(search_top_codes_narrow, uint32_t) /* the same in half the memory, for counts that fit in 32 bits */
 
-/* People by code of one column per node. */
+/* Counts people by node and code of one column. */
 KERNEL(search_top_values)
 {
     IN(uint16_t, codes, ANY, ANY);
@@ -59,7 +60,7 @@ KERNEL(search_top_values)
     return 0;
 }
 
-/* Widens what each node reaches from and to in some columns. */
+/* Widens the extent of each node in some columns. */
 KERNEL(search_top_bounds)
 {
     IN(uint16_t, codes, ANY, ANY);

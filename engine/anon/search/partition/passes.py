@@ -1,5 +1,5 @@
-"""Passes over records that lie anywhere, in memory or on disk: several threads take them in chunks, know the node of
-the tree so far that each record has come to, and read no column that nobody asks for."""
+"""Pass over records in memory or on disk: several threads process them in chunks, with the current node of each record
+in the tree so far, and read only the columns that are needed."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Node = NDArray[np.uint32]  # of each record
 
 
 @dataclass(frozen=True)
-class Way:
-    """The way of records down a tree, from the nodes they have come to. It is nearly always over one cut at most, which
-    a loop without branches takes in a third of the time."""
+class Descent:
+    """The descent of records down a tree, from their current nodes. It nearly always passes at most one cut, which a
+    loop without branches does in a third of the time."""
 
     tree: Tree
     step: tuple[NDArray[np.uint8], Node, Node] | None  # column, edge and first child of each node
 
     @classmethod
-    def down(cls, tree: Tree, since: int = 0) -> Way:
-        """`since`: how many nodes there were when the records came to theirs."""
+    def down(cls, tree: Tree, since: int = 0) -> Descent:
+        """Return the descent in a tree; `since` is the number of nodes when the records reached their current ones."""
         column, cut_start, cut, child = tree
         split = np.flatnonzero((column >= 0) & (child >= since))
         below = child[split]
@@ -47,88 +47,90 @@ class Way:
         return cls(tree, (by, edge, to))
 
     def walk(self, codes: Codes, node: Node) -> None:
-        """Takes records on to the nodes that they belong to."""
+        """Walk records down to the nodes that they belong to."""
         if self.step is None:
             walk(codes, *self.tree, node)
         else:
             kernels.step(codes, *self.step, node)
 
 
-class Chunk:
-    """Consecutive records that a thread works on."""
+class RecordChunk:
+    """Consecutive records that a thread processes."""
 
     def __init__(self, records: Records, start: int, codes: Codes) -> None:
         self.records, self.start, self.codes = records, start, codes
         self.read: set[int] = set()
 
     def columns(self, wanted: Iterable[int]) -> Codes:
-        """The codes of the records, of which these columns can be relied on."""
+        """Return the codes of the records, of which at least these columns have been read."""
         missing = set(wanted) - self.read
         self.records.fill(self.start, self.codes, sorted(missing))
         self.read |= missing
         return self.codes
 
 
-class Counters(Protocol):
-    """What a pass counts in; the counters of several threads, or machines, are added up."""
+class PassCounters(Protocol):
+    """The counters of a pass; those of several threads, or machines, are added up."""
 
     def add(self, other: Self) -> None: ...
 
 
-C = TypeVar("C", bound=Counters)
+C = TypeVar("C", bound=PassCounters)
 T = TypeVar("T")
-Work = Callable[[Chunk, Node], None]
+Work = Callable[[RecordChunk, Node], None]
 
 
-class Spares(Generic[T]):
-    """What threads use for a while and hand on, made where none is left: memory that the system gives anew, and clears,
-    for every chunk or block takes a tenth of the time of a search."""
+class ReusePool(Generic[T]):
+    """Objects that threads use and return, made when none is available: if the system had to allocate and clear new
+    memory for every chunk or block, this would take a tenth of the time of a search."""
 
     def __init__(self, make: Callable[[], T]) -> None:
-        self.make, self.left = make, list[T]()
+        self.make, self.available = make, list[T]()
 
     @contextmanager
     def one(self) -> Iterator[T]:
+        """Yield an object that is available, or a new one, and take it back at the end."""
         try:
-            thing = self.left.pop()
+            item = self.available.pop()
         except IndexError:
-            thing = self.make()
-        yield thing
-        self.left.append(thing)
+            item = self.make()
+        yield item
+        self.available.append(item)
 
 
-def shaped(room: NDArray[Any], width: int, records: int) -> NDArray[Any]:
-    """The beginning of some room as an array of records."""
-    return room[: width * records].reshape(width, records)
+def shaped(buffer: NDArray[Any], width: int, records: int) -> NDArray[Any]:
+    """Return the beginning of a buffer as an array of records."""
+    return buffer[: width * records].reshape(width, records)
 
 
 class Passes:
-    """All passes of a search over its records. Between them, marks tell how far each record has come, in as few bytes
-    as the nodes need."""
+    """All passes of a search over its records. Between them, marks hold the current node of each record, in the
+    smallest type that fits the number of nodes."""
 
-    def __init__(self, records: Records, room: Callable[[list[int], str], Records], threads: int) -> None:
-        """`room`: a place for as many records with so many codes of each column, by name."""
-        self.records, self.room, self.threads = records, room, threads
+    def __init__(self, records: Records, store: Callable[[list[int], str], Records], threads: int) -> None:
+        """Take the records, and `store`, which allocates storage for the same number of records, given the number of
+        codes of each column and a name."""
+        self.records, self.store, self.threads = records, store, threads
         self.chunk = max(min(CHUNK, CHUNK_BYTES // (2 * records.width)), 1)
-        self.marks = room([WIDE], "marks")
-        self.marked = 1  # nodes there were when the marks were made
+        self.marks = store([WIDE], "marks")
+        self.marked = 1  # the number of nodes when the marks were made
 
     def over(self, work: Work, tree: Tree, size: int | None = None) -> None:
-        """Calls work(chunk, the node of each record) for all records, in chunks of a size."""
+        """Call work(chunk, the node of each record) for all records, in chunks of a size."""
         column, child, count, size = tree[0], tree[3], self.records.count, size or self.chunk
         marks = self._marks(len(column))
-        way = Way.down(tree, self.marked)
+        descent = Descent.down(tree, self.marked)
         entered = np.unique(column[(column >= 0) & (child >= self.marked)]).tolist()
         width = self.records.width
-        rooms = Spares(lambda: np.empty(width * min(size, count), np.uint16))
+        scratches = ReusePool(lambda: np.empty(width * min(size, count), np.uint16))
 
         def each(start: int) -> None:
             length = min(size, count - start)
-            with rooms.one() as room:
-                chunk = Chunk(self.records, start, shaped(room, width, length))
+            with scratches.one() as scratch:
+                chunk = RecordChunk(self.records, start, shaped(scratch, width, length))
                 node = self.marks.read(start, start + length)[0].astype(np.uint32)
                 if self.marked < len(column):
-                    way.walk(chunk.columns(entered), node)
+                    descent.walk(chunk.columns(entered), node)
                     marks.write(start, node[None].astype(marks.kind))
                 work(chunk, node)
 
@@ -139,25 +141,25 @@ class Passes:
             self.marks.close()
         self.marks, self.marked = marks, len(column)
 
-    def count(self, fresh: Callable[[], C], work: Callable[[Chunk, Node, C], None], tree: Tree) -> C:
-        """Calls work(chunk, the node of each record, counters) for all records; the sum of all counters. It may be
-        done elsewhere, so the work takes along nothing but what it needs."""
-        counters = Spares(fresh)
+    def count(self, fresh: Callable[[], C], work: Callable[[RecordChunk, Node, C], None], tree: Tree) -> C:
+        """Call work(chunk, the node of each record, counters) for all records; return the sum of all counters. The work
+        may run on another machine, so it must capture nothing but what it needs."""
+        counters = ReusePool(fresh)
 
-        def each(chunk: Chunk, node: Node) -> None:
+        def each(chunk: RecordChunk, node: Node) -> None:
             with counters.one() as own:
                 work(chunk, node, own)
 
         self.over(each, tree)
-        done, *others = counters.left or [fresh()]
+        done, *others = counters.available or [fresh()]
         for other in others:
             done.add(other)
         return done
 
     def _marks(self, nodes: int) -> Records:
-        """The marks to be written by a pass: wider ones when the nodes have become too many."""
+        """Return the marks that a pass writes: wider ones when there are too many nodes."""
         if nodes > WIDE and self.marks.kind == np.uint16:
-            return self.room([2**32], "wide-marks")
+            return self.store([2**32], "wide-marks")
         return self.marks
 
     def close(self) -> None:

@@ -1,16 +1,16 @@
 """SkylineAnonymize (Chen, LeFevre, Ramakrishnan, section 5.2): starting from the whole table as one group, split groups
-for as long as every criterion keeps holding (decide.py). For monotone criteria the release is then minimal over the
-splits that are tried (Theorem 5, with the root checked first).
+while every criterion still holds (decide.py). For monotone criteria the release is then minimal over the splits that
+are tried (Theorem 5, with the root checked first).
 
-The paper's queue is breadth first, and so is this for as long as nodes are large: those with more individuals than a
-*block* holds are decided level by level (top.py). The rest of the tree falls into blocks, runs of nodes that are small
-enough, and is searched block by block, breadth first within each (block.py). What a block holds is a matter of the
+The paper's queue is breadth first, and so is this search while nodes are large: those with more individuals than a
+*block* holds are decided level by level (top.py). The rest of the tree is divided into blocks, runs of nodes that are
+small enough, and is searched block by block, breadth first within each (block.py). The size of a block depends on the
 width of the records alone, so that the order of decisions, and with it the release, does not depend on the memory.
 
-Criteria that judge groups alone do not care about that order, and blocks go to the threads as they come. For the others
-a block starts from the state that those before it left. It may be searched ahead, from an earlier state: what that one
-refuses a later, lower one refuses as well; and if the later state together with the minima of the block's groups is
-safe, everything that was accepted would have been accepted too. If it is not, the block is searched again.
+Criteria that judge groups alone do not depend on that order, and threads take blocks in any order. For the others a
+block starts from the state that the previous blocks left. It may be searched ahead, from an earlier state: whatever
+that state refuses, a later, lower one refuses as well; and if the later state together with the minima of the block's
+groups is safe, everything that was accepted would have been accepted too. If it is not, the block is searched again.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.budget import SearchBudget
 from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, Scratch, runs_of
-from anon.search.partition.candidates import Nodes
+from anon.search.partition.candidates import OpenNodes
 from anon.search.partition.crew import Crew
 from anon.search.partition.decide import Rules, cells_within
-from anon.search.partition.passes import Passes, Spares, shaped
+from anon.search.partition.passes import Passes, ReusePool, shaped
 from anon.search.partition.steps import Steps
 from anon.search.partition.tree import Fragment, assemble
 
-IN_MEMORY = 3  # times its records: what a block takes while it is searched
+IN_MEMORY = 3  # the memory of a block while it is searched, as a multiple of its records
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy
 LARGEST_BLOCK = 128 * 2**20  # bytes; larger ones are not searched faster
 
@@ -49,8 +49,8 @@ SORT, LEVELS = 5, 12  # levels of the top that take about as long as sorting it,
 
 
 @dataclass(frozen=True)
-class Limit:
-    """The individuals of a block; one that was stopped is gone on with as it was begun."""
+class BlockLimit:
+    """The number of individuals of a block; a resumed search uses that of the stopped one."""
 
     individuals: int
 
@@ -58,12 +58,12 @@ class Limit:
         return {"individuals": np.array(self.individuals)}
 
     @classmethod
-    def of(cls, arrays: Arrays) -> Limit:
+    def from_arrays(cls, arrays: Arrays) -> BlockLimit:
         return cls(int(arrays["individuals"]))
 
 
-class Partition:
-    """One search over one cube."""
+class PartitionSearch:
+    """A search over one cube."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class Partition:
         budget: SearchBudget | None = None,
         progress: ProgressCallback = lambda **facts: None,
     ) -> None:
-        """`prefer`: widest | balanced | information_gain (of cube.target); progress gets facts about it."""
-        self.cube, self.budget, self.rules = cube, budget or SearchBudget(), Rules.of(cube, criteria, prefer)
+        """Take a cube and criteria; `prefer` is widest | balanced | information_gain (of cube.target)."""
+        self.cube, self.budget, self.rules = cube, budget or SearchBudget(), Rules.from_criteria(cube, criteria, prefer)
         self.cells = cells_within(self.budget.memory.search, self.budget.threads)
         self.steps = Steps(self.budget.checkpoint)
-        self.limit = self.steps.take(LIMIT, Limit.of, self._limit).individuals
+        self.limit = self.steps.take(LIMIT, BlockLimit.from_arrays, self._limit).individuals
         self.pace = Pace(cube.individuals, self.limit, progress)
 
     def run(self) -> Outcome:
-        """A safe release, given that the whole table as one group is safe. Takes the records of the cube with it."""
+        """Return a safe release, given that the whole table as one group is safe. Consumes the records of the cube."""
         cube, state = self.cube, self.rules.first_state(self.cube)
         counts = GroupCounts(cube.sensitive, self.budget.spill)
         fragments, records, nodes, unique, state = self._top(state, counts)
@@ -106,41 +106,43 @@ class Partition:
                 f"{names}, which may hold for other groupings of the same people"
             )
 
-    def _limit(self) -> Limit:
-        """The individuals of a block: what its bytes hold if every one of them has a record of full width, whether the
-        records have it or not. Where the order does not matter, what the memory has room for in every thread, or less
-        to keep threads busy."""
+    def _limit(self) -> BlockLimit:
+        """Return the number of individuals of a block: those whose records fit in its bytes if each has a record of
+        full width, whether the records have it or not. Where the order does not matter, those that fit in memory in
+        every thread, or fewer to keep threads busy."""
         width, at_once = record_bytes(self.cube), self._blocks_at_once()
         limit = max(self.budget.block // width, 1)
         if self.rules.whole or at_once == 1:
-            return Limit(limit)
+            return BlockLimit(limit)
         most = max(limit, self._largest_block() // width)
-        # halves of halves, and a little more, so that those which are not quite even are not cut once more
+        # quarters of the table, and a little more, so that slightly uneven parts are not cut once more
         shared = self.cube.individuals * 5 // (16 * at_once)
-        return Limit(max(min(most, shared), min(limit, SMALLEST_BLOCK)))
+        return BlockLimit(max(min(most, shared), min(limit, SMALLEST_BLOCK)))
 
     def _largest_block(self) -> int:
-        """Bytes of a block that there is room for in every thread."""
+        """Return the bytes of a block for which every thread has memory."""
         return min(self.budget.memory.search // (IN_MEMORY * self.budget.threads), LARGEST_BLOCK)
 
     def _blocks_at_once(self) -> int:
-        """How many blocks can be searched at the same time."""
+        """Return the number of blocks that can be searched at the same time."""
         return self.budget.threads
 
-    def _top(self, state: list[State], counts: GroupCounts) -> tuple[list[Fragment], Records, Nodes, int, list[State]]:
-        """The top of the tree if the table is larger than a block; the records in the order of the nodes to go on with,
-        and these; individuals that are unique in groups of the top."""
+    def _top(
+        self, state: list[State], counts: GroupCounts
+    ) -> tuple[list[Fragment], Records, OpenNodes, int, list[State]]:
+        """Return the top of the tree if the table is larger than a block, the records in the order of the nodes that
+        remain to be searched, these nodes, the number of unique individuals in groups of the top, and the state."""
         cube, budget, rules = self.cube, self.budget, self.rules
         if cube.individuals <= self.limit:
             root = top.root(cube, rules.demands)
             root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
             return [], cube.records, root, 0, state
-        room = partial(make, budget.memory.records, budget.spill, cube.records.count)
+        store = partial(make, budget.memory.records, budget.spill, cube.records.count)
         marks = partial(make, budget.memory.marks, budget.spill, cube.records.count)
         passes = Passes(cube.records, marks, budget.threads)
         upper = top.Top(cube, rules, passes, self.limit, budget)
         ended = top.search(upper, rules, state, self.pace.advance, self.steps)
-        records = room(cube.records.sizes, "sorted-records")
+        records = store(cube.records.sizes, "sorted-records")
         top.sort(upper, ended, records)
         passes.close()
         cube.records.close()
@@ -150,19 +152,19 @@ class Partition:
             unique += block.large_group(cube, records, start, stop, number, counts.add, budget.block)
         return [upper.fragment], records, ended.roots, unique, ended.state
 
-    def _blocks(self, records: Records, nodes: Nodes, state: list[State]) -> Iterator[BlockResult]:
-        """Searches the blocks, some ahead, and gives what they found in order."""
+    def _blocks(self, records: Records, nodes: OpenNodes, state: list[State]) -> Iterator[BlockResult]:
+        """Search the blocks, some ahead, and yield their results in order."""
         runs = list(runs_of(nodes.people, self.limit))
         largest = max((int(nodes.stop[b - 1] - nodes.start[a]) for a, b in runs), default=1)
         fit = (self.budget.memory.free - records.held) // (IN_MEMORY * 2 * records.width * largest)
         workers = max(min(self.budget.threads, fit), 1)
         ahead: deque[Future[BlockResult]] = deque()
         todo = iter(runs)
-        left = [state]  # by the blocks that were given, in its only place
+        left = [state]  # the state after the blocks that were yielded, its only element
 
         def latest() -> list[State]:
-            """What the blocks that are done have left, one after the other. A block goes from `ahead` only after its
-            state was taken over, so they are looked at in this order; one that is taken over twice does no harm."""
+            """Return the state after the blocks that are done, in order. A block leaves `ahead` only after its state
+            was merged, so `ahead` is read first; merging a state twice does no harm."""
             found, now = tuple(ahead), left[0]
             for each in found:
                 if not each.done() or each.exception() or not self.rules.hold(merged := each.result().after(now)):
@@ -170,11 +172,11 @@ class Partition:
                 now = merged
             return now
 
-        # after a block was searched ahead in vain: one at a time, until one leaves the state as it was
+        # after a block had to be searched again: one at a time, until one leaves the state unchanged
         alone = len(runs) == 1
-        rooms = Spares(lambda: Scratch(records.width, largest))
+        scratches = ReusePool(lambda: Scratch(records.width, largest))
         with Crew(self.budget.threads) as crew, ThreadPoolExecutor(workers) as pool:
-            search = partial(self._block, crew, records, nodes, rooms, latest)
+            search = partial(self._block, crew, records, nodes, scratches, latest)
             for done, run in enumerate(runs):
                 people = int(nodes.people[slice(*run)].sum())
                 self.pace.advance(0, blocks=len(runs) - done, individuals=int(nodes.people[run[0] :].sum()))
@@ -198,45 +200,45 @@ class Partition:
         self,
         crew: Crew,
         records: Records,
-        nodes: Nodes,
-        rooms: Spares[Scratch],
+        nodes: OpenNodes,
+        scratches: ReusePool[Scratch],
         latest: Callable[[], list[State]],
         run: tuple[int, int],
         on_progress: ProgressCallback = lambda **facts: None,
         again: bool = False,
     ) -> BlockResult:
-        """What one block comes to from the latest state, unless that is among the finished steps."""
-        finished = None if again else self.steps.finished(f"block-{run[0]}", BlockResult.of)
+        """Return the result of one block: from the finished steps if it is there, otherwise from the latest state."""
+        finished = None if again else self.steps.finished(f"block-{run[0]}", BlockResult.from_arrays)
         if finished is not None:
             return finished
         roots = nodes.take(slice(*run))
         first, last = int(roots.start[0]), int(roots.stop[-1])
         roots.start, roots.stop = roots.start - first, roots.stop - first
-        with rooms.one() as room, crew.block():
-            codes = shaped(room.codes, records.width, last - first)
+        with scratches.one() as scratch, crew.block():
+            codes = shaped(scratch.codes, records.width, last - first)
             records.fill(first, codes, range(records.width))
-            return block.search(self.cube, self.rules, codes, roots, latest(), crew, room, self.cells, on_progress)
+            return block.search(self.cube, self.rules, codes, roots, latest(), crew, scratch, self.cells, on_progress)
 
 
 class Pace:
-    """How far a search has come, in rows taken down a level; to sort counts for SORT levels, a block for LEVELS."""
+    """The progress of a search, in rows moved down a level; sorting counts as SORT levels, a block as LEVELS."""
 
     def __init__(self, people: int, limit: int, progress: ProgressCallback) -> None:
         above = ceil(log2(people / limit)) + SORT if people > limit else 0
         self.done, self.rows, self.progress = 0, people * (above + LEVELS), progress
 
     def advance(self, more: int, **facts: int) -> None:
-        """Passes facts on, with how many rows were done and how many there are in all."""
+        """Report facts, with the number of rows done and the number of all rows."""
         self.done = min(self.done + more, self.rows)
         self.progress(done=self.done, of=self.rows, **facts)
 
     def within(self, people: int, level: int, **facts: int) -> None:
-        """Tells of a level of a block of so many people that is searched while no other is."""
+        """Report a level of a block with this number of people that is searched while no other is."""
         self.progress(done=self.done + people * min(level, LEVELS - 1), of=self.rows, level=level, **facts)
 
 
 def record_bytes(cube: Cube) -> int:
-    """Bytes of what an individual has of records that count their people: of several records where they have several
-    values each."""
+    """Return the bytes of an individual's records, with counts of people; of several records where individuals have
+    several values each."""
     own = 2 * (len(cube.domains) + len(cube.others)) + 4
     return own if cube.people is None else (own + 4) * max(-(-int(cube.totals[0].sum()) // cube.people), 1)

@@ -1,6 +1,6 @@
-"""The top of the tree of cuts: nodes with more individuals than a block holds, decided level by level. Their records
-stay where they are, in memory or on disk, and every pass over them finds the node of each record by walking the tree so
-far; only when all nodes are small enough (or groups) are the records brought into their order, in one more pass."""
+"""Search the top of the tree of cuts: nodes with more individuals than a block holds, decided level by level. Their
+records stay where they are, in memory or on disk, and every pass over them finds the node of each record by walking the
+tree so far; only when all nodes are small enough (or groups) are the records sorted by node, in one more pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from anon.search.partition.candidates import (
     Boundaries,
     Demands,
     Evaluator,
-    Nodes,
+    OpenNodes,
     Splits,
     children_cells,
     in_order,
@@ -35,16 +35,16 @@ from anon.search.partition.candidates import (
     widths,
 )
 from anon.search.partition.decide import Decisions, Rules, cells_within, state_arrays, states_of
-from anon.search.partition.passes import Chunk, Node, Passes, Spares, Tree, Way, Work, shaped
+from anon.search.partition.passes import Descent, Node, Passes, RecordChunk, ReusePool, Tree, Work, shaped
 from anon.search.partition.steps import Steps
 from anon.search.partition.tree import Fragment
 
-SORTED = 2**20  # records that the threads sort at a time, if the memory allows: the more, the longer the runs
+SORTED = 2**20  # records that the threads sort at a time, if the memory allows: more of them give longer runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
 NARROW = 2**32  # people; fewer are counted by code in four bytes
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
 CELLS = 2_000_000  # the same of values
-KEPT = 256  # parts of a node of which everything is kept until it is decided
+KEPT = 256  # parts of a node whose facts are kept until it is decided
 
 
 @dataclass
@@ -57,17 +57,17 @@ class CodeCounts:
 
 
 @dataclass
-class Parts:
-    """What a pass found out about the parts of one split node."""
+class PartFacts:
+    """Facts about the parts of one split node, from a pass."""
 
     records: Ints
     low: Codes  # [parts, columns]
     high: Codes
-    ahead: list[CodeCounts | None]  # what they will probably be asked for next
+    ahead: list[CodeCounts | None]  # the counts that will probably be needed next
 
 
 @dataclass
-class Pass:
+class PassCounts:
     """Counters of a pass over the records, one set per thread: by part and value, by part, and by code."""
 
     values: dict[int, Ints]
@@ -77,12 +77,13 @@ class Pass:
     ahead: NDArray[Any]
 
     @classmethod
-    def fresh(cls, counter: type, sizes: dict[int, int], parts: int, columns: int, codes: int) -> Pass:
-        """Counters of so many parts, of which no record was seen yet; those of codes of a type that counts them all."""
+    def fresh(cls, counter: type, sizes: dict[int, int], parts: int, columns: int, codes: int) -> PassCounts:
+        """Return counters of `parts` parts before any record was read; those by code have the type `counter`, which is
+        wide enough for all people."""
         values = {value: np.zeros((parts, size), np.int64) for value, size in sizes.items()}
         return cls(values, np.zeros(parts, np.int64), *unreached(parts, columns), np.zeros(codes, counter))
 
-    def add(self, other: Pass) -> None:
+    def add(self, other: PassCounts) -> None:
         for column, counts in other.values.items():
             self.values[column] += counts
         self.records += other.records
@@ -92,8 +93,8 @@ class Pass:
 
 
 class Top(Evaluator):
-    """Evaluates nodes whose records lie anywhere, in passes over all of them; Nodes.start is the number of a node in
-    the tree so far. Nodes of more than `limit` people will be split."""
+    """Evaluates nodes whose records are scattered, in passes over all records; OpenNodes.start is the number of a node
+    in the tree so far. Nodes of more than `limit` people will be split."""
 
     def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, budget: SearchBudget) -> None:
         super().__init__(cube, rules.value_columns, rules.demands)
@@ -104,21 +105,21 @@ class Top(Evaluator):
         self.widest = rules.prefer == "widest"
         self.counter = np.uint32 if cube.individuals < NARROW else np.int64
         self.fragment, self.nodes = Fragment(), 1  # nodes so far
-        self.known: dict[tuple[int, int, bytes], Parts] = {}
+        self.known: dict[tuple[int, int, bytes], PartFacts] = {}
         self.ahead: dict[int, CodeCounts] = {}
         self.tables_of: tuple[bytes, dict[int, Ints]] = (b"", {})
 
     def over_records(self, work: Work, size: int | None = None) -> None:
-        """Calls work(chunk of records, the node of each) for all records, from several threads."""
+        """Call work(chunk of records, the node of each) for all records, from several threads."""
         self.passes.over(work, self.tree(), size)
 
-    def _counted(self, work: Callable[[Chunk, Node, Pass], None], *counters: Any) -> Pass:
-        """What the work counts in a pass over all records, in such fresh counters."""
-        done = self.passes.count(partial(Pass.fresh, self.counter, *counters), work, self.tree())
+    def _counted(self, work: Callable[[RecordChunk, Node, PassCounts], None], *counters: Any) -> PassCounts:
+        """Return the counts of some work in a pass over all records, in fresh counters with these arguments."""
+        done = self.passes.count(partial(PassCounts.fresh, self.counter, *counters), work, self.tree())
         return replace(done, ahead=done.ahead.astype(np.int64, copy=False))
 
     def tree(self) -> Tree:
-        """The tree so far for a walk that ends in the numbers of its nodes."""
+        """Return the tree so far for a walk that ends in the numbers of its nodes."""
         listed = [*self.fragment.column, np.full(self.nodes - sum(map(len, self.fragment.column)), -1)]
         column = np.concatenate(listed)
         cuts = np.zeros(self.nodes, np.int64)
@@ -131,8 +132,8 @@ class Top(Evaluator):
         child[split] = 1 + np.cumsum(children) - children
         return np.maximum(column, -1), np.append(0, np.cumsum(cuts)), cut, child
 
-    def _codes(self, nodes: Nodes, which: Ints, column: Ints) -> Iterator[tuple[int, Ints, Ints]]:
-        """Per node the codes of a column that occur and their people; those counted ahead first."""
+    def _codes(self, nodes: OpenNodes, which: Ints, column: Ints) -> Iterator[tuple[int, Ints, Ints]]:
+        """Yield per node the codes of a column that occur and their people; those counted ahead first."""
         held = [self._held(int(nodes.start[i]), j) for i, j in zip(which, column.tolist())]
         found = np.array([each is not None for each in held], bool)
         for at in np.flatnonzero(found).tolist():
@@ -143,30 +144,32 @@ class Top(Evaluator):
         batch = np.cumsum(sizes) // self.counters
         for number in np.unique(batch):
             some = np.flatnonzero(batch == number)
-            room = np.cumsum(sizes[some]) - sizes[some]
-            counts = self._count_codes(nodes.start[which[some]], column[some], room - low[some], int(sizes[some].sum()))
-            for at, begin in zip(some.tolist(), room.tolist()):
+            offset = np.cumsum(sizes[some]) - sizes[some]
+            counts = self._count_codes(
+                nodes.start[which[some]], column[some], offset - low[some], int(sizes[some].sum())
+            )
+            for at, begin in zip(some.tolist(), offset.tolist()):
                 own = CodeCounts(int(column[at]), int(low[at]), counts[begin : begin + sizes[at]])
                 yield int(which[at]), *_occurring(own)
 
     def _held(self, node: int, column: int) -> CodeCounts | None:
-        """What is known already of the codes of a column in a node."""
+        """Return the counts of the codes of a column in a node, if they are known already."""
         if node == 0:
             return CodeCounts(column, 0, self.cube.by_code[column])
         ahead = self.ahead.get(node)
         return ahead if ahead is not None and ahead.column == column else None
 
-    def _count_codes(self, node: Ints, column: Ints, room: Ints, size: int) -> Ints:
-        columns, rooms = np.full(self.nodes, -1), np.zeros(self.nodes, np.int64)
-        columns[node], rooms[node] = column, room
+    def _count_codes(self, node: Ints, column: Ints, offset: Ints, size: int) -> Ints:
+        columns, offsets = np.full(self.nodes, -1), np.zeros(self.nodes, np.int64)
+        columns[node], offsets[node] = column, offset
         people, wanted = self.people_at, {*column.tolist(), *self.people_columns}
 
-        def work(chunk: Chunk, node: Node, own: Pass) -> None:
-            kernels.top_codes(chunk.columns(wanted), people, node, columns, rooms, own.ahead)
+        def work(chunk: RecordChunk, node: Node, own: PassCounts) -> None:
+            kernels.top_codes(chunk.columns(wanted), people, node, columns, offsets, own.ahead)
 
         return self._counted(work, {}, 0, 0, size).ahead
 
-    def nearest(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+    def nearest(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
         least, found = self.demands.least, []
         for i, code, people in self._codes(nodes, which, column):
             left = np.cumsum(people)[:-1]
@@ -176,7 +179,7 @@ class Top(Evaluator):
         pairs = np.array(sorted(found), np.int64).reshape(-1, 2)
         return Boundaries(pairs[:, 0].copy(), pairs[:, 1].copy())
 
-    def boundaries(self, nodes: Nodes, which: Ints, column: Ints) -> Boundaries:
+    def boundaries(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
         least, empty = self.demands.least, np.empty(0, np.int64)
         node, cut, off = [empty], [empty], [empty]
         for i, code, people in self._codes(nodes, which, column):
@@ -187,13 +190,13 @@ class Top(Evaluator):
             off.append(np.abs(2 * left - nodes.people[i])[fine])
         return in_order(np.concatenate(node), np.concatenate(cut), np.concatenate(off))
 
-    def tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
+    def tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         key = b"|".join(array.tobytes() for array in (nodes.start[which], column, cut_start, cut))
         if self.tables_of[0] != key:
             self.tables_of = key, self._tables(nodes, which, column, cut_start, cut)
         return self.tables_of[1][value]
 
-    def _tables(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> dict[int, Ints]:
+    def _tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> dict[int, Ints]:
         found: list[dict[int, Ints]] = []
         sizes = self.sizes | ({PEOPLE: 1} if self.cube.several else {})
         batch = np.cumsum(np.diff(cut_start) + 1) * sum(self.sizes.values()) // CELLS
@@ -209,31 +212,31 @@ class Top(Evaluator):
                     self.known[self._key(nodes, int(which[i]), int(column[i]), cuts)] = each
         return {value: np.concatenate([each[value] for each in found]) for value in found[0]}
 
-    def _key(self, nodes: Nodes, node: int, column: int, cut: Ints) -> tuple[int, int, bytes]:
+    def _key(self, nodes: OpenNodes, node: int, column: int, cut: Ints) -> tuple[int, int, bytes]:
         return int(nodes.start[node]), column, cut.tobytes()
 
     def _part_tables(
-        self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, sizes: dict[int, int]
-    ) -> tuple[dict[int, Ints], list[Parts]]:
-        """People by value, for columns of so many codes, in the parts of each node between its cuts, in one pass over
-        the records; and what else it finds out about the parts of each node."""
+        self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, sizes: dict[int, int]
+    ) -> tuple[dict[int, Ints], list[PartFacts]]:
+        """Return the people by value, for the columns in `sizes`, in the parts of each node between its cuts, and other
+        facts about the parts of each node, from one pass over the records."""
         base, parts = cut_start[:-1] + np.arange(len(which)), len(cut) + len(which)
-        way = Way.down(self._extended(nodes.start[which], column, cut_start, cut, base, parts))
+        descent = Descent.down(self._extended(nodes.start[which], column, cut_start, cut, base, parts))
         low, high = _reach(nodes, which, column, cut_start, cut)
-        guess, lowest, room, size = self._guess(np.repeat(nodes.people[which], np.diff(cut_start) + 1), low, high)
+        guess, lowest, offset, size = self._guess(np.repeat(nodes.people[which], np.diff(cut_start) + 1), low, high)
         people, values_at, columns = self.people_at, self.values_at, self.columns
         values = [columns + value for value in sizes if value != PEOPLE]
         summed = people < 0 and bool(values)  # every record is a person, and has one of the values
         always = {*column.tolist(), *guess[guess >= 0].tolist(), *values, *self.people_columns}
-        # as far as any thread has seen; one may overwrite what another has just seen, which is seen again then
+        # the extent that any thread has seen; a thread may overwrite what another has just seen, which is seen again
         lowest_seen, highest_seen = unreached(parts + 1, columns)
 
-        def work(chunk: Chunk, part: Node, own: Pass) -> None:
-            # a part that reaches as far as it can in a column need not be looked at there any more
+        def work(chunk: RecordChunk, part: Node, own: PassCounts) -> None:
+            # a part with the largest possible extent in a column need not be examined there any more
             inside = (lowest_seen[:parts] > low) | (highest_seen[:parts] < high)
             bounded = np.flatnonzero(inside.any(axis=0))
             codes = chunk.columns(always.union(bounded.tolist()))
-            way.walk(codes, part)
+            descent.walk(codes, part)
             for value, counts in own.values.items():
                 if value == PEOPLE:
                     own_people = whole_numbers(codes[people : people + 2])
@@ -242,24 +245,25 @@ class Top(Evaluator):
                     kernels.top_values(codes, values_at, part, columns + value, counts)
             if not summed:
                 own.records += np.bincount(part, minlength=parts + 1)
-            kernels.top_codes(codes, people, part, guess, room - lowest, own.ahead)
+            kernels.top_codes(codes, people, part, guess, offset - lowest, own.ahead)
             kernels.top_bounds(codes, part, bounded, own.low, own.high)
             np.minimum(lowest_seen, own.low, out=lowest_seen)
             np.maximum(highest_seen, own.high, out=highest_seen)
 
-        done = self._counted(work, sizes, parts + 1, columns, size)  # one more part for records that are in none
+        done = self._counted(work, sizes, parts + 1, columns, size)  # one more part for records outside all parts
         if summed:
             done.records = next(iter(done.values.values())).sum(axis=1)
         ahead = [
             CodeCounts(j, begin, done.ahead[at : at + length]) if j >= 0 else None
-            for j, begin, at, length in zip(guess.tolist(), lowest.tolist(), room.tolist(), np.diff(room).tolist())
+            for j, begin, at, length in zip(guess.tolist(), lowest.tolist(), offset.tolist(), np.diff(offset).tolist())
         ]
         edges = [*base.tolist(), parts]
-        of_node = [Parts(done.records[a:b], done.low[a:b], done.high[a:b], ahead[a:b]) for a, b in pairwise(edges)]
+        of_node = [PartFacts(done.records[a:b], done.low[a:b], done.high[a:b], ahead[a:b]) for a, b in pairwise(edges)]
         return {value: counts[:-1] for value, counts in done.values.items()}, of_node
 
     def _extended(self, node: Ints, column: Ints, cut_start: Ints, cut: Ints, base: Ints, parts: int) -> Tree:
-        """A tree for a walk from the nodes on into parts of some of them; records of other nodes end in one more."""
+        """Return a tree for a walk from the nodes into parts of some of them; records of other nodes end in one more
+        part."""
         columns, child = np.full(self.nodes + parts, -1), np.full(self.nodes + parts, parts)
         columns[node], child[node] = column, self.nodes + base
         child[self.nodes :] = np.arange(parts)
@@ -269,9 +273,9 @@ class Top(Evaluator):
         return columns, first, cut, child
 
     def _guess(self, people: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints, int]:
-        """The column whose codes each part will be asked for if it is split in turn, -1 for none; the lowest code there
-        and the place of its counter; and the number of all counters. Of the parts only as much is known as the people
-        of their nodes and what they reach at most, which a pass more makes good where it misleads."""
+        """Return the column whose codes will be needed if a part is split in turn, -1 for none; the lowest code there
+        and the position of its counter; and the number of all counters. This is a guess from the people of the nodes
+        and the largest possible extent of the parts; where it is wrong, another pass counts what is needed."""
         guess, lowest, sizes = np.full(len(people) + 1, -1), *np.zeros((2, len(people) + 1), np.int64)
         if self.widest:
             wide = np.where(high > low, widths(self.cube.domains, low, high), -1.0)
@@ -285,30 +289,30 @@ class Top(Evaluator):
         ends = np.cumsum(sizes)
         return guess, lowest, ends - sizes, int(ends[-1])
 
-    def lists(self, nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
+    def lists(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Groups:
         found: list[Groups] = []
         for i in range(len(which)):  # at the top there are few nodes, and rarely more than one cut of each
             cuts = cut[cut_start[i] : cut_start[i + 1]]
             found += self._listed(nodes, which[i : i + 1], column[i : i + 1], cuts, value)
         return Groups.concatenate(found)
 
-    def _listed(self, nodes: Nodes, which: Ints, column: Ints, cut: Ints, value: int) -> Iterator[Groups]:
-        """The parts of one node as groups; where there would be too many counters, in a pass for some of them each."""
+    def _listed(self, nodes: OpenNodes, which: Ints, column: Ints, cut: Ints, value: int) -> Iterator[Groups]:
+        """Yield the parts of one node as groups; where there would be too many counters, in several passes."""
         parts, run = len(cut) + 1, max(CELLS // self.sizes[value], 1)
         if parts <= run:
             yield self._groups(partial(self.tables, nodes, which, column, np.array([0, len(cut)]), cut), value)
             return
         sizes = {value: self.sizes[value]} | ({PEOPLE: 1} if self.cube.several else {})
         for first in range(0, parts, run):
-            last, below = min(first + run, parts), min(first, 1)  # the first of the cuts has all parts before below it
+            last, below = min(first + run, parts), min(first, 1)  # all previous parts are below the first of the cuts
             some = cut[first - below : last]
             tables, _ = self._part_tables(nodes, which, column, np.array([0, len(some)]), some, sizes)
             yield self._groups(tables.__getitem__, value).part(below, below + last - first)
 
-    def children(self, nodes: Nodes, chosen: Splits) -> tuple[Nodes, Ints]:
-        """The children of the chosen splits, and the number of records in each."""
+    def children(self, nodes: OpenNodes, chosen: Splits) -> tuple[OpenNodes, Ints]:
+        """Return the children of the chosen splits, and the number of records in each."""
         cut_start, cut = chosen.cuts()
-        parts: list[Parts] = []
+        parts: list[PartFacts] = []
         for i, at in enumerate(chosen.node.tolist()):
             own = cut[cut_start[i] : cut_start[i + 1]]
             known = self.known.get(self._key(nodes, at, int(chosen.column[i]), own))
@@ -323,11 +327,12 @@ class Top(Evaluator):
         self.ahead = {at: each for at, each in ahead if each is not None}
         reach = low.astype(np.int64), high.astype(np.int64)
         cells = children_cells(nodes, chosen)
-        return Nodes(number, number, *cells, *reach, chosen.people, chosen.safe, chosen.barren), records
+        return OpenNodes(number, number, *cells, *reach, chosen.people, chosen.safe, chosen.barren), records
 
 
-def _reach(nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> tuple[Ints, Ints]:
-    """The lowest and highest codes that the parts of some nodes between their cuts can reach, [parts, columns]."""
+def _reach(nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> tuple[Ints, Ints]:
+    """Return the lowest and highest codes that the parts of some nodes between their cuts can have, [parts,
+    columns]."""
     cuts = np.diff(cut_start)
     at = np.arange(len(cut)) + np.repeat(np.arange(len(which)), cuts)  # the part below each cut
     split = np.repeat(column, cuts)
@@ -337,66 +342,66 @@ def _reach(nodes: Nodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) 
 
 
 def _occurring(counted: CodeCounts) -> tuple[Ints, Ints]:
-    """The codes that occur, and their people."""
+    """Return the codes that occur, and their people."""
     at = np.flatnonzero(counted.people)
     return at + counted.low, counted.people[at]
 
 
 @dataclass
-class Ended:
-    """Where the top of the tree ends: in roots of blocks and in groups, with the records of each; and the state."""
+class TopResult:
+    """The nodes where the top of the tree ends, roots of blocks and groups, with the records of each; and the state."""
 
-    roots: Nodes
+    roots: OpenNodes
     root_records: Ints
-    groups: Nodes
+    groups: OpenNodes
     group_records: Ints
     state: list[State]
 
 
 @dataclass
-class Step:
+class LevelStep:
     """A finished level: the chosen splits, their children with the records in each, and the state."""
 
     chosen: Splits
-    nodes: Nodes
+    nodes: OpenNodes
     records: Ints
     state: list[State]
 
     def arrays(self) -> Arrays:
         splits = {f"split.{name}": getattr(self.chosen, name) for name in (*SPLITS, "safe", "barren")}
-        nodes = {f"node.{name}": getattr(self.nodes, name) for name in Nodes.__dataclass_fields__}
+        nodes = {f"node.{name}": getattr(self.nodes, name) for name in OpenNodes.__dataclass_fields__}
         return splits | nodes | {"records": self.records} | state_arrays(self.state)
 
     @classmethod
-    def of(cls, arrays: Arrays) -> Step:
+    def from_arrays(cls, arrays: Arrays) -> LevelStep:
         chosen = Splits(**{name: arrays[f"split.{name}"] for name in SPLITS})  # type: ignore[arg-type]
         chosen.safe, chosen.barren = arrays["split.safe"], arrays["split.barren"]
-        nodes = Nodes(*(arrays[f"node.{name}"] for name in Nodes.__dataclass_fields__))
+        nodes = OpenNodes(*(arrays[f"node.{name}"] for name in OpenNodes.__dataclass_fields__))
         return cls(chosen, nodes, arrays["records"], states_of(arrays))
 
 
-def root(cube: Cube, demands: Demands) -> Nodes:
-    """The whole table, of whose columns the cube knows all codes."""
+def root(cube: Cube, demands: Demands) -> OpenNodes:
+    """Return the node of the whole table, from the counts by code of the cube."""
     held = [np.flatnonzero(people) for people in cube.by_code]
     low, high = (np.array([[codes[end] for codes in held]]) for end in (0, -1))
     last = np.array([[domain.size - 1 for domain in cube.domains]], np.int64)
     zero, people = np.zeros(1, np.int64), np.array([cube.individuals])
     barren = people < 2 * demands.least
-    return Nodes(zero, zero, np.zeros_like(last), last, low, high, people, np.ones(1, bool), barren)
+    return OpenNodes(zero, zero, np.zeros_like(last), last, low, high, people, np.ones(1, bool), barren)
 
 
-def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCallback, steps: Steps) -> Ended:
-    """Splits nodes for as long as they are large; levels that are among the finished steps are taken from there."""
+def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCallback, steps: Steps) -> TopResult:
+    """Split nodes while they are large, and return where the top ends; finished levels are read from the steps."""
     decisions = Decisions(top.cube, rules, top, state, top.cells)
     nodes, records = root(top.cube, top.demands), np.array([top.passes.records.count])
     nodes.safe[:] = rules.whole_table_safe(top.cube)
-    roots: list[tuple[Nodes, Ints]] = []
-    groups: list[tuple[Nodes, Ints]] = []
+    roots: list[tuple[OpenNodes, Ints]] = []
+    groups: list[tuple[OpenNodes, Ints]] = []
     depth = 0
     while len(nodes):
         giant = nodes.people > top.limit
         on_progress(0, level=depth, open_nodes=int(giant.sum()), individuals=int(nodes.people[giant].sum()))
-        step = steps.take(f"level-{depth}", Step.of, partial(_decided, top, decisions, nodes))
+        step = steps.take(f"level-{depth}", LevelStep.from_arrays, partial(_decided, top, decisions, nodes))
         decisions.state = step.state
         on_progress(int(nodes.people[giant].sum()), level=depth)
         group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, elsewhere=~giant)
@@ -405,27 +410,27 @@ def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCall
         nodes, records = step.nodes, step.records
         top.nodes = sum(map(len, top.fragment.column)) + len(nodes)
         depth += 1
-    return Ended(*_joined(roots), *_joined(groups), decisions.state)
+    return TopResult(*_joined(roots), *_joined(groups), decisions.state)
 
 
-def _decided(top: Top, decisions: Decisions, nodes: Nodes) -> Step:
-    """Decides the large nodes of a level."""
+def _decided(top: Top, decisions: Decisions, nodes: OpenNodes) -> LevelStep:
+    """Decide the large nodes of a level, and return the finished level."""
     number = np.flatnonzero(nodes.people > top.limit)
     chosen = decisions.decide(nodes.take(number)) if len(number) else Splits.concatenate([])
     chosen.node = number[chosen.node]
     if not len(chosen):
-        return Step(chosen, nodes.take(slice(0)), np.empty(0, np.int64), decisions.state)
-    return Step(chosen, *top.children(nodes, chosen), decisions.state)
+        return LevelStep(chosen, nodes.take(slice(0)), np.empty(0, np.int64), decisions.state)
+    return LevelStep(chosen, *top.children(nodes, chosen), decisions.state)
 
 
-def _joined(pieces: list[tuple[Nodes, Ints]]) -> tuple[Nodes, Ints]:
-    fields = Nodes.__dataclass_fields__
-    nodes = Nodes(*(np.concatenate([getattr(piece, name) for piece, _ in pieces]) for name in fields))
+def _joined(pieces: list[tuple[OpenNodes, Ints]]) -> tuple[OpenNodes, Ints]:
+    fields = OpenNodes.__dataclass_fields__
+    nodes = OpenNodes(*(np.concatenate([getattr(piece, name) for piece, _ in pieces]) for name in fields))
     return nodes, np.concatenate([records for _, records in pieces])
 
 
-def sort(top: Top, ended: Ended, into: Records) -> None:
-    """Brings the records into the order of the roots and then the groups, whose ranges become known."""
+def sort(top: Top, ended: TopResult, into: Records) -> None:
+    """Write the records in the order of the roots and then the groups, and set the ranges of these."""
     place = np.full(top.nodes, -1, np.int64)
     begin = 0
     for nodes, counts in ((ended.roots, ended.root_records), (ended.groups, ended.group_records)):
@@ -435,14 +440,14 @@ def sort(top: Top, ended: Ended, into: Records) -> None:
         begin += int(counts.sum())
     held = top.memory.search // (2 * top.passes.threads * (4 * into.width + 12))
     size, lock = max(min(held, SORTED // top.passes.threads), top.passes.chunk), Lock()
-    rooms = Spares(lambda: (np.empty(size, np.int32), np.empty(into.width * size, np.uint16)))
+    scratches = ReusePool(lambda: (np.empty(size, np.int32), np.empty(into.width * size, np.uint16)))
 
-    def work(chunk: Chunk, node: Node) -> None:
+    def work(chunk: RecordChunk, node: Node) -> None:
         codes = chunk.columns(range(into.width))
         chunk.records.drop(chunk.start, chunk.start + len(node))
         begin = np.zeros(top.nodes + 2, np.int64)
-        with rooms.one() as (order, room):
-            moved = shaped(room, *codes.shape)
+        with scratches.one() as (order, scratch):
+            moved = shaped(scratch, *codes.shape)
             kernels.scatter(codes, node, begin, order[: len(node)], moved)
             mine = np.diff(begin[:-1])
             with lock:

@@ -1,6 +1,6 @@
-"""The tree of cuts as the search grows it, in fragments: the top of the tree, and under it one fragment per block. When
-all are there, `assemble` makes one tree of them, numbered breadth first, with its groups in canonical order. A table
-may fall into millions of groups, so numbers are as narrow as they can be, and hardly anything is held twice."""
+"""The tree of cuts as the search builds it, in fragments: the top of the tree, and under it one fragment per block.
+When all are complete, `assemble` makes one tree of them, numbered breadth first, with its groups in canonical order. A
+table may have millions of groups, so numbers have the narrowest type possible, and hardly anything is held twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anon.core.arrays import Codes, Flags, Ints
 from anon.core.checkpoint import Arrays
 from anon.cube import Domain
 from anon.recoding.tree import ColumnLabels, Recoding, column_labels
-from anon.search.partition.candidates import Nodes, Splits, ranges
+from anon.search.partition.candidates import OpenNodes, Splits, ranges
 
 LISTS = ("column", "cuts", "cut", "own_low", "own_high", "low", "high", "people")
 PIECE = 131_072  # nodes
@@ -24,8 +24,8 @@ GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node
 
 @dataclass
 class Fragment:
-    """Part of a tree of cuts, level by level: of each node the column of its split and the number of its cuts, of each
-    split the cuts, of each child its cell in the column that its parent is split by, of each group its cells."""
+    """A part of a tree of cuts, level by level: for each node the column of its split and the number of its cuts, for
+    each split the cuts, for each child its cell in the column that its parent is split by, for each group its cells."""
 
     column: list[NDArray[np.int8]] = field(default_factory=list)
     cuts: list[Codes] = field(default_factory=list)
@@ -36,10 +36,10 @@ class Fragment:
     high: list[Codes] = field(default_factory=list)
     people: list[Ints] = field(default_factory=list)
     groups: int = 0
-    broken: int = 0  # groups that a criterion which is not monotone does not hold for
+    broken: int = 0  # groups that fail a criterion which is not monotone
 
     def arrays(self) -> Arrays:
-        """Everything as named arrays, with the levels one after the other: a few long ones are written quickly."""
+        """Return the fragment as named arrays, with the levels concatenated: a few long arrays are written quickly."""
         found = {"numbers": np.array([len(self.column), self.groups, self.broken])}
         for name in LISTS if self.column else ():
             pieces = getattr(self, name)
@@ -47,15 +47,18 @@ class Fragment:
         return found
 
     @classmethod
-    def of(cls, arrays: Arrays) -> Fragment:
+    def from_arrays(cls, arrays: Arrays) -> Fragment:
         levels, groups, broken = arrays["numbers"].tolist()
         fragment = cls(groups=groups, broken=broken)
         for name in LISTS if levels else ():
             setattr(fragment, name, np.split(arrays[name], arrays[f"{name}.ends"][:-1]))
         return fragment
 
-    def add_level(self, nodes: Nodes, splits: Splits, domains: list[Domain], elsewhere: Flags | None = None) -> Flags:
-        """The nodes of a level and the splits of some, in order; of the others, which are groups and not elsewhere."""
+    def add_level(
+        self, nodes: OpenNodes, splits: Splits, domains: list[Domain], elsewhere: Flags | None = None
+    ) -> Flags:
+        """Add the nodes of a level and the splits of some, in order; return which of the others are groups, and do not
+        continue elsewhere."""
         column = np.full(len(nodes), GROUP, np.int8)
         if elsewhere is not None:
             column[elsewhere] = ELSEWHERE
@@ -76,8 +79,9 @@ class Fragment:
         return group
 
 
-def _published(nodes: Nodes, domains: list[Domain]) -> tuple[Codes, Codes]:
-    """The cells of nodes as they are published: of a hierarchy column the hierarchy node that covers the members."""
+def _published(nodes: OpenNodes, domains: list[Domain]) -> tuple[Codes, Codes]:
+    """Return the cells of nodes as they are published: in a hierarchy column the hierarchy node that covers the
+    members."""
     low, high = nodes.cell_low.astype(np.uint16), nodes.cell_high.astype(np.uint16)
     for j, domain in enumerate(domains):
         if domain.tree is not None:
@@ -87,21 +91,21 @@ def _published(nodes: Nodes, domains: list[Domain]) -> tuple[Codes, Codes]:
 
 
 @dataclass
-class _Raw:
-    """All nodes of all fragments, one fragment after the other; numbers are places in these arrays."""
+class _RawNodes:
+    """All nodes of all fragments, one fragment after the other; numbers are indexes of these arrays."""
 
     column: NDArray[np.int8]
     cuts: Codes
     cut: Codes
-    child: Numbers  # the first child; of a group its number; of a node that continues elsewhere that node
+    child: Numbers  # the first child; for a group its number; for a node that continues elsewhere that node
     own_low: Codes
     own_high: Codes
 
 
 def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]) -> tuple[Recoding, Numbers]:
-    """One tree, and for the groups, counted through all fragments, their number in canonical order. The nodes of the
-    top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree. The
-    fragments are empty after that."""
+    """Return one tree, and for the groups, counted through all fragments, their number in canonical order. The nodes of
+    the top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree.
+    The fragments are empty afterwards."""
     fragments = ([top] if top is not None else []) + blocks
     raw = _raw(fragments, top is not None)
     labels, rank = canonical(domains, _taken(fragments, "low"), _taken(fragments, "high"))
@@ -117,16 +121,16 @@ def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]
 
 
 def _taken(fragments: list[Fragment], name: str) -> NDArray[Any]:
-    """What the fragments have of something, which they lose."""
+    """Return an attribute of all fragments as one array, and remove it from them."""
     parts = [array for fragment in fragments for array in getattr(fragment, name)]
     for fragment in fragments:
         setattr(fragment, name, [])
     return np.concatenate(parts)
 
 
-def _raw(fragments: list[Fragment], has_top: bool) -> _Raw:
+def _raw(fragments: list[Fragment], has_top: bool) -> _RawNodes:
     sizes, roots = ([sum(map(len, f.column)) for f in fragments], [len(f.column[0]) for f in fragments])
-    for fragment, first in zip(fragments, roots):  # the cells of its roots are told elsewhere
+    for fragment, first in zip(fragments, roots):  # the cells of its roots are in another fragment
         for cells in (fragment.own_low, fragment.own_high):
             cells.insert(0, np.zeros(first, np.uint16))
     names = ("column", "cuts", "cut", "own_low", "own_high")
@@ -142,14 +146,15 @@ def _raw(fragments: list[Fragment], has_top: bool) -> _Raw:
             arrived.append(offset + np.arange(first))
         offset, groups = offset + size, groups + fragment.groups
     if has_top:
-        away, there = np.flatnonzero(column == ELSEWHERE), np.concatenate(arrived)
-        child[away] = there
-        own_low[there], own_high[there] = own_low[away], own_high[away]
-    return _Raw(column, cuts, cut, child, own_low, own_high)
+        away, target = np.flatnonzero(column == ELSEWHERE), np.concatenate(arrived)
+        child[away] = target
+        own_low[target], own_high[target] = own_low[away], own_high[away]
+    return _RawNodes(column, cuts, cut, child, own_low, own_high)
 
 
-def _breadth_first(raw: _Raw) -> tuple[Numbers, Numbers]:
-    """The raw nodes in breadth-first order, without those that only stand for others; and each split's first child."""
+def _breadth_first(raw: _RawNodes) -> tuple[Numbers, Numbers]:
+    """Return the raw nodes in breadth-first order, without those that only refer to others; and each split's first
+    child."""
     order, first_child = [], []
     level, numbered = _arrived(raw, np.zeros(1, np.uint32)), 1
     while len(level):
@@ -162,12 +167,12 @@ def _breadth_first(raw: _Raw) -> tuple[Numbers, Numbers]:
     return np.concatenate(order), np.concatenate(first_child)
 
 
-def _arrived(raw: _Raw, nodes: NDArray[Any]) -> Numbers:
+def _arrived(raw: _RawNodes, nodes: NDArray[Any]) -> Numbers:
     return np.where(raw.column[nodes] == ELSEWHERE, raw.child[nodes], nodes).astype(np.uint32)
 
 
-def _cuts(raw: _Raw, order: Numbers) -> Codes:
-    """The cuts of nodes in an order, some nodes at a time."""
+def _cuts(raw: _RawNodes, order: Numbers) -> Codes:
+    """Return the cuts of nodes in an order, some nodes at a time."""
     begins = np.cumsum(raw.cuts, dtype=np.uint32) - raw.cuts
     found = [np.empty(0, np.uint16)]
     for first in range(0, len(order), PIECE):
@@ -177,7 +182,8 @@ def _cuts(raw: _Raw, order: Numbers) -> Codes:
 
 
 def canonical(domains: list[Domain], low: Codes, high: Codes) -> tuple[list[ColumnLabels], Numbers]:
-    """The labels of groups in canonical order, given their cells [groups, columns]; and each one's number in it."""
+    """Return the labels of groups in canonical order, given their cells [groups, columns]; and the number of each group
+    in it."""
     labels = [column_labels(domain, low[:, j], high[:, j]) for j, domain in enumerate(domains)]
     order = np.lexsort([each.of_group for each in reversed(labels)])
     rank = np.empty(len(order), np.uint32)
