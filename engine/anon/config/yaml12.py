@@ -89,7 +89,7 @@ def _mapping(node: yaml.MappingNode, path: str, problems: list[Problem]) -> dict
 def _scalar(node: yaml.Node) -> Any:
     tag = node.tag.removeprefix(TAG)
     if tag not in SCALARS or not isinstance(node, yaml.ScalarNode):
-        raise ValueError("a value without a tag of its own")
+        raise ValueError("a value without a custom tag")
     pattern, convert = SCALARS[tag]
     if not pattern.fullmatch(node.value):
         raise ValueError(f"a value that fits its tag {tag}")

@@ -1,5 +1,5 @@
-"""The criteria of a run as sentences: what was asked for and what was found, from what report.json holds of both. The
-page begins with them."""
+"""The criteria of a run as sentences, with which the page begins: what was demanded and what was found, from what
+report.json holds of both. Each criterion words its own (`anon.config.criteria`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anon.core.phrases import counted
 
 
 def promises(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """One for each criterion: its name, whether it holds, what it says and what was found."""
+    """Return for each criterion its name, whether it holds, what it demands and what was found."""
     specs = [next(iter(item.items())) for item in report["privacy"]]
     return [_promise(name, spec, entry) for (name, spec), entry in zip(specs, report["summary"]["criteria"])]
 
@@ -30,8 +30,8 @@ def _promise(name: str, spec: dict[str, Any], entry: dict[str, Any]) -> dict[str
 
 
 def closest(entry: dict[str, Any]) -> dict[str, Any]:
-    """What is closest to its bound, or furthest beyond it: of a skyline one of its points, with the names of the entry
-    of a criterion; of others that entry."""
+    """Return what is closest to its bound, or furthest beyond it: of a skyline one of its points, with the keys of the
+    entry of a criterion; of others that entry."""
     points: list[dict[str, Any]] = entry.get("points", [])
     if not points:
         return entry
