@@ -396,5 +396,5 @@ def test_labels_that_are_not_true_of_the_rows_are_refused(
         return found
 
     monkeypatch.setattr(dispatch, "searched", searched)
-    with pytest.raises(VerificationError, match=r"not true of \d+ rows"):
+    with pytest.raises(VerificationError, match=r"not true for \d+ rows"):
         helpers.run(tmp_path, table_of(source_rows()), **changes)

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anon.criteria import Groups
-from anon.risk.disclosure import Curves, Worst, curves
+from anon.risk.disclosure import Curves, WorstCase, curves
 from tests.oracles import ck_safety as oracle
 from tests.oracles import worlds
 
@@ -32,7 +32,7 @@ def of(release: list[str], max_k: int, batch: int = 10) -> Curves:
     return curves(batches(), max_k, len(set("".join(release))))
 
 
-def reached(release: list[str], worst: Worst, negated: bool) -> Fraction:
+def reached(release: list[str], worst: WorstCase, negated: bool) -> Fraction:
     """How sure the told pieces make, in all worlds where they are true."""
     possible = worlds.single_worlds(release)
     free = [list(group) for group in possible.groups]

@@ -25,7 +25,7 @@ from anon.commands.check import check
 from anon.core import disk
 from anon.errors import ConfigError, UnsafeError
 from anon.release import publication
-from anon.report import facts, words
+from anon.report import facts, terminal
 from anon.runs.options import Options
 from anon.runs.result import Result
 from anon.search import dispatch, prepare
@@ -384,7 +384,7 @@ def test_the_report_names_values_only_where_it_may(tmp_path: Path, given: dict[s
 
 def printed(result: Result, width: int, places: dict[str, str]) -> list[str]:
     out = io.StringIO()
-    words.show(Console(file=out, width=width), result.facts, result.report, places)
+    terminal.show(Console(file=out, width=width), result.facts, result.report, places)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 

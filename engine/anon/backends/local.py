@@ -105,11 +105,11 @@ class LocalBackend(Backend):
             opened = open_grouped(con, "checked_table", config, table, spill)
             distinct = [count_distinct(con, opened.values, column.sql) for column in opened.sensitive]
             check_sensitive_numbers(config, opened.sensitive, distinct)
-            grouped = Grouped.opened(con, opened, config.columns)
+            grouped = Grouped.from_opened(con, opened, config.columns)
         with progress.stage("check"):
             found = judge.examine(grouped, config)
             if show_values:
-                judge.tell_labels(grouped, found)
+                judge.add_labels(grouped, found)
         return found, opened.left_out
 
 

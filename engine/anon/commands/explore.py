@@ -82,7 +82,7 @@ def _opened(
     limits = config.limits
     with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
         with progress.stage("read"):
-            grouped = Grouped.opened(con, open_grouped(con, "checked_table", config, table, spill), config.columns)
+            grouped = Grouped.from_opened(con, open_grouped(con, "checked_table", config, table, spill), config.columns)
             if not grouped.rows():
                 raise SourceError("the table has no rows")
         objects = grouped.objects

@@ -33,10 +33,10 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
     ):
         with progress.stage("read"):
             opened = open_grouped(con, "checked_table", config, table, spill)
-            grouped = Grouped.opened(con, opened, config.columns)
+            grouped = Grouped.from_opened(con, opened, config.columns)
         with progress.stage("source"):
             source = open_source(con, config, None, spill)
-            original = Original.of(source, config.columns, threads_of(config))
+            original = Original.from_source(source, config.columns, threads_of(config))
         with progress.stage("utility"):
             measured = measure(original, grouped)
             source.check_unchanged()

@@ -16,7 +16,6 @@ from anon.cube import Cube
 from anon.recoding.tree import Recoding
 from anon.search.partition.block import Block
 from anon.search.partition.candidates import DENSE, Demands, OpenNodes, Splits
-from anon.search.partition.decide import CELLS
 
 Flags = NDArray[np.bool_]
 CELLS = 250_000  # counters (parts x sensitive values) that are filled at a time

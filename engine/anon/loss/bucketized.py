@@ -1,6 +1,6 @@
-"""What a bucketized release tells about the rows of its source where people with the same labels are in several groups:
-everybody may have the values of any group that has their labels. This is joined by SQL, because published labels may be
-as many as rows; for `utility`, which needs it for the divergence."""
+"""Compute the divergence of a bucketized release from its source where people with the same labels are in several
+groups: everybody may have the values of any group that has their labels. This is joined by SQL, because there may be as
+many published labels as rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from anon.core.database import causes, fed, translated
 from anon.criteria import Ints
 from anon.errors import SourceError
-from anon.loss.cells import BOXES, Cells
+from anon.loss.cells import BOXES, LabelCells
 from anon.verify.grouped import Grouped, listed
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ SHARES, COUNTED = "released_shares", "source_tuples"
 LARGEST = 2**62  # packed labels stay below
 
 
-def log_told(compared: Comparison) -> float | None:
-    """The sum over the source's rows of log(released rows like it / area + what is told of those who are missing). None
-    if a value lies under two labels of its column."""
+def log_densities(compared: Comparison) -> float | None:
+    """Return the sum over the source's rows of log(released rows like it / area + density of those who are missing).
+    None if a value lies under two labels of its column."""
     original, grouped, cells, codes = compared.original, compared.grouped, compared.cells, compared.codes[:, 0]
     numbers = [_label_of_code(*both) for both in zip(cells, compared.before)]
     if any(each is None for each in numbers):
@@ -36,7 +36,7 @@ def log_told(compared: Comparison) -> float | None:
     own[codes] = np.arange(len(codes))
     _make_shares(grouped)
     failures: list[BaseException] = []
-    packing = Packing.of(cells)
+    packing = Packing.from_cells(cells)
     reader = _source_rows(original, cells, [each for each in numbers if each is not None], own, packing, failures)
     keys = listed([*packing.names, "s"])
     with closing(grouped.con.cursor()) as con, translated("comparing source and release"), causes(failures):
@@ -48,18 +48,18 @@ def log_told(compared: Comparison) -> float | None:
             f"USING ({listed(packing.names)}) JOIN {SHARES} AS v USING (g, s) GROUP BY {keys}"
         )
         logs, strange = con.sql(
-            f"WITH told AS (SELECT n, coalesce(w, 0) / area + {compared.everywhere!r}::DOUBLE AS f "
+            f"WITH densities AS (SELECT n, coalesce(w, 0) / area + {compared.everywhere!r}::DOUBLE AS f "
             f"FROM {COUNTED} LEFT JOIN ({expected}) USING ({keys})) "
-            "SELECT fsum(n * ln(f)) FILTER (f > 0), coalesce(sum(n) FILTER (f = 0), 0) FROM told"
+            "SELECT fsum(n * ln(f)) FILTER (f > 0), coalesce(sum(n) FILTER (f = 0), 0) FROM densities"
         ).fetchall()[0]
     if strange:
-        raise SourceError(f"the table tells nothing of {int(strange):,} rows of the source: it is not a release of it")
+        raise SourceError(f"the table has no trace of {int(strange):,} rows of the source: it is not a release of it")
     return float(logs)
 
 
-def _label_of_code(cells: Cells, before: Ints) -> Ints | None:
-    """The number of the label that each code lies under, -1 for none; None if there are two, or a part of a bin has its
-    own. `before` counts the source's values below each code."""
+def _label_of_code(cells: LabelCells, before: Ints) -> Ints | None:
+    """Return the number of the label that each code lies under, -1 for none; None if there are two, or if a part of a
+    bin has a label. `before` counts the source's values below each code."""
     if (before[cells.high + 1] > cells.end).any():
         return None
     numbers = np.full(cells.domain.size, -1, np.int64)
@@ -71,7 +71,7 @@ def _label_of_code(cells: Cells, before: Ints) -> Ints | None:
 
 
 def _make_shares(grouped: Grouped) -> None:
-    """A table of the share of each sensitive value, s, in each group."""
+    """Create a table of the share of each sensitive value, s, in each group."""
     with translated("reading the release"):
         grouped.con.execute(
             f"CREATE OR REPLACE TABLE {SHARES} AS "
@@ -82,13 +82,14 @@ def _make_shares(grouped: Grouped) -> None:
 
 def _source_rows(
     original: Original,
-    cells: list[Cells],
+    cells: list[LabelCells],
     numbers: list[Ints],
     own: Ints,
     packing: Packing,
     failures: list[BaseException],
 ) -> pa.RecordBatchReader:
-    """The source's rows as packed labels, the release's code of the sensitive value, and the area under the labels."""
+    """Return the source's rows as packed labels, the release's code of the sensitive value, and the area under the
+    labels."""
     words = [(name, pa.int64()) for name in packing.names]
     schema = pa.schema([*words, ("s", pa.int32()), ("area", pa.float64())])
 
@@ -107,14 +108,14 @@ def _source_rows(
 
 @dataclass(frozen=True)
 class Packing:
-    """Labels of several columns put together to as few numbers as they fit in: what is joined by them takes less memory
-    and time. `runs` are the columns that share a number, `sizes` the labels of each column."""
+    """Labels of several columns packed into as few numbers as possible, by which a join takes less memory and time.
+    `runs` are the columns that share a number, `sizes` the numbers of labels of each column."""
 
     runs: list[list[int]]
     sizes: list[int]
 
     @classmethod
-    def of(cls, cells: list[Cells]) -> Packing:
+    def from_cells(cls, cells: list[LabelCells]) -> Packing:
         sizes, runs, space = [len(column.labels) for column in cells], [], LARGEST + 1
         for j, size in enumerate(sizes):
             if space * size > LARGEST:
@@ -131,7 +132,7 @@ class Packing:
 
     @property
     def boxes(self) -> str:
-        """SQL: the boxes of the release with their labels packed."""
+        """Return SQL for the boxes of the release with their labels packed."""
         words = []
         for name, (first, *others) in zip(self.names, self.runs):
             word = f"l{first}::BIGINT"
@@ -141,7 +142,7 @@ class Packing:
         return f"SELECT g, n, {listed(words)} FROM {BOXES}"
 
     def words(self, numbers: list[Ints]) -> list[Ints]:
-        """The same for the numbers of labels; -1 for a row with a value under no label, which no box has."""
+        """Return the packed numbers of labels; -1 for a row with a value under no label, which no box has."""
         nowhere = np.logical_or.reduce([each < 0 for each in numbers])
         found = []
         for first, *others in self.runs:

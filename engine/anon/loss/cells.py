@@ -1,6 +1,6 @@
-"""The labels of a release read back into cells of the source's columns, for what compares the two: how many values of
-the source lie under a label, and which. It is done once for every different label; tables in the database tell which
-labels the members of each group have."""
+"""Read the labels of a release back into cells of the source's columns, to compare the two: how many values of the
+source lie under a label, and which. This is done once for every distinct label; tables in the database hold the labels
+of the members of each group."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ WHAT = "reading the release"
 
 
 @dataclass(frozen=True)
-class Cells:
-    """The different labels of a column, each as the run of codes low..high and as the run begin..end (without end) of
-    the source's different values in code order; and the individuals that have it."""
+class LabelCells:
+    """The distinct labels of a column, each as the run of codes low..high and as the run begin..end (without end) of
+    the source's distinct values in code order; and the number of individuals who have it."""
 
     domain: Domain
     labels: list[str | None]
@@ -40,26 +40,26 @@ class Cells:
 
     @property
     def span(self) -> NDArray[Any]:
-        """How far each label reaches on the scale of its column."""
+        """Return the extent of each label on the scale of its column."""
         position = self._position
         found: NDArray[Any] = position[self.high] - position[self.low]
         return found
 
     @property
     def whole(self) -> float:
-        """How far the column reaches."""
+        """Return the extent of the column."""
         found: float = (self._position[-1] - self._position[0]).item()
         return found
 
     @property
     def _position(self) -> NDArray[Any]:
-        """Of a hierarchy whole numbers, which are added up exactly."""
+        """Return the positions of codes; for a hierarchy as whole numbers, which are added up exactly."""
         position = self.domain.position
         return position if self.domain.tree is None else position.astype(np.int64)
 
     @property
     def level(self) -> int | None:
-        """The lowest level that all labels stand at; without a hierarchy 0 for values as they are and 1 for `*`."""
+        """Return the lowest level that all labels are at; without a hierarchy 0 for unchanged values and 1 for `*`."""
         tree = self.domain.tree
         if tree is None:
             levels = {0 if begin + 1 == end else 1 if label == "*" else None for label, begin, end in self._ranges}
@@ -75,16 +75,16 @@ class Cells:
 
 @dataclass(frozen=True)
 class Boxes:
-    """Some of the different tuples of labels in each group: the group, the individuals, and per column the number of
-    the label."""
+    """Some of the distinct tuples of labels in each group: the group, the individuals, and per column the number of the
+    label."""
 
     group: Ints
     people: Ints
     labels: list[Ints]
 
 
-def read_cells(grouped: Grouped, domains: list[Domain], distinct: list[Ints]) -> list[Cells]:
-    """Reads the labels of every column; `distinct` counts the different values of the source per code. ConfigError if
+def read_cells(grouped: Grouped, domains: list[Domain], distinct: list[Ints]) -> list[LabelCells]:
+    """Read the labels of every column; `distinct` counts the distinct values of the source per code. ConfigError if
     there are labels that no cell of the source's column has."""
     cells, problems = [], []
     for index, (domain, values) in enumerate(zip(domains, distinct)):
@@ -102,7 +102,7 @@ def read_cells(grouped: Grouped, domains: list[Domain], distinct: list[Ints]) ->
 
 
 def _count_labels(grouped: Grouped, index: int) -> pa.Table:
-    """Numbers the labels of a column in a table; the labels and the individuals with each."""
+    """Number the labels of a column in a table; return the labels and the individuals with each."""
     people = f"SELECT q{index} AS label, sum(n) AS n FROM {grouped.GROUPS} GROUP BY label"
     if grouped.bucketized:
         people = f"SELECT q{index} AS label, count(*) AS n FROM {grouped.VIEW} GROUP BY label"
@@ -119,7 +119,7 @@ def _label_table(index: int) -> str:
     return f"released_labels_{index}"
 
 
-def _cells(domain: Domain, values: Ints, counted: pa.Table) -> Cells | Problem:
+def _cells(domain: Domain, values: Ints, counted: pa.Table) -> LabelCells | Problem:
     codes = {word: code for code, word in enumerate(domain.texts)}
     before = np.append(0, np.cumsum(values))
     labels: list[str | None] = []
@@ -139,12 +139,12 @@ def _cells(domain: Domain, values: Ints, counted: pa.Table) -> Cells | Problem:
         expected = "a release of this config and this source"
         return Problem(f"columns.quasi_identifiers.{domain.column}", found, expected)
     low, high, begin, end = np.array(ends, np.int64).T
-    return Cells(domain, labels, low, high, begin, end, people)
+    return LabelCells(domain, labels, low, high, begin, end, people)
 
 
 def _run(domain: Domain, codes: dict[str | None, int], before: Ints, label: str | None) -> tuple[int, int, int, int]:
-    """The codes low..high of a label, and where its values begin and end among all. A value by itself is one value,
-    also of a bin."""
+    """Return the codes low..high of a label, and where its values begin and end among all. A single value counts as one
+    value, also within a bin."""
     if label in codes:
         code = codes[label]
         return code, code, int(before[code]), int(before[code]) + 1
@@ -161,7 +161,7 @@ def _run(domain: Domain, codes: dict[str | None, int], before: Ints, label: str 
 
 
 def _make_boxes(grouped: Grouped) -> None:
-    """A table of the boxes; groups are numbered as `grouped.histograms` does it."""
+    """Create a table of the boxes; groups are numbered as `histograms` does it."""
     q = grouped.labels
     order = ", ".join(f"{column} NULLS FIRST" for column in q)
     boxes = f"SELECT row_number() OVER (ORDER BY {order}) - 1 AS g, {listed(q)}, n FROM {grouped.GROUPS}"
@@ -178,7 +178,7 @@ def _make_boxes(grouped: Grouped) -> None:
 
 
 def boxes_between(grouped: Grouped, first: int, last: int) -> Iterator[Boxes]:
-    """The boxes of some groups, in the order of their groups, on a connection of its own."""
+    """Yield the boxes of some groups, in the order of their groups, read on a separate connection."""
     numbers = [f"l{j}" for j in range(len(grouped.quasi_identifiers))]
     with closing(grouped.con.cursor()) as con:
         with translated(WHAT):
@@ -192,7 +192,7 @@ def boxes_between(grouped: Grouped, first: int, last: int) -> Iterator[Boxes]:
 
 
 def one_box_each(grouped: Grouped) -> bool:
-    """Whether every group has one tuple of labels, and no other group the same."""
+    """Return whether every group has one tuple of labels, and no other group the same."""
     numbers = listed([f"l{j}" for j in range(len(grouped.quasi_identifiers))])
     with translated(WHAT):
         boxes, groups, tuples = grouped.con.sql(

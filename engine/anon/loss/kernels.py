@@ -1,5 +1,5 @@
-"""The kernels of random COUNT queries, in kernels.c: how many rows of the source they count, and how many a release
-lets one expect."""
+"""Call the kernels of random COUNT queries (kernels.c): the numbers of rows that they count in the source, and the
+expected numbers given a release."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def count_rows(codes: NDArray[np.uint16], inside: Words, queries: Queries, count
 
 
 def expect_rows(boxes: Boxes, begin: Ints, end: Ints, runs: Runs, queries: Queries, expected: Floats) -> None:
-    """Add to each query the rows that boxes let one expect, if all values under a label are equally likely and nobody
-    knows who in a group has which of its sensitive values."""
+    """Add to each query the expected number of rows given some boxes, if all values under a label are equally likely
+    and it is unknown who in a group has which of its sensitive values."""
     _expect_rows(*boxes, begin, end, *runs, *queries, expected, np.zeros(runs[0].shape))
 
 

@@ -1,12 +1,12 @@
-"""Random COUNT queries, asked of the source and of its release: how far off is somebody who has only the release? The
-queries are a function of the source's columns, so that all releases of a table are asked the same. Each has predicates
-on two quasi-identifiers (or the only one) and a sensitive column, as in Anatomy (Xiao, Tao, VLDB 2006): a predicate is
-a run of consecutive values of its column in its order, of such a length that all of them together would leave a
-twentieth of a table of independent, evenly spread columns. Every column has 64 runs that begin somewhere, and every
-query picks columns and one of their runs.
+"""Measure the error of random COUNT queries that are answered from the release instead of the source. The queries are a
+function of the source's columns, so that they are the same for all releases of a table. Each has predicates on two
+quasi-identifiers (or the only one) and a sensitive column, as in Anatomy (Xiao, Tao, VLDB 2006): a predicate is a run
+of consecutive values of its column in its order, of such a length that all predicates together would select a twentieth
+of a table of independent, evenly distributed columns. Every column has 64 runs with random starts, and every query
+picks columns and one of their runs.
 
-A release answers by expectation: all values under a label are taken to be equally likely, and everybody in a group to
-have its sensitive values in the shares that the group has them."""
+A release answers by expectation: all values under a label are assumed to be equally likely, and everybody in a group to
+have its sensitive values in the shares of the group."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from numpy.typing import NDArray
 
 from anon.criteria import Groups, Ints
 from anon.cube import Domain
-from anon.loss.cells import Boxes, Cells
+from anon.loss.cells import Boxes, LabelCells
 
 QUERIES = 1_000
 RUNS = 64  # of each column; they are the bits of a word
 SEED = 0
 DIMENSIONS = 2  # quasi-identifiers in a query
 SELECTIVITY = 0.05
-FLOOR = 0.001  # of all rows: errors on smaller counts are told relative to this
+FLOOR = 0.001  # share of all rows: errors of smaller counts are relative to this
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Told:
+class ReleasedGroups:
     """Some groups of a release, with their numbers; codes[value, sensitive column] are those of the source."""
 
     groups: Groups
@@ -46,11 +46,11 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Queries as they are asked of labels: run r of a column has the source's different values from low[column, r] up
-    to but not including high. Where every label is a value, `inside` has for each a bit for every run it lies in."""
+class LabelQueries:
+    """Queries in terms of labels: run r of a column has the source's distinct values from low[column, r] up to but not
+    including high. If every label is a value, `inside` has for each a bit for every run that it lies in."""
 
-    cells: list[Cells]
+    cells: list[LabelCells]
     low: Ints
     high: Ints
     inside: list[NDArray[np.uint64]] | None
@@ -59,7 +59,7 @@ class Asked:
 @dataclass(frozen=True)
 class Queries:
     """Queries over the domains of quasi-identifiers and then of sensitive columns. Run r of a column has the codes
-    low[column, r]..high[column, r]; a query asks for the rows in one run of each of its columns: column[query,
+    low[column, r]..high[column, r]; a query selects the rows in one run of each of its columns: column[query,
     predicate] and run[query, predicate]. Queries that begin alike are next to each other."""
 
     domains: list[Domain]
@@ -70,21 +70,22 @@ class Queries:
 
     @classmethod
     def draw(cls, quasi_identifiers: list[Domain], sensitive: list[Domain]) -> Queries:
-        """The queries about these columns."""
+        """Return the queries about these columns."""
         rng, domains, split = random.Random(SEED), [*quasi_identifiers, *sensitive], len(quasi_identifiers)
         predicates = min(DIMENSIONS, split) + min(1, len(sensitive))
         share = SELECTIVITY ** (1 / predicates)
         runs = [[_run(rng, domain.size, share) for _ in range(RUNS)] for domain in domains]
         low, high = np.moveaxis(np.array(runs, np.int64), 2, 0).copy()
-        asked = []
+        drawn = []
         for _ in range(QUERIES):
             columns = _some(rng, range(split), DIMENSIONS) + _some(rng, range(split, len(domains)), 1)
-            asked.append([(column, int(rng.random() * RUNS)) for column in columns])
-        column, run = np.moveaxis(np.array(sorted(asked), np.int64), 2, 0).copy()
+            drawn.append([(column, int(rng.random() * RUNS)) for column in columns])
+        column, run = np.moveaxis(np.array(sorted(drawn), np.int64), 2, 0).copy()
         return cls(domains, low, high, column, run)
 
     def rows(self, batches: Iterable[pa.RecordBatch], threads: int) -> Ints:
-        """The rows of the source that each query counts; batches have the columns in the order of the domains."""
+        """Return the number of rows of the source that each query counts; batches have the columns in the order of the
+        domains."""
         from anon.loss import kernels
 
         inside = self._inside()
@@ -107,43 +108,43 @@ class Queries:
         return total.astype(np.int64)
 
     def _inside(self) -> NDArray[np.uint64]:
-        """[column, code] a bit for every run that the code lies in."""
+        """Return [column, code]: a bit for every run that the code lies in."""
         inside = np.zeros((len(self.domains), max(domain.size for domain in self.domains)), np.uint64)
         for column, (low, high) in enumerate(zip(self.low.tolist(), self.high.tolist())):
             for bit, (first, last) in enumerate(zip(low, high)):
                 inside[column, first : last + 1] |= np.uint64(1 << bit)
         return inside
 
-    def expect(self, asked: Asked, told: Told, boxes: Boxes, expected: Floats) -> None:
-        """Adds to each query the rows that some boxes of a release let one expect."""
+    def expect(self, queries_on_labels: LabelQueries, released: ReleasedGroups, boxes: Boxes, expected: Floats) -> None:
+        """Add to each query the expected number of rows given some boxes of a release."""
         from anon.loss import kernels
 
-        groups, at = told.groups, np.searchsorted(told.numbers, boxes.group)
-        own = boxes.people, at, groups.start, told.codes[groups.value], groups.count, groups.n
-        runs, queries = (asked.low, asked.high), (self.column, self.run)
-        if asked.inside is not None:
-            words = np.stack([inside[labels] for inside, labels in zip(asked.inside, boxes.labels)])
+        groups, at = released.groups, np.searchsorted(released.numbers, boxes.group)
+        own = boxes.people, at, groups.start, released.codes[groups.value], groups.count, groups.n
+        runs, queries = (queries_on_labels.low, queries_on_labels.high), (self.column, self.run)
+        if queries_on_labels.inside is not None:
+            words = np.stack([inside[labels] for inside, labels in zip(queries_on_labels.inside, boxes.labels)])
             kernels.expect_values(own, words, runs, queries, expected)
             return
         begin, end = (
-            np.stack([getattr(cell, side)[labels] for cell, labels in zip(asked.cells, boxes.labels)])
+            np.stack([getattr(cell, side)[labels] for cell, labels in zip(queries_on_labels.cells, boxes.labels)])
             for side in ("begin", "end")
         )
         kernels.expect_rows(own, begin, end, runs, queries, expected)
 
-    def of_labels(self, cells: list[Cells], before: list[Ints]) -> Asked:
-        """The queries in terms of a release's labels. `before` counts, per code of a quasi-identifier and past the
-        last, the source's different values below it."""
+    def of_labels(self, cells: list[LabelCells], before: list[Ints]) -> LabelQueries:
+        """Return the queries in terms of a release's labels. `before` counts, per code of a quasi-identifier and past
+        the last, the source's distinct values below it."""
         low, high = self.low.copy(), self.high + 1
         for column, below in enumerate(before):
             low[column], high[column] = below[low[column]], below[high[column]]
         if any((cell.end - cell.begin != 1).any() for cell in cells):
-            return Asked(cells, low, high, None)
-        return Asked(cells, low, high, [_words(cell.begin, *runs) for cell, *runs in zip(cells, low, high)])
+            return LabelQueries(cells, low, high, None)
+        return LabelQueries(cells, low, high, [_words(cell.begin, *runs) for cell, *runs in zip(cells, low, high)])
 
 
 def _words(values: Ints, low: Ints, high: Ints) -> NDArray[np.uint64]:
-    """A bit of each value's word for every run that it lies in."""
+    """Return for each value a word with a bit for every run that it lies in."""
     words = np.zeros(len(values), np.uint64)
     for bit, (first, last) in enumerate(zip(low.tolist(), high.tolist())):
         words[(first <= values) & (values < last)] |= np.uint64(1 << bit)
@@ -151,21 +152,21 @@ def _words(values: Ints, low: Ints, high: Ints) -> NDArray[np.uint64]:
 
 
 def _run(rng: random.Random, size: int, share: float) -> tuple[int, int]:
-    """The ends of a run of a share of so many codes."""
+    """Return the ends of a random run of a share of `size` codes."""
     length = math.ceil(size * share)
     low = int(rng.random() * (size - length + 1))
     return low, low + length - 1
 
 
 def _some(rng: random.Random, columns: range, most: int) -> list[int]:
-    """At most so many of the columns, in order."""
+    """Return at most `most` of the columns at random, in order."""
     left = list(columns)
     chosen = [left.pop(int(rng.random() * len(left))) for _ in range(min(most, len(left)))]
     return sorted(chosen)
 
 
 def error(counted: Ints, expected: Floats, rows: int) -> dict[str, Any]:
-    """The errors relative to what the source has, or to a thousandth of its rows where it has less."""
+    """Return the errors relative to the count in the source, or to a thousandth of its rows if the count is smaller."""
     least = max(rows * FLOOR, 1.0)
     errors = np.abs(expected - counted) / np.maximum(counted, least)
     return {"median": float(np.median(errors)), "mean": math.fsum(errors.tolist()) / QUERIES, "queries": QUERIES}

@@ -1,7 +1,6 @@
-"""How much of its source a release still tells, after verify in the way of the data: the block `utility` of the report
-and of `anon utility`. It looks at the release as an outsider does (grouped), reads its labels back into cells of the
-source's columns (cells), and puts sums over both into the formulas of `metrics`. The source is only streamed, or
-grouped by SQL."""
+"""Measure how much of its source a release keeps: the block `utility` of the report and of `anon utility`. The release
+is read as an outsider reads it (grouped), its labels are read back into cells of the source's columns (cells), and sums
+over both go into the formulas of `metrics`. The source is only streamed, or grouped by SQL."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ from anon.cube.counted import count
 from anon.cube.ranges import as_numbers
 from anon.errors import ResourceError, SourceError
 from anon.loss import bucketized
-from anon.loss.cells import Cells, boxes_between, one_box_each, read_cells
-from anon.loss.queries import QUERIES, Floats, Queries, Told, error
+from anon.loss.cells import LabelCells, boxes_between, one_box_each, read_cells
+from anon.loss.queries import QUERIES, Floats, Queries, ReleasedGroups, error
 from anon.recoding import metrics
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -36,15 +35,15 @@ from anon.source import Column, Source
 from anon.verify.grouped import Grouped, Reading, code_tuples, listed
 from anon.verify.histograms import histograms
 
-MEASURED = 1_000_000  # rows; a run on more leaves what takes more passes over the source to `anon utility`
-JOINED = 8_000_000  # bytes that a database needs for each column of labels, which it joins to the groups all at once
-LONG_TEXT = 256  # bytes on average from which on texts are told apart by their hashes of 64 bits
+MEASURED = 1_000_000  # rows; for more, a run leaves what needs further passes over the source to `anon utility`
+JOINED = 8_000_000  # bytes that a database needs for each column of labels, all of which it joins to the groups at once
+LONG_TEXT = 256  # mean bytes from which on texts are compared by their hashes of 64 bits
 DIGITS = 12  # of the divergence that do not depend on the order in which a database adds
 
 
 @dataclass(frozen=True)
 class Original:
-    """The source as a release of it is held against it."""
+    """The source with the domains that a release of it is compared by."""
 
     source: Source
     quasi_identifiers: list[Domain]
@@ -53,8 +52,8 @@ class Original:
     threads: int = 1
 
     @classmethod
-    def of(cls, source: Source, columns: Columns, threads: int) -> Original:
-        """Reads the source for its domains."""
+    def from_source(cls, source: Source, columns: Columns, threads: int) -> Original:
+        """Read the source for its domains."""
         roles = [*source.quasi_identifiers, *source.sensitive]
         counted = list(count(source, roles, threads))
         builders = list(columns.quasi_identifiers.values())
@@ -68,7 +67,7 @@ class Original:
 
     @property
     def _rows(self) -> str:
-        """SQL: a row for every sensitive value of an individual."""
+        """Return SQL for a row for every sensitive value of an individual."""
         return f"SELECT {listed([column.alias for column in self.columns])} FROM {self.source.values_view}"
 
     @cached_property
@@ -79,14 +78,14 @@ class Original:
 
     @cached_property
     def rows(self) -> int:
-        """Sensitive values of individuals."""
+        """Return the number of sensitive values of individuals."""
         return int(self.source.query(f"SELECT count(*) FROM ({self._rows})")[0][0].as_py())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         yield from self.source.rows_of(self._rows)
 
     def log_counts(self) -> float:
-        """The sum of n log n over the different rows, of which there are n each."""
+        """Return the sum of n log n over the distinct rows, where n is the count of each."""
         names = listed([self._compared(column) for column in self.columns])
         counted = self.source.query(
             f"SELECT n, count(*) AS tuples FROM (SELECT count(*) AS n FROM ({self._rows}) GROUP BY {names}) "
@@ -100,7 +99,7 @@ class Original:
         return f"hash({column.alias})" if self.source.widths.get(column.alias, 0) > LONG_TEXT else column.alias
 
     def distinct(self) -> list[Ints]:
-        """Per quasi-identifier the different values of each code; more than one only where codes are bins."""
+        """Return per quasi-identifier the number of distinct values of each code, which is above 1 only for bins."""
         return [self._distinct(*both) for both in zip(self.source.quasi_identifiers, self.quasi_identifiers)]
 
     def _distinct(self, column: Column, domain: Domain) -> Ints:
@@ -116,8 +115,8 @@ class Original:
 
 
 @dataclass(frozen=True)
-class Released:
-    """What was summed up over the groups of a release."""
+class ReleaseSums:
+    """Sums over the groups of a release."""
 
     expected: Floats  # per query
     logs: float | None  # n log(n / area + suppressed / whole) over labels and values; None if groups share labels
@@ -126,8 +125,8 @@ class Released:
 def of_run(
     original: Original, table: Grouped, recoding: AnyRecoding | Assignment, exact: bool, memory: Memory
 ) -> dict[str, Any]:
-    """The facts about the release of a run; of a large or wide table as far as its recoding knows them. A release that
-    was verified is not lost because there is no room to measure it."""
+    """Return the facts about the release of a run; for a large or wide table only those that its recoding has. A
+    verified release is not lost because there is not enough memory to measure it."""
     if original.source.rows <= MEASURED and JOINED * len(original.quasi_identifiers) <= memory.database:
         with suppress(ResourceError):
             return measure(original, table)
@@ -135,8 +134,8 @@ def of_run(
 
 
 def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, Any]:
-    """The facts about a release as far as its recoding knows them: without the divergence and the error of queries.
-    `exact`: quasi-identifiers are published as they are, and only who is suppressed is lost."""
+    """Return the facts about a release that its recoding has: without the divergence and the error of queries. `exact`:
+    quasi-identifiers are published as they are, and only suppressed individuals are lost."""
     height: int | None = 0
     losses = {}
     span: metrics.Numbers
@@ -159,7 +158,7 @@ def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, An
 
 
 def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
-    """The facts about a release of a source; SourceError or ConfigError if it cannot be one."""
+    """Return the facts about a release of a source; SourceError or ConfigError if it cannot be one."""
     distinct = original.distinct()
     with _resting(original.source.con, grouped.con):
         cells = read_cells(grouped, original.quasi_identifiers, distinct)
@@ -169,7 +168,7 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
         queries = Queries.draw(original.quasi_identifiers, original.sensitive)
         released = compared.released(queries)
     with _sharing(grouped.con, original.source.con):
-        logs, missing = compared.told(released.logs)
+        logs, missing = compared.log_densities(released.logs)
     with _resting(grouped.con, original.source.con):
         divergence = compared.divergence(logs, missing)
         counted = queries.rows(original.batches(), original.threads)
@@ -186,13 +185,13 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
 
 
 def _resting(con: duckdb.DuckDBPyConnection, working: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
-    """One of two connections leaves its memory to the other."""
+    """Make one of two connections leave its memory to the other."""
     return nullcontext() if con is working else at_rest(con)
 
 
 @contextmanager
 def _sharing(con: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Two connections work at the same time."""
+    """Let two connections work at the same time."""
     with nullcontext() if con is other else halved(con), nullcontext() if con is other else halved(other):
         yield
 
@@ -203,14 +202,14 @@ def _absent(source: int, table: int, what: str) -> int:
     return source - table
 
 
-def _height(cells: list[Cells]) -> int | None:
-    """None where a column is published at several levels."""
+def _height(cells: list[LabelCells]) -> int | None:
+    """Return the height; None if a column is published at several levels."""
     levels = [column.level for column in cells]
     known = [level for level in levels if level is not None]
     return metrics.height(known) if len(known) == len(levels) else None
 
 
-def _loss(cells: list[Cells], suppressed: int) -> dict[str, Any]:
+def _loss(cells: list[LabelCells], suppressed: int) -> dict[str, Any]:
     return _with_mean({c.domain.column: metrics.loss(c.span, c.whole, c.people, suppressed) for c in cells})
 
 
@@ -221,34 +220,34 @@ def _with_mean(losses: dict[str, float]) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Comparison:
     """A source and its release. `before` counts, per code of a quasi-identifier and past the last, the source's
-    different values below it."""
+    distinct values below it."""
 
     original: Original
     grouped: Grouped
-    cells: list[Cells]
+    cells: list[LabelCells]
     before: list[Ints]
 
     @cached_property
     def suppressed(self) -> int:
-        """Rows of the source that the release does not have."""
+        """Return the number of rows of the source that the release does not have."""
         grouped, columns = self.grouped, self.grouped.sensitive
         released = sum(grouped.frequency[columns[0]]) if columns else grouped.rows()
         return _absent(self.original.rows, released, "sensitive values")
 
     @cached_property
     def everywhere(self) -> float:
-        """How many of those who are missing each tuple of values gets if they are spread over all of them."""
+        """Return the density of those who are missing if they are spread over all tuples of values."""
         return self.suppressed / self._whole
 
     @property
     def _whole(self) -> float:
-        """How many tuples of quasi-identifier and sensitive values there could be."""
+        """Return the number of possible tuples of quasi-identifier and sensitive values."""
         sizes = [float(below[-1]) for below in self.before] + [float(d.size) for d in self.original.sensitive]
         return math.prod(sizes)
 
     @cached_property
     def codes(self) -> Ints:
-        """[value, sensitive column] the source's codes of the release's values, or of its tuples of them."""
+        """Return [value, sensitive column]: the source's codes of the release's values, or of its tuples of them."""
         columns = tuple(self.grouped.sensitive)
         if not columns:
             return np.zeros((1, 0), np.int64)
@@ -269,22 +268,22 @@ class Comparison:
             )
         return np.array(found, np.int64)
 
-    def released(self, queries: Queries) -> Released:
-        """One stream over the groups of the release and their boxes."""
+    def released(self, queries: Queries) -> ReleaseSums:
+        """Sum over the groups of the release and their boxes, in one stream."""
         expected, sums = np.zeros(QUERIES), []
         alone = not self.grouped.bucketized or one_box_each(self.grouped)
         codes, everywhere = np.ascontiguousarray(self.codes), self.everywhere  # before the stream takes the connection
-        asked = queries.of_labels(self.cells, self.before)
+        on_labels = queries.of_labels(self.cells, self.before)
         for groups in histograms(self.grouped, Reading(tuple(self.grouped.sensitive))):
             numbers = groups.first + np.arange(len(groups)) if groups.row is None else groups.row
-            told, area = Told(groups, numbers, codes), np.ones(len(groups))
+            released, area = ReleasedGroups(groups, numbers, codes), np.ones(len(groups))
             for boxes in boxes_between(self.grouped, int(numbers[0]), int(numbers[-1])):
-                queries.expect(asked, told, boxes, expected)
+                queries.expect(on_labels, released, boxes, expected)
                 if alone:
                     area[np.searchsorted(numbers, boxes.group)] = self._area(boxes.labels)
             each = np.repeat(area, np.diff(groups.start))
             sums.append(metrics.released_log_sum(groups.count, each, everywhere))
-        return Released(expected, math.fsum(sums) if alone else None)
+        return ReleaseSums(expected, math.fsum(sums) if alone else None)
 
     def _area(self, labels: list[Ints]) -> Floats:
         area = np.ones(len(labels[0]))
@@ -292,17 +291,17 @@ class Comparison:
             area *= (cells.end - cells.begin)[numbers]
         return area
 
-    def told(self, logs: float | None) -> tuple[float | None, int]:
-        """What the release tells of the source's rows, summed up, and how many rows that leaves out; None where the
-        groups of a bucketized release share labels whose cells overlap."""
+    def log_densities(self, logs: float | None) -> tuple[float | None, int]:
+        """Return the sum of the log densities that the release gives the source's rows, and the number of rows that it
+        leaves out; None if the groups of a bucketized release share labels whose cells overlap."""
         if logs is None or (self.suppressed and self.grouped.bucketized):
-            joined = bucketized.log_told(self)
+            joined = bucketized.log_densities(self)
             if joined is not None:
                 return joined, 0  # those who are missing are among the source's rows
         return logs, self.suppressed
 
     def divergence(self, logs: float | None, suppressed: int) -> float | None:
-        """Of what the release tells; None if that is not known."""
+        """Return the divergence of the release from the source; None if the log densities are not known."""
         if logs is None:
             return None
         total, own = self.original.rows, self.original.log_counts()

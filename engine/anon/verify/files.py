@@ -1,6 +1,5 @@
-"""The files of a release as an outsider finds them, for verify (config -> source -> cube -> search -> release -> verify
--> report): whether their form, their order, the numbers of their groups and their content are what was meant to be
-written. Whether that is safe is the criteria's to say."""
+"""Compare the written files of a release with what was to be written: their form, their order, the numbers of their
+groups and their content. Whether the content is safe is judged by the criteria."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from anon.release import WrittenRelease
 from anon.source import describe
 from anon.verify.content import Content
 from anon.verify.content.fingerprint import row_hash
-from anon.verify.grouped import Grouped, Known
+from anon.verify.grouped import Grouped, KnownValues
 from anon.verify.numbering import groups_out_of_order
 
 # What spreadsheets take for a formula; a sign before nothing but a number or a range of them is none.
@@ -37,12 +36,12 @@ class File:
 
     @property
     def row_hash(self) -> str:
-        """SQL: the hash of what a row publishes as it is."""
+        """Return SQL for the hash of what a row publishes as it is."""
         return row_hash({quote(name): self.types[name] for name in self.hashed})
 
     @property
     def reader(self) -> str:
-        """SQL that reads the file."""
+        """Return SQL that reads the file."""
         file = literal(str(self.path))
         if self.path.suffix != ".csv":
             return f"read_parquet({file}, hive_partitioning = false)"
@@ -53,7 +52,7 @@ class File:
         )
 
     def open(self, con: duckdb.DuckDBPyConnection) -> None:
-        """Makes the view, in the order of the rows."""
+        """Make the view, in the order of the rows."""
         con.execute(f"CREATE OR REPLACE TEMP VIEW {self.view} AS SELECT * FROM {self.reader}").fetchall()
 
     def has_other_columns(self, con: duckdb.DuckDBPyConnection) -> bool:
@@ -64,35 +63,35 @@ class File:
         return list(describe(con, self.view).items()) != list(self.types.items())
 
     def metadata(self, con: duckdb.DuckDBPyConnection) -> int:
-        """How many entries a Parquet file carries beside its data."""
+        """Return the number of metadata entries of a Parquet file."""
         if self.path.suffix == ".csv":
             return 0
         return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(self.path))})").fetchall()[0][0])
 
 
 def files_of(written: WrittenRelease) -> list[File]:
-    """The one file of a generalized release, or the two of a bucketized one."""
+    """Return the one file of a generalized release, or the two of a bucketized one."""
     plain = [name for name in written.types if name not in written.labelled]
     values = written.values
     if values is None:
         return [File(written.path, written.types, "written_release", plain)]
-    *plain, _ = plain  # but for the number of the group
+    *plain, _ = plain  # without the number of the group
     first = File(written.path, written.types, "written_release", plain)
     return [first, File(values.path, values.types, "written_values", [list(values.types)[1]])]
 
 
 def open_written(
-    con: duckdb.DuckDBPyConnection, files: list[File], columns: Columns, known: Known | None = None
+    con: duckdb.DuckDBPyConnection, files: list[File], columns: Columns, known: KnownValues | None = None
 ) -> Grouped:
-    """The release as a grouped table; of a part of it with the values that are `known` of the whole."""
+    """Return the release as a grouped table; for a part of it `known` are the values of the whole."""
     first, *others = files
     if not others:
-        return Grouped.of(con, first.view, columns, known, first.row_hash)
-    return Grouped.of_pair(con, first.view, others[0].view, columns, known, [first.row_hash, others[0].row_hash])
+        return Grouped.from_table(con, first.view, columns, known, first.row_hash)
+    return Grouped.from_pair(con, first.view, others[0].view, columns, known, [first.row_hash, others[0].row_hash])
 
 
 def difference_in_form(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
-    """What around the rows is not as it was meant to be, or nothing. Opens the files in the order of their rows."""
+    """Open the files in the order of their rows; return what is wrong with them apart from the rows, or ""."""
     names = sorted(["datapackage.json", *(file.path.name for file in files)])
     if sorted(path.name for path in files[0].path.parent.iterdir()) != names:
         return STRANGERS
@@ -100,19 +99,19 @@ def difference_in_form(con: duckdb.DuckDBPyConnection, files: list[File]) -> str
 
 
 def difference_in_files(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
-    """The same of the files alone."""
+    """Open the files; return what is wrong with their columns or metadata, or ""."""
     con.execute("SET preserve_insertion_order = true").fetchall()
     for file in files:
         file.open(con)
     if any(file.has_other_columns(con) for file in files):
-        return "does not have the columns that were asked for"
+        return "does not have the required columns"
     if any(file.metadata(con) for file in files):
         return "carries metadata"
     return ""
 
 
 def difference_in_content(found: Content, expected: Content) -> str:
-    """What in the rows is not the source's under the recoding, or nothing; without any value of the data."""
+    """Return how the rows differ from the source's rows under the recoding, or ""; without any data value."""
     if found.groups != expected.groups:
         return f"has {found.groups:,} groups, not {expected.groups:,}"
     if found.labels != expected.labels:
@@ -123,8 +122,8 @@ def difference_in_content(found: Content, expected: Content) -> str:
 
 
 def difference_in_numbers(grouped: Grouped, first: int = 0) -> str:
-    """What is wrong with the counts of values and the numbers of groups of a bucketized release, or nothing. `first`:
-    the number that they begin with."""
+    """Return what is wrong with the counts of values and the numbers of groups of a bucketized release, or "". `first`:
+    the first number."""
     con = grouped.con
     # rows are in order, as `rows_out_of_order` makes sure: equal ones are neighbours
     again = "g = lag(g) OVER () AND s0 IS NOT DISTINCT FROM lag(s0) OVER ()"
@@ -139,8 +138,8 @@ def difference_in_numbers(grouped: Grouped, first: int = 0) -> str:
 
 
 def formula_cells(con: duckdb.DuckDBPyConnection, files: list[File]) -> dict[str, int]:
-    """Count per column of CSV files, where there are any, the cells that a spreadsheet may run as a formula. The name
-    of the column is a cell, too."""
+    """Return for each column of CSV files that has any the number of cells that a spreadsheet may run as a formula. The
+    name of the column is a cell, too."""
     found: dict[str, int] = {}
     for file in files:
         if file.path.suffix == ".csv":
@@ -153,12 +152,12 @@ def formula_cells(con: duckdb.DuckDBPyConnection, files: list[File]) -> dict[str
 
 
 def rows_out_of_order(con: duckdb.DuckDBPyConnection, files: list[File]) -> int:
-    """Rows that come before their predecessor in canonical order."""
+    """Return the number of rows that come before their predecessor in canonical order."""
     return sum(_out_of_order(con, file.reader, list(file.types)) for file in files)
 
 
 def _out_of_order(con: duckdb.DuckDBPyConnection, reader: str, names: list[str]) -> int:
-    """Those of one file. Runs of equal rows are looked at once."""
+    """Return the number of these rows in one file. Runs of equal rows are compared once."""
     columns = [f"c{index}" for index in range(len(names))]
     listed = ", ".join(columns)
     rows = f"SELECT {', '.join(f'{quote(n)} AS {c}' for n, c in zip(names, columns))} FROM {reader}"

@@ -1,7 +1,7 @@
-"""A table that is already grouped, as an outsider sees it: views of the files or frames under neutral names, and its
-groups counted by SQL; `histograms` tells what is in them. `verify` and `check` read a table through it, and it shares
-nothing with the search that made the table. Groups are the distinct tuples of the quasi-identifier columns as they
-stand, or the `group` of a bucketized table."""
+"""Read a table that is already grouped, as an outsider sees it: make views of the files or frames under neutral names,
+and count its groups by SQL; `histograms` counts the values in them. `verify` and `check` read a table in this way,
+which shares nothing with the search that made the table. Groups are the distinct tuples of the quasi-identifier columns
+as they are, or the `group` of a bucketized table."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from anon.criteria.prior_tables import Counting, SignatureTable, check_room
 from anon.errors import ConfigError, SourceError
 from anon.source import GroupedTable, Unusable, as_read, canonical, describe, individual_sql
 
-FEW_VALUES = 64  # the counts of so many values are columns of one row for each group: a GROUP BY of the labels alone
+FEW_VALUES = 64  # at most; their counts are columns of one row for each group: a GROUP BY of the labels alone
+KnownValues = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, the count n and the code of each
 READ = 4_096  # sensitive values that are read at a time
-LONG_TEXTS = 8_000_000  # bytes of the different texts of a column from which on rows are counted by their hashes
-Known = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, how often n each occurs, and its code
+LONG_TEXTS = 8_000_000  # bytes of the distinct texts of a column from which on rows are counted by their hashes
 
 
 class Reading(NamedTuple):
-    """A kind of histograms: the sensitive column, or several whose tuple is the value; those that count as
-    quasi-identifiers beside it; the attributes of priors. `classes`: only the sizes of the classes of equal published
+    """A kind of histograms: the sensitive column, or several whose tuple is the value; other sensitive columns that
+    count as quasi-identifiers; the attributes of priors. `classes`: only the sizes of the classes of equal published
     labels, whatever groups they are in."""
 
     columns: tuple[str, ...]
@@ -41,12 +41,11 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Grouped:
-    """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..., and `who` where
-    individuals have several values, or `c`, how often the row occurs, where equal rows were counted before. Of a
-    bucketized table the view has a row for every individual with the number of
-    the group, g; a second one, COUNTS, tells how often (c) a value s0 occurs in a group. A table, GROUPS, has a row for
-    every group, in canonical order: its rows and its individuals, n, and of a sensitive column of few values how often
-    it has each."""
+    """A table that is already grouped, as a view under neutral names: q0, ... and s0, ... and k0, ..., and `who` if
+    individuals have several values, or `c`, the count of a row, if equal rows were counted before. For a bucketized
+    table the view has a row for every individual with the number of the group, g; a second view, COUNTS, has the count
+    c of a value s0 in a group. A table, GROUPS, has a row for every group, in canonical order: its rows and its
+    individuals, n, and the counts of each value of sensitive columns with few values."""
 
     con: duckdb.DuckDBPyConnection
     quasi_identifiers: list[str]
@@ -55,11 +54,11 @@ class Grouped:
     multiplicity: str = "single"
     bucketized: bool = False
     objects: dict[str, list[Any]] = field(default_factory=dict)  # sensitive values in code order
-    frequency: dict[str, list[int]] = field(default_factory=dict)  # how often each of them occurs
+    frequency: dict[str, list[int]] = field(default_factory=dict)  # the count of each of them
     facts: dict[Reading, str] = field(default_factory=dict)  # the tables that hold the histograms of each kind, if any
-    known: Known = field(default_factory=dict)  # of a part of a table
-    weighted: bool = False  # the view has equal rows once
-    by_hash: set[tuple[str, ...]] = field(default_factory=set)  # sensitive columns whose values hashes tell apart
+    known: KnownValues = field(default_factory=dict)  # of the whole table, if this is a part of it
+    weighted: bool = False  # the view has equal rows only once
+    by_hash: set[tuple[str, ...]] = field(default_factory=set)  # sensitive columns whose values hashes distinguish
     hashed: bool = False  # the view and COUNTS have the `hash` of each row, GROUPS the sum of those of the view
 
     VIEW = "grouped_rows"
@@ -67,17 +66,22 @@ class Grouped:
     GROUPS = "counted_groups"
 
     @classmethod
-    def opened(cls, con: duckdb.DuckDBPyConnection, table: GroupedTable, columns: Columns) -> Grouped:
+    def from_opened(cls, con: duckdb.DuckDBPyConnection, table: GroupedTable, columns: Columns) -> Grouped:
         if table.bucketized:
-            return cls.of_pair(con, table.rows, table.values, columns)
-        return cls.of(con, table.rows, columns)
+            return cls.from_pair(con, table.rows, table.values, columns)
+        return cls.from_table(con, table.rows, columns)
 
     @classmethod
-    def of(
-        cls, con: duckdb.DuckDBPyConnection, table: str, columns: Columns, known: Known | None = None, hashed: str = ""
+    def from_table(
+        cls,
+        con: duckdb.DuckDBPyConnection,
+        table: str,
+        columns: Columns,
+        known: KnownValues | None = None,
+        hashed: str = "",
     ) -> Grouped:
-        """The columns of a registered table in the roles that the config gives them; kept ones may be missing. If it is
-        part of a table with other parts, `known` are the values of the whole. `hashed`: SQL for a hash of each row."""
+        """Return a registered table with its columns in the roles of the config; kept ones may be missing. If it is a
+        part of a table, `known` are the values of the whole. `hashed`: SQL for a hash of each row."""
         types = describe(con, table)
         grouped = cls(
             con,
@@ -96,17 +100,17 @@ class Grouped:
         return grouped._counted()
 
     @classmethod
-    def of_pair(
+    def from_pair(
         cls,
         con: duckdb.DuckDBPyConnection,
         qi: str,
         sensitive: str,
         columns: Columns,
-        known: Known | None = None,
+        known: KnownValues | None = None,
         hashed: Sequence[str] = (),
     ) -> Grouped:
-        """The two registered tables of a bucketized one, which must tell of the same groups. `hashed`: SQL for a hash
-        of the rows of each."""
+        """Return the two registered tables of a bucketized one, which must have the same groups. `hashed`: SQL for a
+        hash of the rows of each."""
         types, held = describe(con, qi), describe(con, sensitive)
         keep = [name for name in columns.keep if name in types]
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
@@ -123,23 +127,23 @@ class Grouped:
         return grouped._counted()
 
     @classmethod
-    def of_part(
-        cls, con: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Columns, keep: list[str], known: Known
+    def from_part(
+        cls, con: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Columns, keep: list[str], known: KnownValues
     ) -> Grouped:
-        """Rows with neutral names and canonical values, which are all rows of some groups of a table."""
+        """Return rows with neutral names and canonical values, which are all rows of some groups of a table."""
         con.register(cls.VIEW, rows)
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
         weighted = columns.multiplicity == "single"
         return cls(con, *names, columns.multiplicity, known=known, weighted=weighted)._counted()
 
     def _published(self, table: str, types: dict[str, str]) -> dict[str, str]:
-        """The labels and the kept columns by their neutral names."""
+        """Return SQL for the labels and the kept columns by their neutral names."""
         named = dict(zip(self.labels, self.quasi_identifiers))
         named |= {f"k{index}": name for index, name in enumerate(self.keep)}
         return {alias: as_read(self.con, table, name, types[name]) for alias, name in named.items()}
 
     def _counted(self) -> Grouped:
-        """The same with its sensitive values numbered and its groups counted."""
+        """Return the table with its sensitive values numbered and its groups counted."""
         with translated("reading the table"):
             coded = {name: code_values(self, (name,)) for name in self.sensitive}
             objects, frequency = ({name: both[i] for name, both in coded.items()} for i in (0, 1))
@@ -155,15 +159,16 @@ class Grouped:
         return grouped
 
     def has_few(self, column: str) -> bool:
-        """Whether GROUPS tells how often the groups have the values of a sensitive column."""
+        """Return whether GROUPS has the counts of the values of a sensitive column."""
         return self.multiplicity == "single" and not self.bucketized and len(self.objects[column]) <= FEW_VALUES
 
     def counted_as(self, column: str) -> list[str]:
-        """The columns of GROUPS for the values of a sensitive column."""
+        """Return the columns of GROUPS for the values of a sensitive column."""
         return [f"s{self.sensitive.index(column)}_{code}" for code in range(len(self.objects[column]))]
 
     def _counts_of_few(self, column: str) -> str:
-        """SQL: those columns. Values are compared as constants, which a reader of dictionaries does once for each."""
+        """Return SQL for those columns. Values are compared as constants, which a reader of dictionaries does once for
+        each."""
         value, table = value_of(self, (column,))
         self.con.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})").fetchall()
         same = f"{value} IS NOT DISTINCT FROM getvariable('{table}')"
@@ -174,7 +179,7 @@ class Grouped:
         return int(self.con.sql(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}").fetchall()[0][0])
 
     def alias(self, name: str) -> str:
-        """The neutral name of a quasi-identifier or kept column."""
+        """Return the neutral name of a quasi-identifier or kept column."""
         for letter, names in (("q", self.quasi_identifiers), ("k", self.keep)):
             if name in names:
                 return f"{letter}{names.index(name)}"
@@ -186,37 +191,39 @@ class Grouped:
 
     @property
     def key(self) -> list[str]:
-        """The columns that tell groups apart."""
+        """Return the columns that distinguish groups."""
         return ["g"] if self.bucketized else self.labels
 
     @property
     def values_view(self) -> str:
-        """The view that has the sensitive values."""
+        """Return the view that has the sensitive values."""
         return self.COUNTS if self.bucketized else self.VIEW
 
     @property
     def people(self) -> str:
-        """SQL: how many individuals there are among some rows."""
+        """Return SQL for the number of individuals among some rows."""
         return "count(DISTINCT who)" if self.multiplicity != "single" and not self.bucketized else self.many()
 
     @property
     def times(self) -> str:
-        """SQL: how often a sensitive value occurs in some rows. In a set, that is how many individuals have it."""
+        """Return SQL for the count of a sensitive value in some rows; in a set, the number of individuals who have
+        it."""
         if self.bucketized:
             return "CAST(sum(c) AS BIGINT)"
         return "count(DISTINCT who)" if self.multiplicity == "set" else self.many()
 
     def many(self, which: str = "") -> str:
-        """SQL: how many rows of the table some rows of the view are, or those of them for which something is true."""
+        """Return SQL for the number of rows of the table behind some rows of the view, or behind those that satisfy a
+        condition."""
         only = f" FILTER ({which})" if which else ""
         return f"coalesce(CAST(sum(c){only} AS BIGINT), 0)" if self.weighted else f"count(*){only}"
 
     def sizes(self, by: Sequence[str]) -> str:
-        """SQL: the individuals, n, with each combination of some columns."""
+        """Return SQL for the number of individuals, n, with each combination of some columns."""
         return f"SELECT {listed(by)}, {self.people} AS n FROM {self.VIEW} GROUP BY {listed(by)}"
 
     def counts(self, by: Sequence[str], value: str = "s0") -> str:
-        """SQL: how often, n, each sensitive value s occurs with each combination of some columns."""
+        """Return SQL for the count, n, of each sensitive value s with each combination of some columns."""
         columns = listed(by)
         return f"SELECT {columns}, {value} AS s, {self.times} AS n FROM {self.values_view} GROUP BY {columns}, s"
 
@@ -234,31 +241,32 @@ def _sensitive(con: duckdb.DuckDBPyConnection, table: str, name: str, types: dic
         raise ConfigError([error.problem(f"columns.sensitive.{name}")]) from error
 
 
-def _whole(con: duckdb.DuckDBPyConnection, table: str, called: str, column: str, types: dict[str, str]) -> str:
-    """SQL for a column of a bucketized table's own, which holds whole numbers, above 0 where it counts."""
+def _whole(con: duckdb.DuckDBPyConnection, table: str, name: str, column: str, types: dict[str, str]) -> str:
+    """Return SQL for the column `group` or `count` of a bucketized table, which holds whole numbers, above 0 if it
+    counts."""
     if column not in types:
-        raise SourceError(f"{called}: no column `{column}`, which a bucketized table has")
+        raise SourceError(f"{name}: no column `{column}`, which a bucketized table has")
     try:
         kind, sql = canonical(con, table, column, types[column], "q")
     except Unusable:
         kind = ""
     with translated("reading the table"):
         rows = con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]
-    if not rows:  # where nobody has a value; a CSV file without rows has no types either
+    if not rows:  # nobody has a value; a CSV file without rows has no types either
         return f"CAST({quote(column)} AS BIGINT)"
     if kind != "integer":
-        raise SourceError(f"{called}: `{column}` is not a column of whole numbers")
+        raise SourceError(f"{name}: `{column}` is not a column of whole numbers")
     wrong = f"{sql} IS NULL" + (f" OR {sql} < 1" if column == "count" else "")
     with translated("reading the table"):
         count = con.sql(f"SELECT count(*) FROM {table} WHERE {wrong}").fetchall()[0][0]
     if count:
         positive = "positive " if column == "count" else ""
-        raise SourceError(f"{called}: {count:,} rows whose `{column}` is not a {positive}whole number")
+        raise SourceError(f"{name}: {count:,} rows whose `{column}` is not a {positive}whole number")
     return sql
 
 
 def _check_agreement(grouped: Grouped) -> None:
-    """SourceError if the two tables of a bucketized one cannot be of the same individuals."""
+    """Raise SourceError if the two tables of a bucketized one cannot be about the same individuals."""
     held = f"SELECT g, sum(c) AS every, 0 AS most FROM {grouped.COUNTS} GROUP BY g"
     if grouped.multiplicity == "set":
         held = f"SELECT g, sum(n) AS every, max(n) AS most FROM ({grouped.counts(['g'])}) GROUP BY g"
@@ -273,9 +281,9 @@ def _check_agreement(grouped: Grouped) -> None:
         (other if grouped.multiplicity == "single" else 0, "groups with another number of values than of individuals"),
         (excess if grouped.multiplicity == "set" else 0, "groups with a value that occurs more often than individuals"),
     ]
-    told = [f"{count:,} {words}" for count, words in wrong if count]
-    if told:
-        raise SourceError(f"qi and sensitive do not belong together: {'; '.join(told)}")
+    problems = [f"{count:,} {what}" for count, what in wrong if count]
+    if problems:
+        raise SourceError(f"qi and sensitive do not belong together: {'; '.join(problems)}")
 
 
 def listed(columns: Sequence[str]) -> str:
@@ -287,19 +295,19 @@ def in_order(columns: Sequence[str]) -> str:
 
 
 def same_in(columns: Sequence[str], one: str, other: str) -> str:
-    """SQL: two tables agree on some columns; nulls are equal."""
+    """Return SQL for the condition that two tables agree on some columns; nulls are equal."""
     return " AND ".join(f"{one}.{column} IS NOT DISTINCT FROM {other}.{column}" for column in columns)
 
 
 def value_of(grouped: Grouped, columns: tuple[str, ...]) -> tuple[str, str]:
-    """SQL: the value of a sensitive column, or the tuple of several; and the table that numbers them."""
+    """Return SQL for the value of a sensitive column, or the tuple of several; and the table that numbers them."""
     places = [grouped.sensitive.index(name) for name in columns]
     parts = ", ".join(f"s{place} := s{place}" for place in places)
     return f"s{places[0]}" if len(places) == 1 else f"struct_pack({parts})", "values_" + "_".join(map(str, places))
 
 
 def numbered(counted: str) -> str:
-    """SQL: values v with how often n each occurs, numbered in their order."""
+    """Return SQL for values v with the count n of each, numbered in their order."""
     return f"SELECT v, n, row_number() OVER (ORDER BY v NULLS FIRST) - 1 AS code FROM ({counted})"
 
 
@@ -321,7 +329,7 @@ def _hashes_tell(grouped: Grouped, columns: tuple[str, ...], table: str) -> bool
 
 
 def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
-    """Numbers the values of a sensitive column, or the tuples of several; the values and how often each occurs."""
+    """Number the values of a sensitive column, or the tuples of several; return the values and the count of each."""
     value, table = value_of(grouped, columns)
     counted = numbered(f"SELECT {value} AS v, {grouped.times} AS n FROM {grouped.values_view} GROUP BY v")
     if columns in grouped.known:
@@ -339,20 +347,20 @@ def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], 
 
 
 def code_tuples(grouped: Grouped, columns: tuple[str, ...]) -> Ints:
-    """Numbers the tuples of some sensitive columns; each as the codes of its values."""
+    """Number the tuples of some sensitive columns; return each as the codes of its values."""
     tuples, _ = code_values(grouped, columns)
     return codes_of(tuples, [grouped.objects[name] for name in columns])
 
 
 def codes_of(tuples: list[dict[str, Any]], objects: list[list[Any]]) -> Ints:
-    """Tuples of values as codes, given the values of each place in code order."""
+    """Return tuples of values as codes, given the values of each place in code order."""
     codes = [{value: code for code, value in enumerate(values)} for values in objects]
     return np.array([[code[v] for code, v in zip(codes, parts.values())] for parts in tuples], np.int64)
 
 
 def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | None]]:
-    """The labels of some groups, by their places in canonical order. Those of a bucketized table are told by their own
-    numbers, and their members may have different labels."""
+    """Return the labels of some groups, by their places in canonical order; nothing for a bucketized table, whose
+    groups have their own numbers, and members with different labels."""
     if grouped.bucketized:
         return {}
     labels, places = listed(grouped.labels), ", ".join(str(group) for group in sorted(groups))
@@ -361,14 +369,15 @@ def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | N
         f"(SELECT {labels}, row_number() OVER (ORDER BY {in_order(grouped.labels)}) - 1 AS place "
         f"FROM {grouped.GROUPS}) WHERE place IN ({places}) ORDER BY place"
     ).fetchall()
-    return {place: dict(zip(grouped.quasi_identifiers, told)) for place, *told in rows}
+    return {place: dict(zip(grouped.quasi_identifiers, own)) for place, *own in rows}
 
 
 def cross_table(
     grouped: Grouped, attributes: tuple[str, ...], column: str, memory: int | None = None
 ) -> tuple[SignatureTable, Counting | None]:
-    """Numbers the signatures over some columns in a table; also what counts people by signature and sensitive value,
-    which a bucketized table does not tell. `memory`: of the whole process, which a prior over them may exceed."""
+    """Number the signatures over some columns in a table; return them, and a function that counts people by signature
+    and sensitive value, which a bucketized table does not show. `memory`: of the whole process, which a prior over them
+    may exceed."""
     name, aliases = signature_table(attributes), listed([grouped.alias(a) for a in attributes])
     columns = [f"a{i}" for i in range(len(attributes))]
     grouped.con.execute(
@@ -398,7 +407,7 @@ def _people_by_signature(
 
 
 def signature_table(attributes: tuple[str, ...]) -> str:
-    """The table that numbers the signatures over some columns."""
+    """Return the name of the table that numbers the signatures over some columns."""
     return "signatures_" + hashlib.sha256("\0".join(attributes).encode()).hexdigest()[:16]
 
 

@@ -1,7 +1,7 @@
-"""The histograms that the criteria judge, counted by SQL from a table that is already grouped (grouped.py). Those of a
-kind are counted once, into a table of plain numbers in the order of the groups, which lies in the database and goes to
-the disk where it does not fit. Whoever asks for them, `verify` and after it the report, streams it: the way is linear
-in the groups, and what is held of them at a time does not grow with them."""
+"""Count the histograms that the criteria judge, by SQL from a table that is already grouped (grouped.py). Those of a
+kind are counted once, into a table of plain numbers in the order of the groups, which is in the database and spills to
+disk if it does not fit. `verify`, and after it the report, streams this table: the time is linear in the groups, and
+the memory does not grow with them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from anon.criteria import Groups, Ints, Signatures
 from anon.verify.grouped import Grouped, Reading, compared, in_order, listed, matches, signature_table, value_of
 
 BATCH = 65_536  # groups that are judged at a time, or 8 times as many numbers about them
-SIZE, VALUE = -1, 0  # what a fact tells of a part: its individuals; a value in it. From 1 on, the signatures of a prior
+SIZE, VALUE = -1, 0  # kinds of facts about a part: its individuals; a value in it. From 1 on, the signatures of a prior
 
 
 def histograms(grouped: Grouped, reading: Reading) -> Iterator[Groups]:
-    """The groups in canonical order as histograms of a sensitive value; without one, of their size alone. With a
-    context every group is taken apart by the values of those columns; with attributes each also has, per prior, the
+    """Return the groups in canonical order as histograms of a sensitive value; without one, with their size alone. With
+    a context every group is divided by the values of those columns; with attributes each also has, per prior, the
     histogram of their values."""
     if not reading.columns:
         return _sizes(grouped, reading.classes)
@@ -31,8 +31,8 @@ def histograms(grouped: Grouped, reading: Reading) -> Iterator[Groups]:
 
 
 def _sizes(grouped: Grouped, classes: bool) -> Iterator[Groups]:
-    """Of groups, or of the classes of equal labels; a class of a bucketized table is known by the first group it is
-    in."""
+    """Yield the sizes of groups, or of the classes of equal labels; a class of a bucketized table is identified by the
+    first group it is in."""
     query = f"SELECT n FROM {grouped.GROUPS}"
     if classes:
         labels = grouped.labels
@@ -48,7 +48,7 @@ def _sizes(grouped: Grouped, classes: bool) -> Iterator[Groups]:
 
 
 def _of_few(grouped: Grouped, column: str) -> Iterator[Groups]:
-    """Of a sensitive column of few values, the counts of which are columns of one row for each group."""
+    """Yield the histograms of a sensitive column with few values, whose counts are columns of one row per group."""
     names = grouped.counted_as(column)
     first, size = 0, max(BATCH * 8 // len(names), 1)  # bounds counts, not groups
     for batch in grouped.con.sql(f"SELECT {listed(names)} FROM {grouped.GROUPS}").to_arrow_reader(size):
@@ -69,7 +69,8 @@ def _of_facts(grouped: Grouped, reading: Reading) -> Iterator[Groups]:
 
 
 def _table(grouped: Grouped, reading: Reading) -> str:
-    """The table with the facts of a reading, made if there is none; that of one with more attributes will do."""
+    """Return the table with the facts of a reading, made if there is none; a table of one with more attributes also
+    serves."""
     for kept, name in grouped.facts.items():
         if reading in (kept, kept._replace(attributes=())):
             return name
@@ -80,8 +81,8 @@ def _table(grouped: Grouped, reading: Reading) -> str:
 
 
 def _query(grouped: Grouped, reading: Reading) -> str:
-    """SQL: facts (part, row, kind, code, n) in order; `row` is the number of the group, where parts are of groups. Of a
-    bucketized table a fact may be told in several pieces."""
+    """Return SQL for facts (part, row, kind, code, n) in order; `row` is the number of the group, if parts are parts of
+    groups. For a bucketized table a fact may come in several pieces."""
     parts = [*grouped.key, *(f"s{grouped.sensitive.index(name)}" for name in reading.context)]
     facts = [_values(grouped, parts, reading.columns)]
     if grouped.multiplicity != "single":
@@ -101,7 +102,7 @@ def _query(grouped: Grouped, reading: Reading) -> str:
 def _values(grouped: Grouped, parts: list[str], columns: tuple[str, ...]) -> str:
     (_, table), (value, same) = value_of(grouped, columns), compared(grouped, columns)
     counts = grouped.counts(parts, value)
-    if grouped.bucketized:  # what is told twice is added up when it is read
+    if grouped.bucketized:  # repeated facts are added up when they are read
         counts = f"SELECT g, {value} AS s, c AS n FROM {grouped.COUNTS}"
     own = listed([f"c.{part}" for part in parts])
     return (
@@ -110,7 +111,7 @@ def _values(grouped: Grouped, parts: list[str], columns: tuple[str, ...]) -> str
 
 
 def _signatures(grouped: Grouped, attributes: tuple[str, ...], kind: int) -> str:
-    """SQL: the signatures in each group, and their people."""
+    """Return SQL for the signatures in each group, and the number of people with each."""
     key, joined = listed(grouped.key), f"JOIN {signature_table(attributes)} AS a ON {matches(grouped, attributes)}"
     if grouped.bucketized:
         return f"SELECT g, {kind}, a.code, 1 FROM {grouped.VIEW} {joined}"
@@ -121,7 +122,7 @@ Facts = dict[str, NDArray[np.int64]]  # by the names of their columns
 
 
 def _whole_parts(reader: Iterable[pa.RecordBatch]) -> Iterator[Facts]:
-    """Facts some parts at a time; the last part of a batch may go on in the next one."""
+    """Yield facts of some whole parts at a time; the last part of a batch may continue in the next one."""
     held: list[Facts] = []
     for batch in reader:
         if not batch.num_rows:
@@ -138,7 +139,7 @@ def _whole_parts(reader: Iterable[pa.RecordBatch]) -> Iterator[Facts]:
 
 
 def _joined(pieces: list[Facts]) -> Facts:
-    """The pieces as one, in which every fact is told once."""
+    """Return the pieces as one, in which every fact occurs once."""
     facts = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
     same = np.ones(len(facts["n"]) - 1, bool)
     for name in ("part", "kind", "code"):
@@ -149,8 +150,8 @@ def _joined(pieces: list[Facts]) -> Facts:
     return {name: np.add.reduceat(each, once) if name == "n" else each[once] for name, each in facts.items()}
 
 
-def _groups(facts: Facts, first: int, priors: int, told: bool) -> Groups:
-    """`told`: parts have numbers of their own, or are parts of a group that has one."""
+def _groups(facts: Facts, first: int, priors: int, numbered: bool) -> Groups:
+    """Return facts as groups. `numbered`: parts have their own numbers, or are parts of a group that has one."""
     part, kind, n = facts["part"], facts["kind"], facts["n"]
     begins = np.flatnonzero(np.append(True, part[1:] != part[:-1]))
     place = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(part))))
@@ -162,5 +163,5 @@ def _groups(facts: Facts, first: int, priors: int, told: bool) -> Groups:
 
     start, value, count = lists(VALUE)
     people = n[kind == SIZE] if kind[0] == SIZE else np.add.reduceat(count, start[:-1])
-    row = facts.get("row", part)[begins] if told else None
+    row = facts.get("row", part)[begins] if numbered else None
     return Groups(people, start, value, count, first, row, tuple(Signatures(*lists(1 + at)) for at in range(priors)))

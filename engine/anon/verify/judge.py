@@ -1,6 +1,6 @@
-"""Judges a grouped table as an outsider would: `grouped` counts what is in it by SQL, the criteria judge that. `check`
-does this to any table; `verify` does it to the files just written, before anyone else can see them, and shares with
-what it checks only the formulas."""
+"""Judge a grouped table as an outsider would: `grouped` counts its contents by SQL, and the criteria judge the counts.
+`check` does this for any table; `verify` does it for the files just written, before anyone else can see them, and
+shares only the formulas with what it checks."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from anon.verify.histograms import histograms
 
 FEW = 5  # individuals; smaller groups are reported
 TOGETHER = ""  # in place of the name of a kept column: all of them
-NEARLY = 0.95  # share of a group with one value, from which on it is as good as certain
+NEARLY = 0.95  # share of a group with one value, from which on the value is almost certain
 
 
 @dataclass
 class Findings:
-    """What was found in a grouped table; sizes of groups are in individuals."""
+    """The findings about a grouped table; sizes of groups are in individuals."""
 
-    table: Grouped | None = None  # what was examined, for those who want to know more of it
+    table: Grouped | None = None  # the table that was examined, for further questions
     rows: int = 0  # of a bucketized table those with the quasi-identifiers, one for each individual
     individuals: int = 0
     groups: int = 0
     smallest: int = 0
     under_5: int = 0
     homogeneous_rows: int = 0  # one for each individual
-    nearly_homogeneous_rows: int = 0  # in other groups, where nearly all have a value that most of the table has not
-    sizes: dict[int, int] = field(default_factory=dict)  # how many groups have each number of individuals
+    nearly_homogeneous_rows: int = 0  # in other groups, where nearly all have a value that is rare in the table
+    sizes: dict[int, int] = field(default_factory=dict)  # number of groups by number of individuals
     verdicts: list[Verdict] = field(default_factory=list)
     criteria: list[Criterion] = field(default_factory=list)
     with_kept: dict[str, dict[str, float]] = field(default_factory=dict)
-    with_all_kept: dict[str, float] = field(default_factory=dict)  # where there are several kept columns
+    with_all_kept: dict[str, float] = field(default_factory=dict)  # if there are several kept columns
     values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
     frequency: dict[str, list[int]] = field(default_factory=dict)  # individuals with each of them
     labels: dict[int, dict[str, str | None]] = field(default_factory=dict)  # of the worst groups, if asked for
@@ -61,7 +61,7 @@ class Findings:
 
     @property
     def worst(self) -> set[int]:
-        """The groups that criteria, or points of a skyline, found worst."""
+        """Return the groups that are worst for a criterion or for a point of a skyline."""
         findings = {finding.group for verdict in self.verdicts for finding in verdict.findings}
         return findings.union(verdict.worst_group for verdict in self.verdicts)
 
@@ -70,13 +70,13 @@ class Findings:
         return all(verdict.safe for verdict in self.verdicts)
 
     def close(self) -> None:
-        """Close what was examined, with all that it holds of the groups."""
+        """Close the table that was examined, with all tables about its groups."""
         if self.table is not None:
             self.table.con.close()
 
 
 def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
-    """Judges a grouped table by the config's criteria and counts what every report tells."""
+    """Judge a grouped table by the config's criteria, and count what every report contains."""
     found = Findings(grouped)
     with translated("examining the table"):
         found.frequency = grouped.frequency
@@ -97,12 +97,12 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
         found.verdicts = _judge(grouped, found)
         if len(grouped.sensitive) > 1:
             found.homogeneous_rows = people_of(grouped, alike(grouped, grouped.key))["homogeneous"]
-        tell_with_kept(found, people_with_kept(grouped, found))
+        add_shares_with_kept(found, people_with_kept(grouped, found))
     return found
 
 
-def tell_labels(grouped: Grouped, found: Findings) -> None:
-    """Finds the labels of the worst groups, for users who asked to see values."""
+def add_labels(grouped: Grouped, found: Findings) -> None:
+    """Add the labels of the worst groups, for users who asked to see values."""
     with translated("examining the table"):
         found.labels = labels_of(grouped, found.worst)
 
@@ -113,8 +113,8 @@ def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
 
 
 def judged(grouped: Grouped, found: Findings) -> dict[int, State]:
-    """Streams the histograms that the criteria need through them, each kind of histogram once; the states they come to,
-    in terms of whole groups."""
+    """Stream the histograms that the criteria need through them, each kind of histogram once; return their states, in
+    terms of whole groups."""
     counted = Reading(tuple(grouped.sensitive[:1]))
     readings: dict[Reading, list[int]] = {}
     for at, criterion in enumerate(found.criteria):
@@ -138,8 +138,8 @@ def judged(grouped: Grouped, found: Findings) -> dict[int, State]:
 
 
 def _reading(grouped: Grouped, criterion: Criterion, counted: Reading) -> Reading:
-    """The histograms that a criterion judges. k-anonymity is about equal labels, which the groups of a bucketized table
-    need not have."""
+    """Return the kind of histograms that a criterion judges. k-anonymity is about equal labels, which the groups of a
+    bucketized table need not have."""
     if grouped.bucketized and criterion.name == "k_anonymity":
         return Reading((), classes=True)
     columns = criterion.columns or ((criterion.column,) if criterion.column else counted.columns)
@@ -147,8 +147,8 @@ def _reading(grouped: Grouped, criterion: Criterion, counted: Reading) -> Readin
 
 
 def of_groups(state: State, whole: list[Ints]) -> State:
-    """A state about parts of groups, or by places in an order, in terms of the groups, of which `whole` lists some at a
-    time."""
+    """Return a state about parts of groups, or by places in an order, in terms of the groups. `whole` lists the group
+    of each part, in batches."""
     begins = np.cumsum([0, *map(len, whole)])
     witness = state.witness.copy()
     for place in witness:
@@ -173,7 +173,7 @@ def _count(found: Findings, groups: Groups, grouped: Grouped) -> None:
 
 
 def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
-    """The groups whose individuals all have the same value, as `alike` tells it by SQL."""
+    """Flag the groups whose individuals all have the same value, as `alike` finds it by SQL."""
     if multiplicity == "multiset":
         found: NDArray[np.bool_] = np.diff(groups.start) == 1
         return found
@@ -181,7 +181,8 @@ def _homogeneous(groups: Groups, multiplicity: str) -> NDArray[np.bool_]:
 
 
 def _nearly_homogeneous(groups: Groups, frequency: list[int]) -> int:
-    """The individuals of groups of which nearly all have one value, but for those that most of the table has."""
+    """Return the number of individuals in groups where nearly all have one value, without values that most of the table
+    has."""
     n = np.repeat(groups.n, np.diff(groups.start))
     most = (groups.count >= NEARLY * n) & (groups.count < n)
     rare = 2 * np.array(frequency, np.int64)[groups.value] <= sum(frequency)
@@ -189,8 +190,9 @@ def _nearly_homogeneous(groups: Groups, frequency: list[int]) -> int:
 
 
 def alike(grouped: Grouped, by: list[str]) -> str:
-    """SQL: for each combination of some columns its individuals, n, and whether all of them have the same value of some
-    sensitive column. Multisets do not tell who has the occurrences of a value: there, whether it is the only one."""
+    """Return SQL for the number of individuals, n, of each combination of some columns, and whether all of them have
+    the same value of some sensitive column. Multisets do not show who has the occurrences of a value: there, whether it
+    is the only value."""
     if grouped.multiplicity == "single" and not grouped.bucketized:
         columns = [f"s{index}" for index in range(len(grouped.sensitive))]
         agree = [f"(min({c}) IS NOT DISTINCT FROM max({c}) AND count({c}) IN (0, count(*)))" for c in columns]
@@ -204,7 +206,7 @@ def alike(grouped: Grouped, by: list[str]) -> str:
 
 
 def people_of(grouped: Grouped, alike: str) -> dict[str, int]:
-    """Sums over what `alike` selects."""
+    """Return sums over what `alike` selects."""
     names = ("smallest", "unique", "homogeneous", "all")
     sums = grouped.con.sql(
         f"SELECT min(n), count_if(n = 1), coalesce(sum(n) FILTER (same), 0), sum(n) FROM ({alike})"
@@ -213,7 +215,7 @@ def people_of(grouped: Grouped, alike: str) -> dict[str, int]:
 
 
 def people_with_kept(grouped: Grouped, found: Findings) -> dict[str, dict[str, int]]:
-    """Whom an adversary who knows a kept column too would meet, and one who knows all of several (TOGETHER)."""
+    """Return what an adversary who also knows a kept column would find, and one who knows all of several (TOGETHER)."""
     which = {name: [index] for index, name in enumerate(grouped.keep)}
     if len(which) > 1:
         which[TOGETHER] = list(range(len(grouped.keep)))
@@ -221,8 +223,8 @@ def people_with_kept(grouped: Grouped, found: Findings) -> dict[str, dict[str, i
 
 
 def _people_with(grouped: Grouped, kept: list[int], found: Findings) -> dict[str, int]:
-    """Those in the classes of equal labels and values of some kept columns. Those of
-    a bucketized table still have the values of their whole group."""
+    """Return the numbers of people in the classes of equal labels and values of some kept columns. Those of a
+    bucketized table still have the values of their whole group."""
     by = [*grouped.labels, *(f"k{index}" for index in kept)]
     if grouped.bucketized:
         people = people_of(grouped, f"SELECT n, false AS same FROM ({grouped.sizes(by)})")
@@ -230,11 +232,11 @@ def _people_with(grouped: Grouped, kept: list[int], found: Findings) -> dict[str
     return people_of(grouped, alike(grouped, by))
 
 
-def tell_with_kept(found: Findings, people: dict[str, dict[str, int]]) -> None:
-    """Puts down what `people_with_kept` counted."""
-    told = {name: _shares(counted) for name, counted in people.items()}
-    found.with_all_kept = told.pop(TOGETHER, {})
-    found.with_kept = told
+def add_shares_with_kept(found: Findings, people: dict[str, dict[str, int]]) -> None:
+    """Add what `people_with_kept` counted, as shares."""
+    shares = {name: _shares(counted) for name, counted in people.items()}
+    found.with_all_kept = shares.pop(TOGETHER, {})
+    found.with_kept = shares
 
 
 def _shares(people: dict[str, int]) -> dict[str, float]:
@@ -246,13 +248,13 @@ def _shares(people: dict[str, int]) -> dict[str, float]:
 
 
 def verify(con: duckdb.DuckDBPyConnection, written: WrittenRelease, config: Config, expected: Content) -> Findings:
-    """Examines the files of a release that was just written; VerificationError if they are not what they must be.
-    `expected`: what the source's rows come to under the written recoding."""
+    """Examine the files of a release that was just written; VerificationError if they are not what they must be.
+    `expected`: the content of the source's rows under the written recoding."""
     files = files_of(written)
     try:
         with translated("reading it back"), ThreadPoolExecutor(1) as beside:
             refuse(difference_in_form(con, files))
-            # takes one thread as long as the rest takes the others
+            # takes one thread about as long as the rest takes the others
             disorder = beside.submit(rows_out_of_order, con.cursor(), files)
             if Memory(config.limits.memory).tight:
                 disorder.result()
@@ -265,19 +267,19 @@ def verify(con: duckdb.DuckDBPyConnection, written: WrittenRelease, config: Conf
             if disorder.result():
                 refuse(f"has {disorder.result():,} rows out of order")
     except (SourceError, ConfigError, ValueError) as error:
-        told = f" ({error})" if isinstance(error, SourceError) else ""
-        raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
+        reason = f" ({error})" if isinstance(error, SourceError) else ""
+        raise VerificationError(f"the written release cannot be read back{reason}; nothing was published") from error
     refuse_unsafe(found, written, config)
     return found
 
 
 def refuse_unsafe(found: Findings, written: WrittenRelease, config: Config) -> None:
-    """VerificationError if what was found is another number of groups, or is not safe; UnsafeError if rows that are new
-    to a recoding make it so."""
+    """Raise VerificationError if the number of groups is wrong or the release is not safe; UnsafeError if it is not
+    safe because rows are new to a reused recoding."""
     if found.groups != written.groups:
         refuse(f"has {found.groups:,} groups, not {written.groups:,}")
     if not found.safe and isinstance(config.method, Reuse):
-        failed = ", ".join(f"{v.name} {v.figure:.6g} (asked {v.bound:.6g})" for v in found.verdicts if not v.safe)
+        failed = ", ".join(f"{v.name} {v.figure:.6g} (required {v.bound:.6g})" for v in found.verdicts if not v.safe)
         raise UnsafeError(f"the recoding is no longer safe for these rows: {failed}; nothing was published")
     if not found.safe:
         failed = ", ".join(verdict.name for verdict in found.verdicts if not verdict.safe)
@@ -285,6 +287,6 @@ def refuse_unsafe(found: Findings, written: WrittenRelease, config: Config) -> N
 
 
 def refuse(wrong: str) -> None:
-    """VerificationError if something is wrong."""
+    """Raise VerificationError if something is wrong."""
     if wrong:
         raise VerificationError(f"the written release {wrong}; nothing was published")

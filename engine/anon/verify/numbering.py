@@ -1,12 +1,12 @@
-"""Whether the groups of a bucketized release are numbered in canonical order, as an outsider finds out from the files:
-by their sorted quasi-identifiers, then by their sensitive values and counts, then by their kept columns. For verify;
-nothing of this is shared with the release that numbered them.
+"""Check from the files whether the groups of a bucketized release are numbered in canonical order: by their sorted
+quasi-identifiers, then by their sensitive values and counts, then by their kept columns. No code is shared with the
+release that numbered them.
 
 Rows of `qi` are in order already, so equal quasi-identifiers (t) and equal rows (r) are numbered by a count of changes.
-Mostly the first row of a group tells its place; where neighbours begin alike, all that is published of them is
-compared. Equal rows of a group are compared at once, as a number and how often it occurs. Of two groups that have it
-a different number of times, the one that has it more often comes first, unless the other has nothing after it: what
-comes to its end comes first. So a count c is written as c where it is the last, and as MANY - c elsewhere."""
+Mostly the first row of a group decides its place; if neighbours begin alike, everything that is published of them is
+compared. Equal rows of a group are compared at once, as a number and its count. Of two groups with different counts of
+it, the one with the larger count comes first, unless the other has nothing after it: a sequence that ends comes first.
+So a count c is written as c if it is the last, and as MANY - c elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS, FIRST = "numbered_rows", "numbered_groups"
 
 
 def groups_out_of_order(grouped: Grouped) -> int:
-    """How many groups come before the one that is numbered before them."""
+    """Return the number of groups that come before the one that is numbered before them."""
     _number(grouped)
     pairs = f"SELECT t, lag(t) OVER (ORDER BY g) AS before FROM {FIRST}"
     counted = "SELECT count(*) FILTER (t < before), count(*) FILTER (t = before)"
@@ -31,7 +31,7 @@ def groups_out_of_order(grouped: Grouped) -> int:
 
 
 def _number(grouped: Grouped) -> None:
-    """A view of the rows with their numbers, and a table of the first and the last numbers of each group."""
+    """Create a view of the rows with their numbers, and a table of the first and the last numbers of each group."""
     kept = [f"k{index}" for index in range(len(grouped.keep))]
     parts = {"t": f"row({listed(grouped.labels)})", "r": f"row({listed([*grouped.labels, *kept])})"}
     changes = listed([f"({row} IS DISTINCT FROM lag({row}) OVER ())::INTEGER AS {name}" for name, row in parts.items()])
@@ -43,7 +43,8 @@ def _number(grouped: Grouped) -> None:
 
 
 def _tied_out_of_order(grouped: Grouped) -> int:
-    """Of neighbours whose first rows have the same quasi-identifiers, those that are the wrong way round."""
+    """Return the number of neighbours in the wrong order, among those whose first rows have the same
+    quasi-identifiers."""
     around = f"SELECT g, t, lag(t) OVER (ORDER BY g) AS b, lead(t) OVER (ORDER BY g) AS a FROM {FIRST}"
     tied = f"SELECT g FROM ({around}) WHERE t = b OR t = a"
     values = (
@@ -60,22 +61,22 @@ def _tied_out_of_order(grouped: Grouped) -> int:
         columns = np.stack([column.to_numpy().astype(np.int64) for column in batch.columns])
         held = np.concatenate([held, columns], axis=1)
         starts = np.flatnonzero(np.append(True, held[0, 1:] != held[0, :-1]))
-        if len(starts) > 2:  # the last group may go on in the next batch
+        if len(starts) > 2:  # the last group may continue in the next batch
             wrong += _wrong_pairs(held[:, : starts[-1]], starts[:-1])
             held = held[:, starts[-2] :]
     return wrong + _wrong_pairs(held, np.flatnonzero(np.append(True, held[0, 1:] != held[0, :-1])))
 
 
 def _runs(number: str, part: int) -> str:
-    """SQL: the different numbers of the rows of each group, and how often they occur."""
+    """Return SQL for the distinct numbers of the rows of each group, and their counts."""
     counted = f"SELECT g, {number} AS a, count(*) AS n FROM {ROWS} GROUP BY g, a"
     often = f"CASE WHEN a = last_{number} THEN n ELSE {MANY} - n END"
     return f"SELECT g, {part}, a, {often} FROM ({counted}) JOIN {FIRST} USING (g)"
 
 
 def _wrong_pairs(facts: Ints, starts: Ints) -> int:
-    """Facts [group, part, a, b, first number of the group] of groups that begin at these places: neighbours with the
-    same first number of which the second comes first."""
+    """Return the number of neighbours with the same first number of which the second comes first. Facts are [group,
+    part, a, b, first number of the group], and groups begin at these places."""
     length = np.diff(np.append(starts, facts.shape[1]))
     group, first = facts[0, starts], facts[4, starts]
     one = np.flatnonzero((group[1:] == group[:-1] + 1) & (first[1:] == first[:-1]))

@@ -23,7 +23,7 @@ from anon.criteria import Criterion, bind
 from anon.criteria.prior_tables import Counting, SignatureTable
 from anon.search.prepare import check_sensitive_numbers
 from anon.source.left_out import LeftOut
-from anon.verify.grouped import Grouped, Known, code_values, cross_table, labels_of, numbered, signature_table
+from anon.verify.grouped import Grouped, KnownValues, code_values, cross_table, labels_of, numbered, signature_table
 from anon.verify.judge import Findings
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Work:
     columns: Columns
     keep: list[str]
     schema: pa.Schema
-    known: Known
+    known: KnownValues
     signatures: dict[str, pa.Table]
     criteria: list[Criterion]
     labels: bool
@@ -78,7 +78,7 @@ class Examination:
     con: duckdb.DuckDBPyConnection
     opened: Opened
     config: Config
-    known: Known
+    known: KnownValues
 
     def run(self, show_values: bool) -> Findings:
         opened, found = self.opened, Findings(rows=self.opened.total)
@@ -123,7 +123,7 @@ class Examination:
         return cross_table(whole, attributes, column, self.config.limits.memory)
 
 
-def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> Known:
+def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> KnownValues:
     """The values of each sensitive column, and the tuples of several that a distance looks at, numbered in order."""
     tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
     names = [column.name for column in opened.sensitive]
@@ -179,7 +179,7 @@ def judged_rows(con: duckdb.DuckDBPyConnection, rows: pa.Table, work: Work, numb
     """Judges all rows of some groups, which are numbered from 0 on."""
     for name, table in work.signatures.items():
         con.register(name, table)
-    grouped = Grouped.of_part(con, rows, work.columns, work.keep, work.known)
+    grouped = Grouped.from_part(con, rows, work.columns, work.keep, work.known)
     for names in work.known:
         code_values(grouped, names)
     judged = verify.judged_part(grouped, work.criteria, 0)

@@ -36,7 +36,7 @@ from anon.verify.files import (
     open_written,
     rows_out_of_order,
 )
-from anon.verify.grouped import Grouped, Known, code_values, codes_of
+from anon.verify.grouped import Grouped, KnownValues, code_values, codes_of
 from anon.verify.grouped import numbered as numbered_values
 from anon.verify.judge import Findings
 
@@ -61,7 +61,7 @@ class Seen:
     last: Label = ()
     content: Content = EMPTY
     numbers: tuple[int, int] | None = None  # of a bucketized part: its lowest group, and the first after its highest
-    values: Known = field(default_factory=dict)  # without codes
+    values: KnownValues = field(default_factory=dict)  # without codes
 
 
 @dataclass
@@ -182,7 +182,7 @@ def _place(label: Label) -> list[tuple[bool, bytes]]:
     return [(part is not None, (part or "").encode()) for part in label]
 
 
-def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> Known:
+def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> KnownValues:
     """The values of all parts, numbered in their order."""
     known = {}
     for columns in seen[0].values:
@@ -192,7 +192,7 @@ def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> Known:
     return known
 
 
-def _judge(spark: SparkSession, seen: list[Seen], known: Known, written: WrittenRelease, config: Config) -> Findings:
+def _judge(spark: SparkSession, seen: list[Seen], known: KnownValues, written: WrittenRelease, config: Config) -> Findings:
     found = Findings(rows=sum(each.rows for each in seen))
     found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
     before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()
@@ -201,7 +201,7 @@ def _judge(spark: SparkSession, seen: list[Seen], known: Known, written: Written
     return found
 
 
-def values_of(known: Known, found: Findings, config: Config) -> Values:
+def values_of(known: KnownValues, found: Findings, config: Config) -> Values:
     """The values of a table as criteria are bound to them, which what is found tells too."""
     objects = {}
     for name in config.columns.sensitive:
@@ -224,10 +224,10 @@ def add_up(found: Findings, judged: list[Judged]) -> None:
         sums = [each.kept[name] for each in judged]
         people[name] = {key: sum(each[key] for each in sums) for key in ("unique", "homogeneous", "all")}
         people[name]["smallest"] = min(each["smallest"] for each in sums)
-    local.tell_with_kept(found, people)
+    local.add_shares_with_kept(found, people)
 
 
-def _tuples(known: Known, objects: dict[str, list[Any]], columns: tuple[str, ...]) -> Ints:
+def _tuples(known: KnownValues, objects: dict[str, list[Any]], columns: tuple[str, ...]) -> Ints:
     """The tuples of some sensitive columns, each as the codes of its values."""
     return codes_of(known[columns]["v"].to_pylist(), [objects[name] for name in columns])
 

@@ -1,5 +1,5 @@
-"""A written recoding applied to the source's rows: the groups that they fall into, as a reader of recoding.json finds
-them, with the labels that it gives these groups."""
+"""Apply a written recoding to the source's rows: find their groups as a reader of recoding.json does, with the labels
+that it gives these groups."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pyarrow as pa
 from anon.errors import VerificationError
 from anon.verify.content.keys import Keys
 from anon.verify.content.levels import LevelLabels
-from anon.verify.content.tree import Tree
+from anon.verify.content.tree import WrittenTree
 
 
 @dataclass(frozen=True)
-class Applied(ABC):
-    """How rows come to their groups: `keys` are read from the source, `batches` finds what tells groups apart, and
-    `groups` selects those that are published."""
+class AppliedRecoding(ABC):
+    """A recoding that assigns rows to groups: `keys` are read from the source, `batches` finds the columns that
+    distinguish groups, and `groups` selects the groups that are published."""
 
     keys: Keys
 
     @property
     @abstractmethod
     def by(self) -> dict[str, pa.DataType]:
-        """The columns that tell groups apart."""
+        """Return the columns that distinguish groups."""
 
     @property
     def labels(self) -> list[str]:
@@ -34,28 +34,28 @@ class Applied(ABC):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that it takes."""
+        """Return the bytes of memory that it takes."""
         return 0
 
     @abstractmethod
     def batches(self, rows: Iterable[pa.RecordBatch], labelled: bool) -> Iterator[pa.RecordBatch]:
-        """From batches of what `keys` selects, the columns `by` and what follows the keys. `labelled`: the groups are
-        published with labels, which must be true of the rows."""
+        """Yield, from batches of what `keys` selects, the columns `by` and those after the keys. `labelled`: the groups
+        are published with labels, which must be true for the rows."""
 
     @abstractmethod
     def groups(self, groups: str, labelled: bool) -> str:
-        """SQL: of the groups that a query finds those that are published, with their labels if they have any."""
+        """Return SQL that selects the published ones of the groups of a query, with their labels if they have any."""
 
     @abstractmethod
     def tables(self) -> dict[str, Any]:
-        """What that SQL reads beside the groups."""
+        """Return the tables that this SQL reads in addition to the groups."""
 
 
 @dataclass(frozen=True)
-class AppliedTree(Applied):
+class AppliedTree(AppliedRecoding):
     """A tree of cuts."""
 
-    tree: Tree
+    tree: WrittenTree
 
     @property
     def by(self) -> dict[str, pa.DataType]:
@@ -70,7 +70,7 @@ class AppliedTree(Applied):
             keys = self.keys.read(batch)
             group = self.tree.find(keys)
             if labelled and (untrue := self.tree.untrue(group, keys)):
-                raise wrong(f"has labels that are not true of {untrue:,} rows of the source")
+                raise wrong(f"has labels that are not true for {untrue:,} rows of the source")
             names = ["g", *batch.schema.names[len(keys) :]]
             yield pa.record_batch([pa.array(group), *batch.columns[len(keys) :]], names=names)
 
@@ -82,7 +82,7 @@ class AppliedTree(Applied):
 
 
 @dataclass(frozen=True)
-class AppliedLevels(Applied):
+class AppliedLevels(AppliedRecoding):
     """The levels of a lattice."""
 
     levels: list[LevelLabels]
@@ -113,4 +113,5 @@ class AppliedLevels(Applied):
 
 
 def wrong(found: str) -> VerificationError:
+    """Return the error for a release that differs from its source."""
     return VerificationError(f"the written release {found}; nothing was published")

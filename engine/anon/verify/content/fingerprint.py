@@ -1,6 +1,6 @@
-"""Order-free sums over rows and groups, in SQL that the source's side and the release's side share. The sum of the
-hashes of a group's rows depends on the multiset of these rows alone; that of the hashes of the groups, on the multiset
-of the groups."""
+"""Build SQL for order-free sums over rows and groups, which the source's side and the release's side share. The sum of
+the hashes of a group's rows depends only on the multiset of these rows; the sum of the hashes of the groups, only on
+the multiset of the groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLOATS = ("FLOAT", "DOUBLE")
 
 @dataclass(frozen=True)
 class Content:
-    """What the groups of a release come to, in any order of groups and of rows."""
+    """The sums over the groups of a release, which do not depend on the order of groups and of rows."""
 
     groups: int
     labels: int  # over the labels and the size of each group
@@ -28,7 +28,8 @@ EMPTY = Content(0, 0, 0)
 
 
 def row_hash(columns: Mapping[str, str]) -> str:
-    """SQL: a hash of some columns, given as SQL with their DuckDB types. It tells -0.0 from 0.0, as readers do.
+    """Return SQL for a hash of some columns, given as SQL with their DuckDB types. It distinguishes -0.0 from 0.0, as
+    readers do.
 
     >>> row_hash({"s0": "VARCHAR", "k0": "DOUBLE"})
     'hash(hash(s0, k0, signbit(k0)))'
@@ -38,12 +39,12 @@ def row_hash(columns: Mapping[str, str]) -> str:
 
 
 def total(hashes: str) -> str:
-    """SQL: the sum of some hashes modulo 2^64; 0 where there are none."""
+    """Return SQL for the sum of some hashes modulo 2^64; 0 if there are none."""
     return f"CAST(coalesce(sum({hashes}), 0) % {WRAP}::HUGEINT AS UBIGINT)"
 
 
 def content_of(groups: str, labels: Sequence[str], sums: Sequence[str]) -> str:
-    """SQL: the fields of a `Content`, from a table that has a row for every group with its size n."""
+    """Return SQL for the fields of a `Content`, from a table that has a row for every group with its size n."""
     by_label = f"hash({', '.join([*labels, 'n'])})"
     by_all = f"hash({', '.join([*labels, 'n', *sums])})"
     return f"SELECT count(*), {total(by_label)}, {total(by_all)} FROM ({groups})"

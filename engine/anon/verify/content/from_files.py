@@ -1,4 +1,4 @@
-"""What a release holds, from its files as an outsider reads them."""
+"""Compute the content of a release from its files, as an outsider reads them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from anon.verify.grouped import Grouped, listed
 
 
 def published(grouped: Grouped, labelled: bool) -> Content:
-    """What the files of a release hold, which were opened with the hashes of their rows. `labelled`: quasi-identifiers
-    are published as labels."""
+    """Return the content of the files of a release, which were opened with the hashes of their rows. `labelled`:
+    quasi-identifiers are published as labels."""
     labels = grouped.labels if labelled else []
     if grouped.bucketized:
         sums, groups = ["h", "v"], _buckets(grouped, labels)
@@ -21,7 +21,8 @@ def published(grouped: Grouped, labelled: bool) -> Content:
 
 
 def _buckets(grouped: Grouped, labels: list[str]) -> str:
-    """SQL: a row for every group of a bucketized release; more than one if its members have different labels."""
+    """Return SQL for a row for every group of a bucketized release; more than one if its members have different
+    labels."""
     by = listed(["g", *labels])
     people = f"SELECT {by}, count(*) AS n, {total('hash')} AS h FROM {grouped.VIEW} GROUP BY {by}"
     values = f"SELECT g, {total('CAST(hash AS HUGEINT) * c')} AS v FROM {grouped.COUNTS} GROUP BY g"

@@ -1,4 +1,4 @@
-"""What a release must hold, from the source and the written recoding."""
+"""Compute the expected content of a release from the source and the written recoding."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.outcome import Outcome
 from anon.source import Column, Source, describe
-from anon.verify.content.applied import Applied
-from anon.verify.content.dealt import dealt
+from anon.verify.content.applied import AppliedRecoding
+from anon.verify.content.assigned import assigned_content
 from anon.verify.content.fingerprint import Content, content_of, row_hash, total
 from anon.verify.content.reading import read_recoding
 
@@ -23,11 +23,11 @@ from anon.verify.content.reading import read_recoding
 def expected(
     source: Source, config: Config, path: Path, found: Outcome, sensitive: list[Domain], memory: Memory
 ) -> Content:
-    """What the release of a source must hold under the recoding that was written to a path. Of what was found only an
-    assignment is read, which is on the disk beside its recoding.json."""
+    """Return the expected content of the release of a source under the recoding that was written to a path. Of the
+    outcome of the search only an assignment is read, which is on disk beside its recoding.json."""
     hashes, recoding = row_hashes(source, config), found.recoding
     if isinstance(recoding, Assignment):
-        return dealt(source, recoding, sensitive[0], hashes)
+        return assigned_content(source, recoding, sensitive[0], hashes)
     applied = read_recoding(path, source, config, recoding)
     limit(source.con, Memory(memory.total, memory.held + applied.nbytes))
     try:
@@ -38,8 +38,8 @@ def expected(
 
 
 def row_hashes(source: Source, config: Config) -> dict[str, str]:
-    """SQL: h, of what is published of a row beside its labels; of a bucketized release without the sensitive value, the
-    hash of which is v."""
+    """Return SQL for the hash h of what is published of a row in addition to its labels; for a bucketized release
+    without the sensitive value, whose hash is v."""
     types = describe(source.con, Source.VIEW)
 
     def hash_of(columns: list[Column]) -> str:
@@ -51,7 +51,7 @@ def row_hashes(source: Source, config: Config) -> dict[str, str]:
     return {"h": hash_of([*exact, *source.keep]), "v": hash_of(source.sensitive)}
 
 
-def _content(source: Source, applied: Applied, hashes: dict[str, str], labelled: bool) -> Content:
+def _content(source: Source, applied: AppliedRecoding, hashes: dict[str, str], labelled: bool) -> Content:
     failures: list[BaseException] = []
 
     def rows(view: str, own: dict[str, str]) -> pa.RecordBatchReader:

@@ -1,4 +1,4 @@
-"""The kernel that applies a tree of cuts to keys, in kernels.c."""
+"""Call the kernel that applies a tree of cuts to keys (kernels.c)."""
 
 from __future__ import annotations
 

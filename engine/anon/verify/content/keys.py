@@ -1,5 +1,5 @@
-"""The source's quasi-identifiers as keys: SQL that reads them from a view of the source, and the tables that it joins
-for columns whose keys are looked up by value."""
+"""Read the source's quasi-identifiers as keys: by SQL on a view of the source, and with tables that it joins for
+columns whose keys are looked up by value."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from anon.source import Column, Source
 from anon.verify.content.labels import HIGHEST, as_keys
 
-MOST = 2**17  # different values of a column whose keys are looked up; a cube has fewer
+MOST = 2**17  # distinct values of a column whose keys are looked up; a cube has fewer
 
 
 @dataclass(frozen=True)
 class Keys:
-    """How the keys of some columns are read. `tables`: of columns whose keys are looked up, the values v and the key c
+    """A reader of the keys of some columns. `tables`: for columns whose keys are looked up, the values v and the key c
     of each; `constant`: columns that have one key for all values."""
 
     columns: list[Column]
@@ -27,7 +27,7 @@ class Keys:
     constant: frozenset[str] = frozenset()
 
     def select(self, view: str, hashes: dict[str, str]) -> str:
-        """SQL: the keys, or the values that they follow from, and hashes of each row by their names."""
+        """Return SQL for the keys, or the values that they follow from, and named hashes of each row."""
         found = [f"{self._sql(column)} AS {column.alias}" for column in self.columns]
         found += [f"{sql} AS {name}" for name, sql in hashes.items()]
         joins = [f" LEFT JOIN {name} ON {alias} IS NOT DISTINCT FROM {name}.v" for alias, name in self._joined()]
@@ -43,7 +43,7 @@ class Keys:
         return [(c.alias, _table(c)) for c in self.columns if _table(c) in self.tables]
 
     def read(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """[columns, rows] the keys of a batch of what `select` reads."""
+        """Return [columns, rows]: the keys of a batch of what `select` reads."""
         keys = np.empty((len(self.columns), batch.num_rows), np.int64)
         for j, column in enumerate(self.columns):
             plain = column.alias in self.constant or _table(column) in self.tables
@@ -56,6 +56,6 @@ def _table(column: Column) -> str:
 
 
 def looked_up(source: Source, column: Column, keys_of: Callable[[list[Any]], list[int]]) -> dict[str, pa.Table]:
-    """The table of a column's different values and their keys."""
+    """Return the table of a column's distinct values and their keys."""
     values = source.distinct(column, MOST).combine_chunks()
     return {_table(column): pa.table({"v": values, "c": pa.array(keys_of(values.to_pylist()), pa.int64())})}

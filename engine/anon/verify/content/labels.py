@@ -1,6 +1,6 @@
-"""Reads published labels by their grammar: each as the range of keys that it covers. Keys are whole numbers in the
-order of a column's values: of numbers and dates they follow from the value, of categories they are the places in the
-list that recoding.json gives. Null is the lowest key."""
+"""Parse published labels by their grammar: each as the range of keys that it covers. Keys are whole numbers in the
+order of a column's values: for numbers and dates they follow from the value, for categories they are the places in the
+list of recoding.json. Null is the lowest key."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Ranges = NDArray[np.int64]
 Row = list[str | None]  # a value and its labels upwards
 NULL, LOWEST, HIGHEST = -(2**63), -(2**63) + 1, 2**63 - 1
 ALL = NULL, HIGHEST
-NOWHERE = HIGHEST, NULL  # what no key is in
+NOWHERE = HIGHEST, NULL  # a range without keys
 ARROW = {"integer": pa.int64(), "date": pa.date32(), "timestamp": pa.timestamp("us"), "number": pa.float64()}
-WORDS = {  # how a value is written in a label of each kind, and what stands between the two of a range
+WORDS = {  # how a value is written in a label of each kind, and the separator of a range
     "integer": ("-?[0-9]+", r"(?:\.\.|-)"),
     "date": ("[0-9-]+", r"\.\."),
     "number": ("-?[0-9.]+", ","),
@@ -29,7 +29,7 @@ WORDS = {  # how a value is written in a label of each kind, and what stands bet
 
 
 def as_keys(kind: str, values: pa.Array) -> NDArray[np.int64]:
-    """The keys of numbers, dates or timestamps."""
+    """Return the keys of numbers, dates or timestamps."""
     missing = np.asarray(values.is_null())
     if kind == "number":
         bits = np.asarray(values.fill_null(0.0)).view(np.int64)
@@ -42,18 +42,19 @@ def as_keys(kind: str, values: pa.Array) -> NDArray[np.int64]:
 
 
 def keys_of_texts(kind: str, texts: pa.Array) -> NDArray[np.int64]:
-    """The keys of numbers, dates or timestamps as labels and cuts write them; ValueError for other texts."""
+    """Return the keys of numbers, dates or timestamps as labels and cuts write them; ValueError for other texts."""
     return as_keys(kind, texts.cast(ARROW[kind]))
 
 
 @dataclass(frozen=True)
-class Ordered:
+class OrderedLabels:
     """The labels of numbers, dates or timestamps that are cut freely."""
 
     kind: str
 
     def ranges(self, labels: pa.Array) -> Ranges:
-        """[labels, 2] the first and the last key of each label. There may be as many labels as groups."""
+        """Return [labels, 2]: the first and the last key of each label. Vectorized, because every group may have its
+        own labels."""
         value, between = WORDS[self.kind]
         parts = pc.extract_regex(
             labels, f"^(?P<null>null\\|)?(?P<sign>>=|<=|<|\\[)?(?P<low>{value})(?:{between}(?P<high>{value})\\)?)?$"
@@ -83,13 +84,13 @@ def _equals(words: pa.Array, word: str) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedLabels:
     """The labels of text or truth values that are cut freely, given the list of the values."""
 
     place: dict[str | None, int]
 
     @classmethod
-    def from_values(cls, values: list[str]) -> Listed:
+    def from_values(cls, values: list[str]) -> ListedLabels:
         return cls({None: NULL} | {value: at for at, value in enumerate(values)})
 
     def ranges(self, labels: pa.Array) -> Ranges:
@@ -113,14 +114,14 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Nodes:
-    """The labels of a hierarchy: the rows of it that recoding.json lists, each a value and its labels upwards."""
+class HierarchyLabels:
+    """The labels of a hierarchy: those of its rows that recoding.json lists, each a value and its labels upwards."""
 
     rows: dict[str | None, Row]
     nodes: dict[str | None, Range]
 
     @classmethod
-    def from_rows(cls, rows: list[Row]) -> Nodes:
+    def from_rows(cls, rows: list[Row]) -> HierarchyLabels:
         found: dict[str | None, Range] = {}
         times: dict[str | None, int] = {}
         for place, row in enumerate(rows):
@@ -135,25 +136,26 @@ class Nodes:
         return _each(self.nodes.__getitem__, labels)
 
     def place(self, row: Row) -> int:
-        """The key of a value, given with its labels upwards: that of the first one that is known here."""
+        """Return the key of a value, given with its labels upwards: that of the first label that the hierarchy has."""
         known = (self.nodes[label][0] for label in row if label in self.nodes and label != "*")
         return next(known, HIGHEST)
 
 
-Grammar = Ordered | Listed | Nodes
+Grammar = OrderedLabels | ListedLabels | HierarchyLabels
 
 
 def grammar_of(column: dict[str, Any]) -> Grammar:
-    """How the labels of a column of recoding.json are read."""
+    """Return the grammar of the labels of a column of recoding.json."""
     if "hierarchy" in column:
-        return Nodes.from_rows(column["hierarchy"])
+        return HierarchyLabels.from_rows(column["hierarchy"])
     if column["kind"] in ARROW:
-        return Ordered(column["kind"])
-    return Listed.from_values(column["values"])
+        return OrderedLabels(column["kind"])
+    return ListedLabels.from_values(column["values"])
 
 
 def _each(range_of: Callable[[str | None], Range], labels: pa.Array) -> Ranges:
-    """[labels, 2] the first and the last key of each label; of one that cannot be read, a range without keys."""
+    """Return [labels, 2]: the first and the last key of each label; for a label that cannot be parsed, a range without
+    keys."""
     return np.array([_range_or_nothing(range_of, label) for label in labels.to_pylist()], np.int64).reshape(-1, 2)
 
 
@@ -165,7 +167,7 @@ def _range_or_nothing(range_of: Callable[[str | None], Range], label: str | None
 
 
 def listed(label: str) -> list[str]:
-    r"""The values of a label such as {a|b}; a backslash takes the meaning from the character after it.
+    r"""Return the values of a label such as {a|b}; a backslash escapes the character after it.
 
     >>> listed(r"{a\|b|c\\}")
     ['a|b', 'c\\']

@@ -1,4 +1,4 @@
-"""The levels of a lattice as recoding.json has them: each column's labels at its level, and the cells that are
+"""Read the levels of a lattice from recoding.json: each column's labels at its level, and the cells that are
 suppressed."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from anon.verify.content.recoding_file import RecodingFile
 
 
 class LevelLabels:
-    """The labels of one column at one level, numbered as they come. `rows`: of a hierarchy those that recoding.json
-    lists; without one a column has its values and, above them, `*`."""
+    """The labels of one column at one level, numbered in the order in which they are met. `rows`: those of a hierarchy
+    that recoding.json lists; without a hierarchy a column has its values and, above them, `*`."""
 
     def __init__(self, column: dict[str, Any], level: int) -> None:
         rows: list[Row] | None = column.get("hierarchy")
@@ -28,21 +28,21 @@ class LevelLabels:
         return self.level == self.top
 
     def code(self, row: Row) -> int:
-        """The number of the label of a value, given with its labels upwards. Null is null below the top, also where a
-        reused recoding.json does not list it."""
+        """Return the number of the label of a value, given with its labels upwards. Null is null below the top, even if
+        a reused recoding.json does not list it."""
         label = "*" if self.constant else row[0] if self.level == 0 or row[0] is None else row[self.level]
         return self.codes.setdefault(label, len(self.codes))
 
     @property
     def words(self) -> pa.Table:
-        """The labels l by their numbers c."""
+        """Return the labels l by their numbers c."""
         numbers = pa.array(range(len(self.codes)), pa.int64())
         return pa.table({"c": numbers, "l": pa.array(list(self.codes), pa.string())})
 
 
 def suppressed_cells(file: RecodingFile, labels: list[LevelLabels]) -> pa.Table:
-    """The cells that a recoding.json lists as suppressed, as the numbers of their labels in q0, q1, ...; without those
-    with a label that no row has."""
+    """Return the cells that a recoding.json lists as suppressed, as the numbers of their labels in q0, q1, ...; without
+    those with a label that no row has."""
     schema = pa.schema(
         [(f"q{j}", pa.from_numpy_dtype(np.min_scalar_type(len(own.codes)))) for j, own in enumerate(labels)]
     )

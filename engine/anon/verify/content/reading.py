@@ -1,4 +1,4 @@
-"""Reads a recoding.json as something that can be applied to the source's rows."""
+"""Read a recoding.json as a recoding that can be applied to the source's rows."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from anon.core.text import text
 from anon.recoding.levels import AnyRecoding
 from anon.search.reuse.tree import ReusedTree
 from anon.source import Column, Source
-from anon.verify.content.applied import Applied, AppliedLevels, AppliedTree, wrong
+from anon.verify.content.applied import AppliedLevels, AppliedRecoding, AppliedTree, wrong
 from anon.verify.content.keys import Keys, looked_up
-from anon.verify.content.labels import HIGHEST, Grammar, Listed, Nodes, Row, grammar_of
+from anon.verify.content.labels import HIGHEST, Grammar, HierarchyLabels, ListedLabels, Row, grammar_of
 from anon.verify.content.levels import LevelLabels, suppressed_cells
 from anon.verify.content.recoding_file import RecodingFile
-from anon.verify.content.tree import GroupLabels, Tree
+from anon.verify.content.tree import GroupLabels, WrittenTree
 from anon.verify.content.tree_reading import read_tree
 
 Rows = dict[str | None, Row]
 
 
-def read_recoding(path: Path, source: Source, config: Config, recoding: AnyRecoding) -> Applied:
-    """Reads the recoding that a run has written. Of the one in memory only the labels of a reused tree are taken: the
-    recoding.json of an earlier run does not say what its groups are called now."""
+def read_recoding(path: Path, source: Source, config: Config, recoding: AnyRecoding) -> AppliedRecoding:
+    """Read the recoding that a run has written. Of the one in memory only the labels of a reused tree are taken: the
+    recoding.json of an earlier run does not have the present labels of its groups."""
     try:
         file = RecodingFile(path)
         return (
@@ -39,30 +39,30 @@ def read_recoding(path: Path, source: Source, config: Config, recoding: AnyRecod
         raise wrong("comes with a recoding.json that cannot be applied") from error
 
 
-def _tree(file: RecodingFile, source: Source, config: Config, recoding: AnyRecoding) -> Applied:
+def _tree(file: RecodingFile, source: Source, config: Config, recoding: AnyRecoding) -> AppliedRecoding:
     grammars = [grammar_of(column) for column in file.head["columns"]]
     tree = read_tree(file, grammars)
     if isinstance(recoding, ReusedTree):
         tree = _relabelled(tree, recoding, grammars)
     tables: dict[str, pa.Table] = {}
     for column, grammar in zip(source.quasi_identifiers, grammars):
-        if isinstance(grammar, Nodes):
+        if isinstance(grammar, HierarchyLabels):
             tables |= looked_up(source, column, partial(_places, grammar, config, column))
-        elif isinstance(grammar, Listed):
+        elif isinstance(grammar, ListedLabels):
             tables |= looked_up(source, column, partial(_listed_places, grammar))
     return AppliedTree(Keys(source.quasi_identifiers, tables), tree)
 
 
-def _listed_places(grammar: Listed, values: list[Any]) -> list[int]:
+def _listed_places(grammar: ListedLabels, values: list[Any]) -> list[int]:
     return [grammar.place.get(_text(value), HIGHEST) for value in values]
 
 
-def _places(grammar: Nodes, config: Config, column: Column, values: list[Any]) -> list[int]:
+def _places(grammar: HierarchyLabels, config: Config, column: Column, values: list[Any]) -> list[int]:
     return [grammar.place(row) for row in _rows(grammar.rows, config, column, values)]
 
 
-def _relabelled(tree: Tree, recoding: ReusedTree, grammars: list[Grammar]) -> Tree:
-    """The tree with the labels that its groups have now; those without people have none."""
+def _relabelled(tree: WrittenTree, recoding: ReusedTree, grammars: list[Grammar]) -> WrittenTree:
+    """Return the tree with the labels that its groups have now; those without people have none."""
     labels = []
     for own, grammar in zip(recoding.labels, grammars):
         words = pa.concat_arrays([own.labels, pa.nulls(1, pa.string())])
@@ -72,7 +72,7 @@ def _relabelled(tree: Tree, recoding: ReusedTree, grammars: list[Grammar]) -> Tr
     return replace(tree, labels=labels)
 
 
-def _levels(file: RecodingFile, source: Source, config: Config) -> Applied:
+def _levels(file: RecodingFile, source: Source, config: Config) -> AppliedRecoding:
     tables: dict[str, pa.Table] = {}
     levels, constant = [], set()
     for column, facts in zip(source.quasi_identifiers, file.head["columns"]):
@@ -92,8 +92,8 @@ def _codes(labels: LevelLabels, config: Config, column: Column, values: list[Any
 
 
 def _rows(rows: Rows, config: Config, column: Column, values: list[Any]) -> list[Row]:
-    """The labels upwards of each value: those of recoding.json, and for values that are new to a reused recoding those
-    that the config gives them."""
+    """Return the labels upwards of each value: those of recoding.json, and for values that are new to a reused recoding
+    those of the config."""
     texts = [_text(value) for value in values]
     new = [value for value, word in zip(values, texts) if rows and word is not None and word not in rows]
     builder: Builder = config.columns.quasi_identifiers[column.name]

@@ -1,6 +1,6 @@
-"""recoding.json as a head and a list of nodes or of suppressed cells, which is as long as there are groups: anon writes
-each on a line of its own, so that it can be read some lines at a time. The file of an earlier run may have passed
-through another program, and is then read as a whole."""
+"""Read recoding.json as a head and a list of nodes or of suppressed cells, which grows with the number of groups: anon
+writes each entry on its own line, so that the list can be read some lines at a time. The file of an earlier run may
+have passed through another program, and is then read as a whole."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LISTS = ("nodes", "suppressed_cells")
 
 
 class RecodingFile:
-    """`head`: what the file says beside its list."""
+    """A recoding.json. `head`: its content without the list."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.whole: bytes | None = None  # the list, where the file was read as a whole
+        self.whole: bytes | None = None  # the list, if the file was read as a whole
         with path.open("rb") as file:
             first = file.readline().rstrip()
         if first.endswith(b"["):
@@ -29,7 +29,7 @@ class RecodingFile:
             self.whole = b"\n".join(json.dumps(each).encode() for each in listed)
 
     def chunks(self) -> Iterator[bytes]:
-        """The entries of the list as JSON, one per line, some at a time."""
+        """Yield the entries of the list as JSON, one per line, some at a time."""
         if self.whole is not None:
             yield from [self.whole] if self.whole else []
             return

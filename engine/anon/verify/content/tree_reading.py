@@ -1,5 +1,5 @@
-"""Reads a tree of cuts from recoding.json. There may be millions of nodes, so what is held of them are numbers, and
-texts in Arrow's memory. A tree that is not of the form that anon writes is a ValueError."""
+"""Read a tree of cuts from recoding.json. There may be millions of nodes, so they are held as numbers, and texts in
+Arrow's memory. A tree that is not of the form that anon writes is a ValueError."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ import pyarrow.compute as pc
 import pyarrow.json
 from numpy.typing import NDArray
 
-from anon.verify.content.labels import LOWEST, Grammar, Nodes, Ordered, keys_of_texts
+from anon.verify.content.labels import LOWEST, Grammar, HierarchyLabels, OrderedLabels, keys_of_texts
 from anon.verify.content.recoding_file import RecodingFile
-from anon.verify.content.tree import GroupLabels, Ints, Tree
+from anon.verify.content.tree import GroupLabels, Ints, WrittenTree
 
 STAR = pa.array(["*"])  # the label of a column that is not cut; the first of all words
 Codes = NDArray[np.int32]  # places in a list of words
 
 
-def read_tree(file: RecodingFile, grammars: list[Grammar]) -> Tree:
-    """Reads the tree of a recoding.json, whose columns have these grammars."""
-    raw = _Raw.read(file, grammars)
+def read_tree(file: RecodingFile, grammars: list[Grammar]) -> WrittenTree:
+    """Read the tree of a recoding.json, whose columns have these grammars."""
+    raw = _RawNodes.read(file, grammars)
     low = np.concatenate([np.empty(0, np.int64), *(raw.cut_by_nodes(j, g) for j, g in raw.with_nodes(grammars))])
     codes = (raw.narrowed[j] if j in raw.narrowed else raw.labels_of(j) for j in range(len(grammars)))
     labels = [GroupLabels.from_codes(raw.words, own, grammar) for own, grammar in zip(codes, grammars)]
     pa.default_memory_pool().release_unused()  # else it keeps what the texts took
-    return Tree(raw.nodes, low, labels)
+    return WrittenTree(raw.nodes, low, labels)
 
 
 @dataclass
-class _Raw:
-    """The nodes in the order of the file, breadth first, as `Tree` has them; labels are places in `words`."""
+class _RawNodes:
+    """The nodes in the order of the file, breadth first, as `WrittenTree` has them; labels are places in `words`."""
 
     nodes: Ints
-    label: Codes  # in the column that the parent is split by; of the root nothing
-    narrowed: dict[int, Codes]  # of hierarchy columns the labels of the groups
+    label: Codes  # in the column that the parent is split by; none for the root
+    narrowed: dict[int, Codes]  # the labels of the groups in hierarchy columns
     words: pa.Array
     cuts: int = 0  # keys of nodes with more than two children that are placed so far
 
     @classmethod
-    def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _Raw:
+    def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _RawNodes:
         names, groups = [column["name"] for column in file.head["columns"]], int(file.head["groups"])
-        listed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, Nodes)]
+        listed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
         nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
         texts: dict[int, list[pa.Array]] = {-1: [STAR], **{j: [] for j in listed}}
         for table in _tables(file, [names[j] for j in listed]):
@@ -65,27 +65,27 @@ class _Raw:
 
     @property
     def column(self) -> NDArray[np.int16]:
-        """The column that each node is split by, -1 for a group."""
+        """Return the column that each node is split by, -1 for a group."""
         return ((self.nodes[:, 1] >> 32) & 0xFF).astype(np.int16) - 1
 
     @property
     def others(self) -> Ints:
-        """How many children each node has beside the first."""
+        """Return the number of children of each node after the first."""
         return self.nodes[:, 1] >> 40
 
     @property
     def child(self) -> Ints:
-        """The first child of each node, or the number of the group."""
+        """Return the first child of each node, or the number of the group."""
         return self.nodes[:, 1] & 0xFFFFFFFF
 
     def by_group(self, codes: Codes) -> Codes:
-        """What the groups have, which are listed in the order of the nodes, in that of their numbers."""
+        """Return codes of groups that are in the order of the nodes in the order of the groups' numbers."""
         found = np.empty_like(codes)
         found[self.child[self.column < 0]] = codes
         return found
 
     def check(self, groups: int) -> None:
-        """Children follow each other from one split to the next, and groups have numbers from 0 on."""
+        """Check that children follow each other from one split to the next, and that groups have numbers from 0 on."""
         group = self.column < 0
         length = np.where(group, 0, self.others + 1)
         following = np.cumsum(length) - length + 1
@@ -97,19 +97,19 @@ class _Raw:
             raise ValueError("children that do not follow those of the node before")
 
     def cut_null_off(self, free: list[int]) -> None:
-        """A cut that leaves null alone leaves all values together, also those below what it was made at."""
+        """Move cuts that separate null from all values below the lowest value, so that all values stay together."""
         split = np.flatnonzero(np.isin(self.column, free))
         if (self.others[split] != 1).any():
             raise ValueError("a column that is cut freely into more than two parts")
         alone = np.asarray(self.words.is_null())[self.label[self.child[split]]]
         self.nodes[split[alone], 0] = LOWEST
 
-    def with_nodes(self, grammars: list[Grammar]) -> list[tuple[int, Nodes]]:
-        return [(j, grammar) for j, grammar in enumerate(grammars) if isinstance(grammar, Nodes)]
+    def with_nodes(self, grammars: list[Grammar]) -> list[tuple[int, HierarchyLabels]]:
+        return [(j, grammar) for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
 
-    def cut_by_nodes(self, j: int, grammar: Nodes) -> Ints:
-        """Puts down the lowest keys of the children of the nodes that are split by a hierarchy, but for the first
-        child of each; those of nodes with more than two children are returned."""
+    def cut_by_nodes(self, j: int, grammar: HierarchyLabels) -> Ints:
+        """Set the lowest keys of the children of the nodes that are split by a hierarchy, without the first child of
+        each; return those of nodes with more than two children."""
         split = np.flatnonzero(self.column == j)
         others, child = self.others[split], self.child[split]
         place = np.cumsum(others) - others
@@ -127,7 +127,7 @@ class _Raw:
         return placed
 
     def labels_of(self, j: int) -> Codes:
-        """The labels of each group in a column that is cut freely: that of the last cut above the group."""
+        """Return the label of each group in a column that is cut freely: that of the last cut above the group."""
         column, parent = self.column, self.parent
         found = np.zeros(len(column), np.int32)
         first, last = 1, 1 + int(np.searchsorted(parent, 1))
@@ -162,14 +162,14 @@ def _packed(table: pa.Table, column: Ints) -> Ints:
 
 
 def _cuts(texts: pa.Array, column: Ints, grammars: list[Grammar]) -> Ints:
-    """The keys of the cuts of nodes that are split freely."""
+    """Return the keys of the cuts of nodes that are split freely."""
     keys = np.zeros(len(texts), np.int64)
     for j, grammar in enumerate(grammars):
         own = column == j
-        if isinstance(grammar, Nodes) or not own.any():
+        if isinstance(grammar, HierarchyLabels) or not own.any():
             continue
         mine = texts.filter(pa.array(own))
-        if isinstance(grammar, Ordered):
+        if isinstance(grammar, OrderedLabels):
             keys[own] = keys_of_texts(grammar.kind, mine)
         else:
             keys[own] = [grammar.place[word] for word in mine.to_pylist()]
@@ -177,7 +177,7 @@ def _cuts(texts: pa.Array, column: Ints, grammars: list[Grammar]) -> Ints:
 
 
 def _numbered(texts: dict[int, list[pa.Array]]) -> tuple[pa.Array, dict[int, Codes]]:
-    """All different texts, and the places of each list of texts among them."""
+    """Return all distinct texts, and the places of each list of texts among them."""
     every = pa.chunked_array([array for arrays in texts.values() for array in arrays], pa.string())
     encoded = every.dictionary_encode("encode").combine_chunks()
     ends = np.cumsum([sum(map(len, arrays)) for arrays in texts.values()])[:-1]
@@ -185,7 +185,7 @@ def _numbered(texts: dict[int, list[pa.Array]]) -> tuple[pa.Array, dict[int, Cod
 
 
 def _tables(file: RecodingFile, hierarchies: list[str]) -> Iterator[pa.Table]:
-    """The nodes of a recoding.json, some at a time."""
+    """Yield the nodes of a recoding.json, some at a time."""
     kinds = {"label": pa.string(), "column": pa.string(), "cut": pa.string(), "children": pa.list_(pa.int64())}
     kinds |= {"group": pa.int64(), "people": pa.int64()}
     labels = pa.struct([(name, pa.string()) for name in hierarchies])

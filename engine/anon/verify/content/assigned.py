@@ -1,9 +1,9 @@
-"""What a bucketized release must hold where people with equal quasi-identifiers may be in different groups. The search
-leaves an assignment on the disk, which says how many of those who are alike to it (equal codes of quasi-identifiers and
-sensitive value) go to each group, and the rule is that they go there in the order of what else is published of them.
-Every row of the source is followed to its group by this rule. What the group must publish is taken from the row itself
-and not from the assignment, so that the quasi-identifiers and the sensitive values of a group are known to come from
-the same rows."""
+"""Compute the expected content of a bucketized release in which people with equal quasi-identifiers may be in different
+groups. The search leaves an assignment on disk: how many of the people whom it does not distinguish (equal codes of
+quasi-identifiers and sensitive value) go to each group. The rule is that they go there in the order of what else is
+published of them. Every row of the source is followed to its group by this rule. What the group must publish is taken
+from the row itself and not from the assignment, so that the quasi-identifiers and the sensitive values of a group are
+known to come from the same rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BATCH = 65_536  # rows
 OTHER = "has groups that the assignment does not have: the source changed, or the assignment is damaged"
 
 
-def dealt(source: Source, assignment: Assignment, sensitive: Domain, hashes: dict[str, str]) -> Content:
-    """What the release of an assignment must hold; `hashes` are SQL on the rows of the source."""
+def assigned_content(source: Source, assignment: Assignment, sensitive: Domain, hashes: dict[str, str]) -> Content:
+    """Return the expected content of the release of an assignment; `hashes` are SQL on the rows of the source."""
     failures: list[BaseException] = []
     codes = [*assignment.columns, "s0"]
     schema = pa.schema([("g", pa.uint32()), *((name, pa.uint64()) for name in hashes)])
@@ -41,8 +41,8 @@ def dealt(source: Source, assignment: Assignment, sensitive: Domain, hashes: dic
 def _ordered_rows(
     source: Source, assignment: Assignment, sensitive: Domain, hashes: dict[str, str], failures: list[BaseException]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows as codes with their hashes: those who are alike together, in the order of what is published of them.
-    Only kept columns, and values that share a code, tell them apart."""
+    """Yield the rows as codes with their hashes: rows with equal codes together, in the order of what is published of
+    them. Only kept columns, and values that share a code, distinguish these."""
     coded = [*source.quasi_identifiers, *source.sensitive]
     domains = [*assignment.domains, sensitive]
     plain = [*(c for c, d in zip(coded, assignment.domains) if not d.single), *source.keep]
@@ -65,7 +65,7 @@ def _ordered_rows(
 
 
 def _ordered_entries(source: Source, assignment: Assignment) -> Iterator[pa.RecordBatch]:
-    """The entries of the assignment in the order of their codes and groups, each once."""
+    """Yield the entries of the assignment in the order of their codes and groups, each once."""
     by = ", ".join([*assignment.columns, "s0", "g"])
     entries = pa.RecordBatchReader.from_batches(assignment.schema, assignment.batches())
     query = f"SELECT {by}, CAST(sum(n) AS BIGINT) AS n FROM entries GROUP BY {by} ORDER BY {by}"
@@ -75,7 +75,7 @@ def _ordered_entries(source: Source, assignment: Assignment) -> Iterator[pa.Reco
 def _followed(
     rows: Iterable[pa.RecordBatch], entries: Iterator[pa.RecordBatch], codes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The group of each row with its hashes: the next of the entries, as often as each says."""
+    """Yield the group of each row with its hashes: that of the next entry, repeated according to its count."""
     held = _Entries(entries, codes)
     for batch in rows:
         if batch.num_rows:
@@ -90,7 +90,7 @@ def _followed(
 
 
 class _Entries:
-    """Entries (codes, group, times) that are taken one after the other, each as often as it says."""
+    """Entries (codes, group, times) that are taken one after the other, each repeated `times`."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], codes: list[str]) -> None:
         self.batches, self.names = batches, codes
@@ -98,7 +98,7 @@ class _Entries:
         self.group, self.times = np.empty(0, np.uint32), np.empty(0, np.int64)
 
     def take(self, count: int) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
-        """The codes and the group of the next ones; fewer at the end."""
+        """Return the codes and the groups of the next `count` people; fewer at the end."""
         while self.times.sum() < count and self._more():
             pass
         ends = np.cumsum(self.times)
