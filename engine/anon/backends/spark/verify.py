@@ -192,7 +192,9 @@ def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> KnownValues:
     return known
 
 
-def _judge(spark: SparkSession, seen: list[Seen], known: KnownValues, written: WrittenRelease, config: Config) -> Findings:
+def _judge(
+    spark: SparkSession, seen: list[Seen], known: KnownValues, written: WrittenRelease, config: Config
+) -> Findings:
     found = Findings(rows=sum(each.rows for each in seen))
     found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
     before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()
