@@ -33,6 +33,7 @@ spark: .venv/ready           ## Spark for its tests, where there is Java
 
 test: .venv/ready adult spark ## lint, types, tests
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadgroup --durations=15 -rs
 

@@ -335,10 +335,7 @@ def second_core(bench: Bench, wanted: Wanted) -> float | None:
 def worst_peak(done: dict[Job, Done], wanted: Wanted) -> float | None:
     """The largest share of its limit that a run took; infinite if one failed."""
     jobs = [
-        wanted.job(size, point, memory=memory)
-        for size in wanted.ends
-        for memory in MEMORIES
-        for point in wanted.points
+        wanted.job(size, point, memory=memory) for size in wanted.ends for memory in MEMORIES for point in wanted.points
     ]
     if any(job not in done for job in jobs):
         return None
