@@ -28,7 +28,7 @@ from anon.criteria.l_diversity import l_diversity
 from anon.criteria.skyline_bounds import FAR, least_size
 from anon.criteria.t_closeness import TCloseness
 from anon.criteria.variance import Variance
-from anon.search.lattice import Lattice
+from anon.search.lattice import LatticeSearch
 from anon.search.partition.candidates import Demands
 from anon.search.partition.search import PartitionSearch
 from tests.cubes import Table
@@ -284,7 +284,7 @@ def test_minimal_and_balanced_groups_are_found_by_partition_and_lattice(name: st
     if criterion.monotone:
         assert PartitionSearch(free.cube(), [criterion]).run().recoding.groups == len(chosen)
     levels = Table([oracle.Hierarchy(tuple(range(len(chosen))))], rows)
-    assert Lattice(levels.cube(), [criterion]).run().recoding.chosen == (0,)
+    assert LatticeSearch(levels.cube(), [criterion]).run().recoding.chosen == (0,)
 
 
 def test_twenty_balanced_groups_of_three_values_are_twenty_groups() -> None:
@@ -293,7 +293,7 @@ def test_twenty_balanced_groups_of_three_values_are_twenty_groups() -> None:
     criterion = Skyline("s", [[Point(0, 0, 0, Fraction("0.34"))]] * 3, shared=True)
     free, levels = (Table([column], rows) for column in (oracle.Free([*range(20)]), oracle.Hierarchy((*range(20),))))
     assert PartitionSearch(free.cube(), [criterion]).run().recoding.groups == 20
-    assert Lattice(levels.cube(), [criterion]).run().recoding.chosen == (0,)
+    assert LatticeSearch(levels.cube(), [criterion]).run().recoding.chosen == (0,)
 
 
 GRID = [Fraction(c) for c in ("0.2", "1/4", "0.26", "1/3", "0.34", "2/5", "1/2", "0.51", "2/3", "3/4", "0.9", "1")]

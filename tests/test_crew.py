@@ -48,7 +48,7 @@ def test_a_block_starts_from_what_the_blocks_before_it_have_left(
     ended: list[Any] = []
     search = block.search
 
-    def watched(*given: Any, **other: Any) -> block.Found:
+    def watched(*given: Any, **other: Any) -> block.BlockResult:
         begun.append([each.copy() for each in given[4]])
         found = search(*given, **other)
         ended.append(found.state)

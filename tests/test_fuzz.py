@@ -64,7 +64,7 @@ def only_the_first(function: Callable[..., Any]) -> Callable[..., Any]:
     [
         ("partition", "anon.search.partition.decide.widths", all_alike),
         ("lattice", "anon.search.lattice.minimal", only_the_first),
-        ("merge", "anon.search.cross_tables.Known.size_for", lambda function: lambda *given: 2),
+        ("merge", "anon.search.cross_tables.PriorTable.size_for", lambda function: lambda *given: 2),
         ("colour", "anon.search.assign.colour.allowed", one_more),
         ("judge", "anon.criteria.l_diversity.kinds.DistinctDiversity.diversity", one_more),
         ("check", "anon.criteria.k_anonymity.KAnonymity.measure", one_more),

@@ -21,8 +21,8 @@ from anon.config.support import refuse_unsupported
 from anon.criteria import bind
 from anon.errors import ConfigError, UnsafeError
 from anon.search import dispatch
-from anon.search.lattice import Lattice
-from anon.search.lattice.search import Search
+from anon.search.lattice import LatticeSearch
+from anon.search.lattice.search import LatticeWalk
 from tests.helpers_lattice import SENSITIVE, Ran, Table, cube_of, random_table, run
 from tests.oracles import lattice as oracle
 from tests.oracles import skyline
@@ -96,7 +96,7 @@ def searched(table: Table, cases: list[str], counted: bool, suppress: Fraction, 
         cube_of(table, counted),
     )
     values = dispatch.sensitive_values(config, cube)
-    lattice = Lattice(
+    lattice = LatticeSearch(
         cube, bind(config.privacy, values, shared=True), metric, suppress, dispatch.released_values(config, values)
     )
     try:
@@ -115,10 +115,10 @@ def test_with_suppression_only_criteria_that_need_it_are_checked_on_every_node(c
     values = dispatch.sensitive_values(config, cube)
     criteria = bind(config.privacy, values, shared=True)
     rebound, share = dispatch.released_values(config, values), Fraction(1, 5)
-    lattice = Lattice(cube, criteria, "loss", share, rebound, on_progress=lambda **facts: told.append(facts))
+    lattice = LatticeSearch(cube, criteria, "loss", share, rebound, on_progress=lambda **facts: told.append(facts))
     safe = lattice._safe_nodes(None)
     checks = sum(facts["columns"] == len(lattice.columns) for facts in told)
-    exhaustive = Search(lattice._sets(True, None), lattice.judge, lambda **facts: None)
+    exhaustive = LatticeWalk(lattice._sets(True, None), lattice.judge, lambda **facts: None)
     assert np.array_equal(safe, exhaustive.checked(np.ones(safe.shape, bool)))
     assert (checks < safe.size) == (case in PRUNING), (checks, safe.size)
 

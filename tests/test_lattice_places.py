@@ -25,7 +25,7 @@ from anon.criteria import bind
 from anon.errors import SourceError, UnsafeError
 from anon.search import dispatch
 from anon.search.budget import SearchBudget
-from anon.search.lattice import Lattice, counting, frequency, spill
+from anon.search.lattice import LatticeSearch, counting, frequency, spill
 from anon.search.lattice.counting import Block, Numbering
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
 from anon.search.lattice.spill import SpillDatabase
@@ -56,7 +56,7 @@ def searched(table: Table, cases: list[str], share: str, counted: bool, budget: 
     values = dispatch.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)
     try:
-        found = Lattice(cube, criteria, "loss", Fraction(share), released, budget).run()
+        found = LatticeSearch(cube, criteria, "loss", Fraction(share), released, budget).run()
     except UnsafeError:
         return None
     counts = pa.Table.from_batches(found.counts.batches()).to_pylist()
@@ -138,7 +138,7 @@ def test_parts_hold_whole_cells_with_what_was_counted(
         for at in range(60):
             wished[tuple(words[:, at].tolist())] += int(people[at])
         cells, found = [], list(wished.elements())
-        for own in numbering.parts(counting.Sorted(words, people).blocks()):
+        for own in numbering.parts(counting.SortedEntries(words, people).blocks()):
             cells += list(map(tuple, own.cells.T.tolist()))
             assert own.n.sum() == own.count.sum() and (own.n > 0).all()
             assert len(own.count) <= part + values
@@ -206,10 +206,10 @@ def test_what_is_exactly_in_the_table_is_told_from_any_place() -> None:
         with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
             places(patch, place)
             cube = cube_of(table, True)
-            columns = Lattice(cube, []).columns
+            columns = LatticeSearch(cube, []).columns
             database = SpillDatabase(Path(folder), 0, 1)
             sets = FrequencySets(cube, columns, SensitiveValues(cube), Memory(10**9).database, 1, database)
-            own, unique, different = sets.exactly()
+            own, unique, different = sets.table_facts()
             database.close()
         assert own == pytest.approx(sum(n * log(n) for n in tuples.values()), rel=1e-12)
         assert unique == sum(n == 1 for n in cells.values())

@@ -25,7 +25,7 @@ from anon.errors import UnsafeError
 from anon.recoding.outcome import Outcome
 from anon.search import dispatch
 from anon.search.budget import SearchBudget
-from anon.search.lattice import Lattice, frequency
+from anon.search.lattice import LatticeSearch, frequency
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
 from anon.search.lattice.spill import SpillDatabase
 from tests import helpers_bucketized as bucketized
@@ -106,7 +106,7 @@ def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, bu
     values = dispatch.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)
     try:
-        return Lattice(cube, criteria, metric, suppress, released, budget).run()
+        return LatticeSearch(cube, criteria, metric, suppress, released, budget).run()
     except UnsafeError:
         return None
 
@@ -179,7 +179,7 @@ def test_only_people_are_counted_where_values_do_not_matter(place: str, tmp_path
     with pytest.MonkeyPatch.context() as patch:
         places(patch, place)
         database = SpillDatabase(tmp_path, 0, 1)
-        columns, entries = Lattice(cube, []).columns, []
+        columns, entries = LatticeSearch(cube, []).columns, []
         for values in (None, SensitiveValues(cube)):
             sets = FrequencySets(cube, columns, values, 10**9, 1, database)
             assert sets.first.entries == sum(len(part.count) for part in sets.first.parts())

@@ -165,7 +165,7 @@ def test_splits_that_wait_for_their_turn_are_as_few_as_the_memory_allows(monkeyp
     most: list[int] = []
     settle = decide.Decisions._settle
 
-    def counting(self: decide.Decisions, level: decide.Level) -> None:
+    def counting(self: decide.Decisions, level: decide.LevelDecisions) -> None:
         most.append(sum(map(len, level.waiting.values())))
         settle(self, level)
 

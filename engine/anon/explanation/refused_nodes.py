@@ -12,7 +12,7 @@ import numpy as np
 from anon.core.arrays import Flags
 from anon.criteria import Criterion
 from anon.recoding.levels import LevelRecoding
-from anon.search.lattice import Lattice
+from anon.search.lattice import LatticeSearch
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node
 from anon.search.lattice.judging import Rebound, needs_values
 
@@ -22,7 +22,7 @@ EXAMINED = 256  # nodes at most
 class RefusedNodes:
     """The nodes just below the safe ones of a lattice that was searched, those below the released one first."""
 
-    def __init__(self, search: Lattice, recoding: LevelRecoding) -> None:
+    def __init__(self, search: LatticeSearch, recoding: LevelRecoding) -> None:
         assert recoding.safe is not None
         self.judge, self.safe = search.judge, recoding.safe
         about_values = search.values if any(map(needs_values, search.criteria)) else None

@@ -40,7 +40,7 @@ from anon.verify.judge import Findings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from anon.search.lattice import Lattice
+    from anon.search.lattice import LatticeSearch
     from anon.search.partition.search import PartitionSearch
 
 
@@ -52,7 +52,7 @@ class SparkSearches(dispatch.Searches):
 
         return SparkPartition
 
-    def lattice(self) -> type[Lattice]:
+    def lattice(self) -> type[LatticeSearch]:
         from anon.backends.spark.lattice import SparkLattice
 
         return SparkLattice

@@ -22,7 +22,17 @@ from anon.cube import Cube
 from anon.cube.building import OtherColumn
 from anon.cube.records import InMemory
 from anon.search.lattice import frequency
-from anon.search.lattice.counting import NONE, Block, Counted, Counters, Counts, Numbering, Part, Sorted, Words
+from anon.search.lattice.counting import (
+    NONE,
+    Block,
+    CellPart,
+    CountedEntries,
+    CounterTable,
+    Counts,
+    Numbering,
+    SortedEntries,
+    Words,
+)
 from anon.search.lattice.frequency import SensitiveValues, Steps
 
 if TYPE_CHECKING:
@@ -90,9 +100,9 @@ class OfRecords:
         outline = replace(cube, domains=domains, by_code=[], others=others, totals=[], records=empty, combined={})
         return cls(outline, values, cube.records.width)
 
-    def parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    def parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[CellPart]:
         for codes in unpacked(batches, self.width):
-            yield from frequency.Records(replace(self.cube, records=InMemory(codes)), self.values).parts()
+            yield from frequency.RecordSet(replace(self.cube, records=InMemory(codes)), self.values).parts()
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ class OfEntries:
 
     numbering: Numbering
 
-    def parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Part]:
+    def parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[CellPart]:
         for words, counts in _unpacked(batches, len(self.numbering.words)):
             yield self.numbering.part(words, counts)
 
@@ -119,7 +129,7 @@ class Counting:
     steps: list[Steps]
     begins: Words  # of all buckets but the first
 
-    def count(self, frame: DataFrame, most: int, fits: int) -> Counted:
+    def count(self, frame: DataFrame, most: int, fits: int) -> CountedEntries:
         """Counts; `most`: entries that there could be, `fits`: as many as the driver takes."""
         spark, parts = frame.sparkSession, len(self.begins) + 1
         names = _names_of_partitions(spark, parts)
@@ -132,7 +142,7 @@ class Counting:
                 each.broadcast.unpersist()  # there are many sets; what is lost and made again asks for it again
         return counted
 
-    def _made(self, merged: DataFrame, most: int, fits: int) -> Counted:
+    def _made(self, merged: DataFrame, most: int, fits: int) -> CountedEntries:
         if most <= fits:
             return self._collected(merged)
         merged = spread.on_disk(merged)
@@ -143,7 +153,7 @@ class Counting:
         merged.unpersist()
         return counted
 
-    def _collected(self, frame: DataFrame) -> Counted:
+    def _collected(self, frame: DataFrame) -> CountedEntries:
         words = len(self.numbering.words)
         table = spread.collect(frame, COUNTING, spread.PACKED)
         blocks = [_block(w.as_buffer(), c.as_buffer(), words) for w, c in zip(table["words"], table["counts"])]
@@ -180,11 +190,11 @@ def _packed(bucket: int, words: Words, counts: Counts) -> Iterator[pa.RecordBatc
     yield from spread.packed([row], PACKED)
 
 
-def _sorted(blocks: Sequence[Block], width: int) -> Sorted:
+def _sorted(blocks: Sequence[Block], width: int) -> SortedEntries:
     if not blocks:
-        return Sorted(np.empty((width, 0), np.uint64), NONE)
+        return SortedEntries(np.empty((width, 0), np.uint64), NONE)
     counts = [c if len(c) else np.ones(w.shape[1], np.uint32) for w, c in blocks]  # none: one each
-    return Sorted(np.concatenate([words for words, _ in blocks], axis=1), np.concatenate(counts))
+    return SortedEntries(np.concatenate([words for words, _ in blocks], axis=1), np.concatenate(counts))
 
 
 def _count(given: tuple[Counting, list[int]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -199,14 +209,14 @@ def _count(given: tuple[Counting, list[int]], batches: Iterator[pa.RecordBatch])
                     yield from _packed(name, words[:, first:last], counts[first:last])
 
 
-def _in_table(parts: Iterator[Part], steps: Steps, space: int) -> Iterator[Counted]:
+def _in_table(parts: Iterator[CellPart], steps: Steps, space: int) -> Iterator[CountedEntries]:
     counts = np.zeros(space, np.uint32)
     for part in parts:
         frequency.add_to_table(part, steps, counts)
-    yield Counters(counts)
+    yield CounterTable(counts)
 
 
-def _in_turns(parts: Iterator[Part], steps: list[Steps]) -> Iterator[Counted]:
+def _in_turns(parts: Iterator[CellPart], steps: list[Steps]) -> Iterator[CountedEntries]:
     held: list[Block] = []
     for block in frequency.numbered(parts, steps):
         held.append(block)

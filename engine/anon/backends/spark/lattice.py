@@ -20,16 +20,16 @@ from anon.core.arrays import Codes
 from anon.cube import Cube
 from anon.cube.records import InMemory
 from anon.recoding.levels import ColumnLevels
-from anon.search.lattice import Lattice
-from anon.search.lattice.counting import Counted, Numbering, Words, sorting_takes
+from anon.search.lattice import LatticeSearch
+from anon.search.lattice.counting import CountedEntries, Numbering, Words, sorting_takes
 from anon.search.lattice.frequency import (
-    Exactly,
     First,
     FrequencySet,
     FrequencySets,
     Node,
-    Records,
+    RecordSet,
     SensitiveValues,
+    TableFacts,
     different,
     numbered,
 )
@@ -45,7 +45,7 @@ PACKED_ROW = 2**16  # records of a packed row, as a rule
 BLOCKS = pa.schema([("codes", pa.binary())])
 
 
-class SparkLattice(Lattice):
+class SparkLattice(LatticeSearch):
     """One search over a cube whose records are on a cluster."""
 
     @cached_property
@@ -72,10 +72,10 @@ class SparkLattice(Lattice):
         sets.first = self._cubes[about_values]
         return sets
 
-    def _hand_over(self, *given: Any) -> None:
+    def _add_counts(self, *given: Any) -> None:
         """The release is written from the records."""
 
-    def _give_back(self) -> None:
+    def _close_records(self) -> None:
         """The same."""
 
 
@@ -102,14 +102,14 @@ class SparkSets(FrequencySets):
 
     def __init__(self, cube: Cube, columns: list[ColumnLevels], values: SensitiveValues | None, *given: Any) -> None:
         super().__init__(cube, columns, values, *given)
-        self.first = self.records = Records(cube, values)
+        self.first = self.records = RecordSet(cube, values)
         self.ancestors: list[FrequencySet] = []
 
     def cube(self) -> First:
         """Every different tuple, with its people."""
         columns, levels = self.records.columns, self.records.levels
         numbering = self._numbering(columns, levels)
-        found = CubeSet(columns, levels, numbering, self._count(self.records, columns, levels, numbering, self.room))
+        found = CubeSet(columns, levels, numbering, self._count(self.records, columns, levels, numbering, self.share))
         if _there(found) is None:
             found.load(ENDLESS)
         return found
@@ -121,9 +121,9 @@ class SparkSets(FrequencySets):
     def _on_cluster(self, known: First) -> bool:
         return known is self.records or _there(known) is not None
 
-    def exactly(self) -> Exactly:
+    def table_facts(self) -> TableFacts:
         there = _there(self.first)
-        return super().exactly() if there is None else Exactly.of(*there.tally())
+        return super().table_facts() if there is None else TableFacts.from_counts(*there.tally())
 
     def roll_up(self, known: First, columns: tuple[int, ...], levels: Node) -> FrequencySet:
         if known is self.first and self._on_cluster(known) and len(columns) < len(known.columns):
@@ -151,16 +151,18 @@ class SparkSets(FrequencySets):
         return tuple(self.first.levels[j] for j in columns)
 
     def _surely_fits(self, columns: tuple[int, ...]) -> bool:
-        return self._numbering(columns, self._lowest(columns)).space <= self._fits(1, self.room)
+        return self._numbering(columns, self._lowest(columns)).space <= self._fits(1, self.share)
 
-    def _fits(self, words: int, room: int) -> int:
+    def _fits(self, words: int, limit: int) -> int:
         """Entries that the driver takes."""
-        return min(COLLECTED, room // sorting_takes(1, words, True))
+        return min(COLLECTED, limit // sorting_takes(1, words, True))
 
-    def _count(self, known: First, columns: tuple[int, ...], levels: Node, numbering: Numbering, room: int) -> Counted:
+    def _count(
+        self, known: First, columns: tuple[int, ...], levels: Node, numbering: Numbering, limit: int
+    ) -> CountedEntries:
         there = _there(known)
         if not self._on_cluster(known):
-            return super()._count(known, columns, levels, numbering, room)
+            return super()._count(known, columns, levels, numbering, limit)
         records = self.records.cube.records
         assert isinstance(records, SparkRecords)
         reader = OfEntries(there.numbering) if there else OfRecords.of(self.records.cube, self.records.values)
@@ -168,14 +170,14 @@ class SparkSets(FrequencySets):
         most, words = min(numbering.space, known.entries), len(numbering.words)
         begins = self._begins(columns, levels, numbering, buckets_for(most, _cores(frame)))
         steps = [self._steps(known, columns, levels, numbering, word) for word in numbering.words]
-        return Counting(reader, numbering, steps, begins).count(frame, most, self._fits(words, room))
+        return Counting(reader, numbering, steps, begins).count(frame, most, self._fits(words, limit))
 
     def _begins(self, columns: tuple[int, ...], levels: Node, numbering: Numbering, buckets: int) -> Words:
         """First words that buckets begin with, so that they have about as many entries each of a sample, and every cell
         is in one."""
         if buckets == 1:
             return np.empty(0, np.uint64)
-        sample = Records(self.sample(), self.records.values)
+        sample = RecordSet(self.sample(), self.records.values)
         steps = [self._steps(sample, columns, levels, numbering, word) for word in numbering.words]
         seen = np.unique(np.concatenate([words[0] for words, _ in numbered(sample.parts(), steps)]))
         begins = seen[np.arange(1, buckets) * len(seen) // buckets]

@@ -1,6 +1,5 @@
-"""The lattice search, one of the ways between cube and release (config -> source -> cube -> search -> release -> verify
--> report): every column at one level for the whole table. `search` finds all nodes of the lattice that are safe,
-`choice` weighs the minimal ones, and the chosen one becomes the recoding."""
+"""The lattice search: every column at one level for the whole table. `search` finds all safe nodes of the lattice,
+`choice` measures the minimal ones, and the chosen one becomes the recoding."""
 
 from __future__ import annotations
 
@@ -21,22 +20,22 @@ from anon.errors import ConfigError, UnsafeError
 from anon.recoding.levels import ColumnLevels, LevelRecoding, canonical_order
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.budget import SearchBudget
-from anon.search.lattice.choice import Choice, Utility, best
-from anon.search.lattice.counting import Part
+from anon.search.lattice.choice import Choice, UtilityMeasure, best
+from anon.search.lattice.counting import CellPart
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
 from anon.search.lattice.judging import Judge, Rebound, needs_values
-from anon.search.lattice.search import Search, at_once, minimal
+from anon.search.lattice.search import LatticeWalk, at_once, minimal
 from anon.search.lattice.spill import SpillDatabase
 
 NODES = 2**22  # of the largest lattice that is searched
-EXPLAINED = 2**20  # different rows; of more of them it is not told why the node below is not safe
+EXPLAINED = 2**20  # distinct rows; with more of them the report does not explain why finer nodes are not safe
 MOST = 2**32 - 1  # people, or occurrences of their values, that a counter can count
 
-__all__ = ["Choice", "Lattice"]
+__all__ = ["Choice", "LatticeSearch"]
 
 
 def size(columns: list[ColumnLevels]) -> int:
-    """The nodes of the lattice; ConfigError if it cannot be searched."""
+    """Return the number of nodes of the lattice; raise ConfigError if it cannot be searched."""
     for column in columns:
         if not column.domain.single:
             path = f"columns.quasi_identifiers.{column.domain.column}"
@@ -48,8 +47,8 @@ def size(columns: list[ColumnLevels]) -> int:
     return nodes
 
 
-class Lattice:
-    """One search over one cube. `suppress` is the largest share of individuals that may be left out."""
+class LatticeSearch:
+    """A search over one cube. `suppress` is the largest share of individuals that may be suppressed."""
 
     def __init__(
         self,
@@ -79,40 +78,40 @@ class Lattice:
         return SensitiveValues(self.cube)
 
     def run(self) -> Outcome:
-        """The minimal safe nodes, and the release by the chosen one."""
+        """Return the release of the chosen minimal safe node."""
         with self._spill() as spill:
             safe = self._safe_nodes(spill)
             nodes = minimal(safe)
             if not nodes:
                 raise UnsafeError(self._none_safe())
             sets = self._sets(True, spill)
-            exactly = sets.exactly()
+            facts = sets.table_facts()
             values = prod(other.size for other in self.cube.others[: self.cube.sensitive])
-            utility = Utility(self.columns, self.judge, exactly.told, values)
+            utility = UtilityMeasure(self.columns, self.judge, facts.log_sum, values)
             sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
-            choices = self._weighed(sets, utility, nodes)
+            choices = self._measured(sets, utility, nodes)
             chosen = best(choices, self.choose)
-            finer = self._finer(chosen.levels, spill) if exactly.tuples <= EXPLAINED else None
-            outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, exactly.alone)
+            finer = self._finer(chosen.levels, spill) if facts.tuples <= EXPLAINED else None
+            outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, facts.unique)
             assert isinstance(outcome.recoding, LevelRecoding)
             outcome.recoding.facts["finer"] = finer
             return outcome
 
     def _finer(self, levels: Node, spill: SpillDatabase | None) -> list[dict[str, Any]]:
-        """The criteria, by their places, that refuse each node with one column a level lower."""
-        sets, told = self._sets(any(map(needs_values, self.criteria)), spill), []
+        """Return the criteria, by their positions, that refuse each node with one column a level lower."""
+        sets, finer = self._sets(any(map(needs_values, self.criteria)), spill), []
         for at, level in enumerate(levels):
             if level:
                 node = (*levels[:at], level - 1, *levels[at + 1 :])
                 found = sets.roll_up(sets.first, tuple(range(len(levels))), node)
                 refused = [i for i in range(len(self.criteria)) if not self.judge.safe(found, [i])]
                 found.close()
-                told.append({"column": self.columns[at].domain.column, "level": level - 1, "refused_by": refused})
-        return told
+                finer.append({"column": self.columns[at].domain.column, "level": level - 1, "refused_by": refused})
+        return finer
 
     @contextmanager
     def _spill(self) -> Iterator[SpillDatabase | None]:
-        """The database for frequency sets that do not fit, if there is a folder for it."""
+        """Yield the database for frequency sets that do not fit in memory, if there is a folder for it."""
         if self.budget.spill is None:
             yield None
             return
@@ -125,7 +124,7 @@ class Lattice:
     def _safe_nodes(self, spill: SpillDatabase | None) -> Flags:
         sets = self._sets(any(map(needs_values, self.criteria)), spill)
         pruning = [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
-        search = Search(sets, self.judge, self.on_progress)
+        search = LatticeWalk(sets, self.judge, self.on_progress)
         safe = search.pruned(pruning)
         return safe if len(pruning) == len(self.criteria) else search.checked(safe)
 
@@ -133,13 +132,13 @@ class Lattice:
         values, budget = self.values if about_values else None, self.budget
         return FrequencySets(self.cube, self.columns, values, budget.memory.database, budget.threads, spill)
 
-    def _weighed(self, sets: FrequencySets, utility: Utility, nodes: list[Node]) -> list[Choice]:
-        def weighed(node: Node) -> Choice:
+    def _measured(self, sets: FrequencySets, utility: UtilityMeasure, nodes: list[Node]) -> list[Choice]:
+        def measured(node: Node) -> Choice:
             interrupt.check()
             with closing(self._groups(sets, node)) as found:
-                return utility.of(found)
+                return utility.measure(found)
 
-        return at_once(sets.at_once, weighed, nodes)
+        return at_once(sets.at_once, measured, nodes)
 
     def _groups(self, sets: FrequencySets, node: Node) -> FrequencySet:
         return sets.roll_up(sets.first, tuple(range(len(self.columns))), node)
@@ -155,23 +154,23 @@ class Lattice:
         groups = 0
         for part in found.parts():
             kept = self.judge.kept(part, range(len(self.criteria)))
-            left = part.where(kept)
+            published = part.where(kept)
             dropped.append(part.cells[:, ~kept])
-            cells.append(left.cells)
-            people.append(left.n)
-            self._hand_over(counts, left, groups)
-            groups += len(left.n)
+            cells.append(published.cells)
+            people.append(published.n)
+            self._add_counts(counts, published, groups)
+            groups += len(published.n)
         found.close()
-        self._give_back()
+        self._close_records()
         recoding, counts.rank = self._recoding(chosen, choices, safe, cells, np.concatenate(people), dropped)
         return Outcome(recoding, counts, unique)
 
-    def _give_back(self) -> None:
-        """The groups have been handed over, and tell all that the records did."""
+    def _close_records(self) -> None:
+        """Free the records: the counts of the groups contain everything that is still needed of them."""
         self.cube.records.close()
 
-    def _hand_over(self, counts: GroupCounts, part: Part, first: int) -> None:
-        """Gives the entries of published groups, numbered from `first` on, to the release."""
+    def _add_counts(self, counts: GroupCounts, part: CellPart, first: int) -> None:
+        """Add the entries of published groups, numbered from `first` on, to the counts."""
         start, value, count = part.histograms()
         group = np.repeat(np.arange(first, first + len(part.n)), np.diff(start))
         codes = self.values.codes[: self.cube.sensitive].T[value]
@@ -186,7 +185,7 @@ class Lattice:
         people: Ints,
         dropped: list[Codes],
     ) -> tuple[LevelRecoding, Ints]:
-        """The recoding, and the number of each group in canonical order."""
+        """Return the recoding, and the number of each group in canonical order."""
         published = np.concatenate(cells, axis=1)
         order = canonical_order(self.columns, chosen.levels, published)
         facts = {

@@ -1,10 +1,10 @@
-"""The entries of a frequency set as they are counted: the number of each cell and sensitive value, in order, with its
-people. They live in one of three places: a table of counters where numbers are few, sorted numbers, or where these do
-not fit in memory a table of DuckDB (spill.py); on a cluster there is one more (anon.backends.spark.entries). Whoever
-reads them gets the same parts from each.
+"""The counted entries of a frequency set: the number of each cell and sensitive value, in order, with its people. They
+are stored in one of three forms: a table of counters if there are few possible numbers, sorted numbers, or if these do
+not fit in memory a table of DuckDB (spill.py); on a cluster there is one more (anon.backends.spark.entries). Reading
+them gives the same parts in each form.
 
-Where individuals have several values, people are not the sum of their occurrences. They are counted in an entry of
-their own, under one more value after the last, so that every cell ends in one."""
+Where individuals have several values, people are not the sum of their occurrences. They are counted in a separate
+entry, under one more value after the last, so that every cell ends with one."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NONE = np.empty(0, np.uint32)
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some cells, and of each the sensitive values that occur in it."""
+class CellPart:
+    """Some cells, and for each the sensitive values that occur in it."""
 
     cells: Codes  # [columns, cells]
-    start: Ints | None  # of each cell the first of its entries; None: one entry per cell
-    value: Counts  # per entry, empty if values are not told apart
+    start: Ints | None  # the first entry of each cell; None: one entry per cell
+    value: Counts  # per entry, empty if values are not distinguished
     count: Counts  # people per entry; empty: one each
-    several: bool = False  # entries count occurrences, but the last of each cell its people
+    several: bool = False  # entries count occurrences, except that the last of each cell counts its people
 
     @property
     def bytes(self) -> int:
@@ -45,7 +45,7 @@ class Part:
 
     @cached_property
     def n(self) -> Ints:
-        """The people of each cell."""
+        """Return the people of each cell."""
         count = self.count.astype(np.int64)
         if self.start is None:
             return count
@@ -53,11 +53,11 @@ class Part:
 
     @cached_property
     def rows(self) -> int:
-        """All occurrences of values: where everybody has one, as many as people."""
+        """Return the number of all occurrences of values: that of the people, where everyone has one value."""
         return int(self.count.sum(dtype=np.int64)) - (int(self.n.sum()) if self.several else 0)
 
     def histograms(self) -> tuple[Ints, Counts, Counts]:
-        """Of each cell the first of its values, these, and how often each occurs."""
+        """Return the index of the first value of each cell, the values, and their counts."""
         if self.start is None:
             return np.arange(len(self.count) + 1), np.zeros(len(self.count), np.uint32), self.count
         if not self.several:
@@ -66,33 +66,33 @@ class Part:
         values[self.start[1:] - 1] = False
         return self.start - np.arange(len(self.start)), self.value[values], self.count[values]
 
-    def where(self, kept: Flags) -> Part:
-        """Some of its cells."""
+    def where(self, kept: Flags) -> CellPart:
+        """Return the part with only the marked cells."""
         if kept.all():
             return self
         if self.start is None:
-            return Part(self.cells[:, kept], None, self.value, self.count[kept])
+            return CellPart(self.cells[:, kept], None, self.value, self.count[kept])
         entries = np.diff(self.start)
         of = np.repeat(kept, entries)
         start = np.append(0, np.cumsum(entries[kept]))
-        return Part(self.cells[:, kept], start, self.value[of], self.count[of], self.several)
+        return CellPart(self.cells[:, kept], start, self.value[of], self.count[of], self.several)
 
 
-class Counted(Protocol):
-    """Entries in a place. `bytes` are those of our memory that they take."""
+class CountedEntries(Protocol):
+    """Stored entries. `bytes` is the memory of this process that they take."""
 
     entries: int
     bytes: int
 
     def blocks(self) -> Iterator[Block]:
-        """The entries in order, some at a time."""
+        """Yield the entries in order, some at a time."""
 
     def close(self) -> None:
-        """Gives back the place."""
+        """Free the storage."""
 
 
-class Counters:
-    """A counter for every number there could be."""
+class CounterTable:
+    """A counter for every possible number."""
 
     def __init__(self, counts: Counts) -> None:
         self.counts, self.entries, self.bytes = counts, int(np.count_nonzero(counts)), counts.nbytes
@@ -107,11 +107,11 @@ class Counters:
         self.counts = NONE
 
 
-class Sorted:
-    """Numbers that were sorted, equal ones counted."""
+class SortedEntries:
+    """Sorted numbers with their people, equal ones combined."""
 
     def __init__(self, words: Words, people: Counts) -> None:
-        """Takes the arrays over, in any order; no people: one each."""
+        """Take the arrays, in any order, and overwrite them; an empty `people` means one each."""
         people = sort(words, people)
         self.entries = kernels.collapse(words, people)
         self.words, self.people = words[:, : self.entries], people[: self.entries]
@@ -126,7 +126,7 @@ class Sorted:
 
 
 def sort(words: Words, people: Counts) -> Counts:
-    """Brings numbers in order, in place; their people in the same order."""
+    """Sort numbers in place; return their people in the same order."""
     if len(words) == 1 and not len(people):
         words[0].sort()
         return np.ones(words.shape[1], np.uint32)
@@ -137,14 +137,14 @@ def sort(words: Words, people: Counts) -> Counts:
 
 
 def sorting_takes(entries: int, words: int, people: bool) -> int:
-    """Bytes that it takes to sort entries."""
+    """Return the bytes of memory that sorting entries takes."""
     return entries * (8 * words + 4 + (20 if people or words > 1 else 0))
 
 
 @dataclass(frozen=True)
 class Numbering:
-    """Numbers for the combinations of the nodes of some columns, of so many each, and of a sensitive value: digits of
-    a mixed base, the value last. They take one word, or as many more as are needed."""
+    """Numbers for the combinations of the nodes of some columns, of which `sizes` has the numbers, and of a sensitive
+    value: digits of a mixed base, the value last. They take one word, or several where needed."""
 
     sizes: tuple[int, ...]
     values: int = 1
@@ -156,7 +156,7 @@ class Numbering:
 
     @cached_property
     def words(self) -> list[range]:
-        """The digits of each word: places of columns, one more than the last for the value."""
+        """Return the digits of each word: positions of columns, and one more than the last for the value."""
         ends, space = [0], 1
         for place, size in enumerate((*self.sizes, self.values)):
             if space * size > LARGEST and ends[-1] < place:
@@ -166,17 +166,17 @@ class Numbering:
         return [range(*both) for both in zip(ends, [*ends[1:], len(self.sizes) + 1])]
 
     def weight(self, place: int) -> int:
-        """What one more of a digit adds to its word."""
+        """Return the weight of a digit in its word."""
         word = next(word for word in self.words if place in word)
         return prod((*self.sizes, self.values)[place + 1 : word.stop])
 
-    def parts(self, blocks: Iterator[Block]) -> Iterator[Part]:
-        """Entries as parts. These do not depend on how the blocks were cut."""
+    def parts(self, blocks: Iterator[Block]) -> Iterator[CellPart]:
+        """Yield entries as parts, which do not depend on how the blocks were cut."""
         for words, count in self.whole_cells(blocks):
             yield self.part(words, count)
 
     def whole_cells(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """The entries cut after the first cell that makes up a part."""
+        """Yield the entries, cut after the cell that completes a part."""
         words, count = np.empty((len(self.words), 0), np.uint64), NONE
         for more, people in blocks:
             words, count = np.concatenate([words, more], axis=1), np.append(count, people)
@@ -191,31 +191,32 @@ class Numbering:
             yield words, count
 
     def new_cells(self, words: Words) -> Flags:
-        """Whether each entry is the first of its cell."""
+        """Return whether each entry is the first of its cell."""
         if self.values == 1:
             return np.ones(words.shape[1], bool)
         cell = words[-1].view(np.int64) // self.values
         return _new([*words[:-1], cell])
 
     def people(self, words: Words) -> Flags:
-        """Whether each entry counts all people of its cell: the last where they have several values, else the only."""
+        """Return whether each entry counts all people of its cell: the last entry where individuals have several
+        values, otherwise an only entry."""
         new = self.new_cells(words)
         last = np.append(new[1:], True)
         return last if self.several else new & last
 
-    def part(self, words: Words, count: Counts) -> Part:
-        """Entries as a part; of cells that lie apart the entries are in several."""
+    def part(self, words: Words, count: Counts) -> CellPart:
+        """Return entries as a part; a cell whose entries are not adjacent occurs several times in it."""
         numbers = words.view(np.int64)
         if self.values == 1:
-            return Part(self._cells(numbers), None, NONE, count)
+            return CellPart(self._cells(numbers), None, NONE, count)
         cell = numbers[-1] // self.values
         value = (numbers[-1] - cell * self.values).astype(np.uint32)
         first = np.flatnonzero(_new([*numbers[:-1], cell]))
         cells = self._cells(np.concatenate([numbers[:-1, first], cell[None, first]]))
-        return Part(cells, np.append(first, len(count)), value, count, self.several)
+        return CellPart(cells, np.append(first, len(count)), value, count, self.several)
 
     def _cells(self, numbers: Ints) -> Codes:
-        """The nodes of cells [columns, cells], from words without the value."""
+        """Return the nodes of cells [columns, cells], from words without the value."""
         cells = np.empty((len(self.sizes), numbers.shape[1]), np.uint16)
         for word, number in zip(self.words, numbers):
             places = [place for place in word if place < len(self.sizes)]
@@ -228,7 +229,7 @@ class Numbering:
 
 
 def _new(words: Sequence[NDArray[Any]]) -> Flags:
-    """Whether each number is another than the one before."""
+    """Return whether each number differs from the previous one."""
     new = np.zeros(len(words[0]), bool)
     new[:1] = True
     for word in words:

@@ -1,7 +1,7 @@
-"""Frequency sets (LeFevre, DeWitt, Ramakrishnan 2005): how many people have each combination of some columns at some
-levels, and of these each sensitive value; where individuals have several values, also how often each of these occurs.
-The first one is the records of the cube. Every other one is rolled up from one that is known, and comes out in the
-order of its cells whatever it was made from and wherever it lives."""
+"""Frequency sets (LeFevre, DeWitt, Ramakrishnan 2005): the number of people with each combination of some columns at
+some levels, and of these with each sensitive value; where individuals have several values, also the number of
+occurrences of each. The first set is the records of the cube. Every other one is rolled up from a known set, and is in
+the order of its cells whatever it was made from and wherever it is stored."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from anon.search.lattice import kernels
 from anon.search.lattice.counting import (
     NONE,
     Block,
-    Counted,
-    Counters,
+    CellPart,
+    CountedEntries,
+    CounterTable,
     Counts,
     Numbering,
-    Part,
-    Sorted,
+    SortedEntries,
     sorting_takes,
 )
 from anon.search.lattice.spill import SpillDatabase
@@ -35,47 +35,47 @@ from anon.search.lattice.spill import SpillDatabase
 Node = tuple[int, ...]  # a level per column
 
 CHUNK = 2**18  # records at a time
-DENSE = 8  # counters per entry that is rolled up: for as many, a table is faster than a sort
-FEW = 2**14  # counters that are always worth a table
-CHEAP = 2**20  # entries that are rolled up in no time
-MANY = 2**18  # entries to roll up, from which on it pays to do so in several threads
-Steps = tuple[Ints, Ints, Ints]  # rows of columns, what each of their nodes adds to a cell's number, where these begin
+DENSE = 8  # counters per entry that is rolled up: up to this number, a table is faster than a sort
+FEW = 2**14  # counters; up to this number a table is always used
+CHEAP = 2**20  # entries that are rolled up in negligible time
+MANY = 2**18  # entries; from this number on, several threads roll up faster
+Steps = tuple[Ints, Ints, Ints]  # rows of columns, the addend of each of their nodes to a cell's number, their offsets
 
 
 class FrequencySet:
-    """The cells of some columns at some levels in their order, and of each the sensitive values that occur in it."""
+    """The cells of some columns at some levels in their order, and for each the sensitive values that occur in it."""
 
-    def __init__(self, columns: tuple[int, ...], levels: Node, numbering: Numbering, counted: Counted) -> None:
+    def __init__(self, columns: tuple[int, ...], levels: Node, numbering: Numbering, counted: CountedEntries) -> None:
         self.columns, self.levels, self.numbering = columns, levels, numbering
         self.entries = counted.entries
-        self.counted: Counted | None = counted
-        self._parts: list[Part] = []
+        self.counted: CountedEntries | None = counted
+        self._parts: list[CellPart] = []
 
     @property
     def bytes(self) -> int:
-        """What it takes of our memory."""
+        """Return the memory of this process that it takes."""
         return sum(part.bytes for part in self._parts) if self.counted is None else self.counted.bytes
 
-    def load(self, room: int) -> None:
-        """Has its parts at hand if they take no more than that."""
+    def load(self, limit: int) -> None:
+        """Load its parts into memory if they take at most `limit` bytes."""
         columns, values = len(self.columns), self.numbering.values > 1
-        if self.entries * (2 * columns + (16 if values else 4)) <= room:
+        if self.entries * (2 * columns + (16 if values else 4)) <= limit:
             self._parts = list(self.parts())
             self.close()
 
-    def parts(self) -> Iterator[Part]:
-        """Its cells, some at a time: the same ones wherever it lives."""
+    def parts(self) -> Iterator[CellPart]:
+        """Return an iterator over its cells, some at a time: the same parts wherever it is stored."""
         return iter(self._parts) if self.counted is None else self.numbering.parts(self.counted.blocks())
 
     def close(self) -> None:
-        """Gives back the place of what was counted."""
+        """Free the storage of the counted entries."""
         if self.counted is not None:
             self.counted.close()
         self.counted = None
 
 
-class Records:
-    """The records of a cube as a frequency set at level 0, in any order and with cells that may come again."""
+class RecordSet:
+    """The records of a cube as a frequency set at level 0, in any order and with cells that may occur repeatedly."""
 
     def __init__(self, cube: Cube, values: SensitiveValues | None) -> None:
         self.cube, self.values = cube, values
@@ -90,24 +90,24 @@ class Records:
         with_people = sum(int(np.count_nonzero(people)) for _, people, _ in read(self.cube))
         return with_people if self.values is None else self.cube.records.count + with_people
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[CellPart]:
         for rows, people, times in read(self.cube):
             if self.values is not None:
-                yield Part(rows, None, self.values.of(rows[len(self.columns) :]), times)
+                yield CellPart(rows, None, self.values.numbers_of(rows[len(self.columns) :]), times)
             if self.values is None or self.cube.several:
                 yield self._people(rows[: len(self.columns)], people)
 
-    def _people(self, rows: Codes, people: Counts) -> Part:
-        """Records by their people; where these have several values, not all records have any."""
+    def _people(self, rows: Codes, people: Counts) -> CellPart:
+        """Return records with their people; where individuals have several values, some records have none."""
         if self.cube.several:
             rows, people = np.compress(people > 0, rows, axis=1), people[people > 0]
         value = NONE if self.values is None else np.full(len(people), len(self.values), np.uint32)
-        return Part(rows, None, value, people)
+        return CellPart(rows, None, value, people)
 
 
 def read(cube: Cube) -> Iterator[tuple[Codes, Counts, Counts]]:
-    """The records of a cube, some at a time: codes [columns, records], the people of each and the occurrences of its
-    value; none if it is one."""
+    """Yield the records of a cube, some at a time: codes [columns, records], the people of each and the occurrences of
+    its value; empty arrays if every record counts one."""
     records, width = cube.records, len(cube.domains) + len(cube.others)
     for start in range(0, records.count, CHUNK):
         rows = records.read(start, min(start + CHUNK, records.count))
@@ -117,7 +117,7 @@ def read(cube: Cube) -> Iterator[tuple[Codes, Counts, Counts]]:
 
 
 class SensitiveValues:
-    """The combinations of sensitive values that occur, numbered in their order: codes [others of the cube, them]."""
+    """The combinations of sensitive values that occur, numbered in order: codes [others of the cube, combinations]."""
 
     def __init__(self, cube: Cube) -> None:
         sizes = [other.size for other in cube.others]
@@ -130,7 +130,8 @@ class SensitiveValues:
     def _different(self, cube: Cube) -> Codes:
         return different(len(cube.others), (rows[len(cube.domains) :] for rows, *_ in read(cube)))
 
-    def of(self, others: Codes) -> Counts:
+    def numbers_of(self, others: Codes) -> Counts:
+        """Return the number of each combination of codes."""
         return others[0].astype(np.uint32) if self._index is None else self._index.find(others)
 
     def __len__(self) -> int:
@@ -138,38 +139,39 @@ class SensitiveValues:
         return found
 
 
-First = FrequencySet | Records
+First = FrequencySet | RecordSet
 
 
 def different(width: int, blocks: Iterable[Codes]) -> Codes:
-    """The different columns of arrays [width, some], in order."""
+    """Return the distinct columns of arrays [width, some], in order."""
     found = np.empty((width, 0), np.uint16)
     for codes in blocks:
         found = np.unique(np.concatenate([found, codes], axis=1), axis=1)
     return found
 
 
-class Exactly(NamedTuple):
-    """What is in the table as it stands: the sum of n log n over the different tuples of quasi-identifiers and
-    sensitive values, of which there are n each; how many people have quasi-identifiers that nobody else has; and how
-    many different tuples there are."""
+class TableFacts(NamedTuple):
+    """Facts about the original table: the sum of n log n over the distinct tuples of quasi-identifiers and sensitive
+    values, where n is the count of each; the number of people with unique quasi-identifiers; and the number of distinct
+    tuples."""
 
-    told: float
-    alone: int
+    log_sum: float
+    unique: int
     tuples: int
 
     @classmethod
-    def of(cls, times: Counter[int], alone: int) -> Exactly:
-        """`times`: how many tuples occur how often."""
-        told = fsum(n * tuples * log(n) for n, tuples in times.items())
-        return cls(told, alone, times.total())
+    def from_counts(cls, times: Counter[int], unique: int) -> TableFacts:
+        """Return the facts, given the number of tuples for each count."""
+        log_sum = fsum(n * tuples * log(n) for n, tuples in times.items())
+        return cls(log_sum, unique, times.total())
 
 
 class FrequencySets:
-    """Rolls frequency sets up from others. The first is one that every other can be made of.
+    """Rolls up frequency sets from others. The first is one from which every other can be made.
 
-    Of the memory (bytes) a quarter is for what is known, a quarter for counting and another for what was counted, each
-    shared by the threads; the last is that of the database for what does not fit. Without one, everything has to."""
+    Of the memory (bytes) a quarter is for the known sets, a quarter for counting and another for the counted entries,
+    each shared by the threads; the last is for the database of sets that do not fit. Without a database all sets stay
+    in memory."""
 
     def __init__(
         self,
@@ -183,20 +185,20 @@ class FrequencySets:
         self.several = cube.several and values is not None  # people are counted under one more value
         self.levels, self.values = levels, 1 if values is None else len(values) + self.several
         self.memory, self.threads, self.spill = memory, threads, spill
-        self.first: First = Records(cube, values)
+        self.first: First = RecordSet(cube, values)
 
     @property
     def at_once(self) -> int:
-        """How many sets are made at the same time."""
+        """Return the number of sets that are made at the same time."""
         return self.threads if self.first.entries >= MANY else 1
 
     @property
-    def room(self) -> int:
-        """Bytes for each of: what one thread knows, what it counts, and what came of that."""
+    def share(self) -> int:
+        """Return the bytes of one thread for each of: the known sets, counting, and the counted entries."""
         return self.memory // 4 // self.at_once
 
     def collapse(self, levels: Node) -> None:
-        """Replaces the first set by one at higher levels, if that must be much smaller, or costs little to try."""
+        """Replace the first set by one at higher levels, if that must be much smaller, or is cheap to try."""
         must = 2 * self._numbering(self.first.columns, levels).space <= self.first.entries
         if must or (levels != self.first.levels and self.first.entries <= CHEAP):
             before, self.first = self.first, self.roll_up(self.first, self.first.columns, levels)
@@ -204,34 +206,36 @@ class FrequencySets:
                 before.close()
 
     def roll_up(self, known: First, columns: tuple[int, ...], levels: Node) -> FrequencySet:
-        """The frequency set of columns at levels, one for each, from one with more columns at lower levels."""
+        """Return the frequency set of columns at levels, one for each, from a set with more columns at lower levels."""
         numbering = self._numbering(columns, levels)
-        counted = self._count(known, columns, levels, numbering, self.room)
+        counted = self._count(known, columns, levels, numbering, self.share)
         found = FrequencySet(columns, levels, numbering, counted)
-        found.load(self.room)
+        found.load(self.share)
         return found
 
-    def exactly(self) -> Exactly:
-        """What is in the table as it stands. To be asked first, when nothing else takes memory."""
+    def table_facts(self) -> TableFacts:
+        """Return the facts about the original table. To be called first, when nothing else takes memory."""
         known = self.first
-        assert not any(known.levels), "only the values as they are tell what is exactly in the table"
+        assert not any(known.levels), "facts about the table require the original values"
         numbering = self._numbering(known.columns, known.levels)
         counted = self._count(known, known.columns, known.levels, numbering, self.memory // 2)
         found = tally(numbering, counted.blocks())
         counted.close()
-        return Exactly.of(*found)
+        return TableFacts.from_counts(*found)
 
     def _numbering(self, columns: tuple[int, ...], levels: Node) -> Numbering:
         sizes = tuple(self.levels[j].size(level) for j, level in zip(columns, levels))
         return Numbering(sizes, self.values, self.several)
 
-    def _count(self, known: First, columns: tuple[int, ...], levels: Node, numbering: Numbering, room: int) -> Counted:
+    def _count(
+        self, known: First, columns: tuple[int, ...], levels: Node, numbering: Numbering, limit: int
+    ) -> CountedEntries:
         words, space = len(numbering.words), numbering.space
         steps = [self._steps(known, columns, levels, numbering, word) for word in numbering.words]
-        if words == 1 and space <= max(min(DENSE * known.entries, room // 4), FEW):  # a counter has 4 bytes
+        if words == 1 and space <= max(min(DENSE * known.entries, limit // 4), FEW):  # a counter has 4 bytes
             return self._in_table(known, steps[0], space)
         people = isinstance(known, FrequencySet) or known.counted
-        if self.spill is not None and sorting_takes(known.entries, words, people) > room:
+        if self.spill is not None and sorting_takes(known.entries, words, people) > limit:
             return self.spill.counted(numbered(known.parts(), steps), words)
         return self._sorted(known, steps, people)
 
@@ -245,13 +249,13 @@ class FrequencySets:
         offset = np.cumsum([0, *map(len, tables[:-1])])[: len(tables)]
         return np.array(rows, np.int64), np.concatenate([np.empty(0, np.int64), *tables]), offset.astype(np.int64)
 
-    def _in_table(self, known: First, steps: Steps, space: int) -> Counters:
+    def _in_table(self, known: First, steps: Steps, space: int) -> CounterTable:
         counts = np.zeros(space, np.uint32)
         for part in known.parts():
             add_to_table(part, steps, counts)
-        return Counters(counts)
+        return CounterTable(counts)
 
-    def _sorted(self, known: First, steps: list[Steps], people: bool) -> Sorted:
+    def _sorted(self, known: First, steps: list[Steps], people: bool) -> SortedEntries:
         words = np.empty((len(steps), known.entries), np.uint64)
         weights, at = np.empty(known.entries if people else 0, np.uint32), 0
         for block, count in numbered(known.parts(), steps):
@@ -259,19 +263,20 @@ class FrequencySets:
             words[:, at:end] = block
             weights[at:end] = count
             at = end
-        return Sorted(words, weights)
+        return SortedEntries(words, weights)
 
 
-def add_to_table(part: Part, steps: Steps, counts: Counts) -> None:
-    """Adds the people of a part to the counters of the cells that it is rolled up to."""
+def add_to_table(part: CellPart, steps: Steps, counts: Counts) -> None:
+    """Add the people of a part to the counters of the cells into which it is rolled up."""
     if part.start is None:
         kernels.count_cells(part.cells, *steps, part.value, part.count, counts)
     else:
         kernels.count_entries(part.cells, *steps, part.start, part.value, part.count, counts)
 
 
-def numbered(parts: Iterator[Part], steps: list[Steps]) -> Iterator[Block]:
-    """The numbers of the cell and value that each entry is rolled up to, and its people; none if it is one each."""
+def numbered(parts: Iterator[CellPart], steps: list[Steps]) -> Iterator[Block]:
+    """Yield the numbers of the cell and value into which each entry is rolled up, and its people; an empty array if
+    each counts one."""
     for part in parts:
         keys = np.empty((len(steps), part.cells.shape[1]), np.uint64)
         for key, own in zip(keys, steps):
@@ -284,7 +289,7 @@ def numbered(parts: Iterator[Part], steps: list[Steps]) -> Iterator[Block]:
 
 
 def tally(numbering: Numbering, blocks: Iterator[Block]) -> tuple[Counter[int], int]:
-    """How many entries in order occur how often, and how many people are alone in their cell."""
+    """Return the number of entries, given in order, for each count, and the number of people alone in their cell."""
     times, alone = Counter[int](), 0
     for words, count in numbering.whole_cells(blocks):
         people = numbering.people(words)
@@ -294,7 +299,7 @@ def tally(numbering: Numbering, blocks: Iterator[Block]) -> tuple[Counter[int], 
     return times, alone
 
 
-class Known:
+class KnownSets:
     """The frequency sets of some columns that are known so far."""
 
     def __init__(self, sets: FrequencySets, columns: tuple[int, ...]) -> None:
@@ -304,7 +309,7 @@ class Known:
         self._bytes = 0
 
     def at(self, levels: Node) -> FrequencySet:
-        """The set at some levels, rolled up from the smallest that lies below. It is there until the next one is."""
+        """Return the set at some levels, rolled up from the smallest one below. It is valid until the next call."""
         if self._known:
             self._forget(self._known[-1])
         below = [self._known[i] for i in np.flatnonzero((self._levels <= np.array(levels)).all(axis=1))]
@@ -316,11 +321,11 @@ class Known:
         return found
 
     def _forget(self, last: FrequencySet) -> None:
-        """Forgets the last set if it is on the disk and not much smaller than the first one of all; and where memory is
-        short the largest."""
+        """Drop the last set if it is on disk and not much smaller than the first one of all; and while memory is short
+        the largest."""
         if not last.bytes and 2 * last.entries > self.sets.first.entries:
             self._drop(last)
-        while self._bytes > self.sets.room:
+        while self._bytes > self.sets.share:
             self._drop(max(self._known, key=lambda known: known.bytes))
 
     def _drop(self, known: FrequencySet) -> None:
@@ -330,7 +335,7 @@ class Known:
         self._known.pop(at).close()
 
     def close(self) -> None:
-        """Forgets everything."""
+        """Drop all sets."""
         for known in self._known:
             known.close()
         self._known = []

@@ -1,6 +1,6 @@
-"""Whether a node of the lattice is safe: the criteria on the groups of its frequency set, and with `suppress` on what
-is left when the groups that fail are dropped. Sets are read part by part, so that this takes no more memory than one
-part does."""
+"""Judge whether a node of the lattice is safe: apply the criteria to the groups of its frequency set, and with
+`suppress` to those that remain when the groups that fail are dropped. Sets are read part by part, so that this takes no
+more memory than one part."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import numpy as np
 from anon.core.arrays import Flags, Ints
 from anon.criteria import Criterion, Groups, State
 from anon.cube import Cube
-from anon.search.lattice.counting import Part
+from anon.search.lattice.counting import CellPart
 from anon.search.lattice.frequency import FrequencySet, SensitiveValues
 
-Rebound = Callable[[int, list[int]], Criterion]  # a criterion by its place, for some of its column's values
+Rebound = Callable[[int, list[int]], Criterion]  # a criterion by its position, for some of its column's values
 
 
 def needs_values(criterion: Criterion) -> bool:
-    """Whether it is about more than the sizes of groups."""
+    """Return whether a criterion depends on more than the sizes of groups."""
     return bool(criterion.column or criterion.columns)
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Criteria for the nodes of one cube. `released` binds a criterion to what is left of its column's values."""
+    """Criteria for the nodes of one cube. `released` binds a criterion to the values of its column that remain."""
 
     cube: Cube
     criteria: list[Criterion]
@@ -35,7 +35,7 @@ class Judge:
     released: Rebound
 
     def safe(self, found: FrequencySet, which: list[int]) -> bool:
-        """Whether some criteria, by their places, hold for a node, after groups that fail were suppressed."""
+        """Return whether some criteria, by their positions, hold for a node, after groups that fail were suppressed."""
         return self._safe_without_failing(found, which) if self.suppress else self._safe_as_it_is(found, which)
 
     def _safe_as_it_is(self, found: FrequencySet, which: list[int]) -> bool:
@@ -52,19 +52,19 @@ class Judge:
         return True
 
     def _safe_without_failing(self, found: FrequencySet, which: list[int]) -> bool:
-        least, most, dropped, left = self._least(which), self.suppress * self.cube.individuals, 0, 0
+        least, most, dropped, groups = self._least(which), self.suppress * self.cube.individuals, 0, 0
         for part in found.parts():
             if dropped + int(part.n[part.n < least].sum()) > most:
                 return False
             kept = self.kept(part, which)
-            left += int(kept.sum())
+            groups += int(kept.sum())
             dropped += int(part.n[~kept].sum())
             if dropped > most:
                 return False
-        return bool(left) and all(self._hold_together(found, which, at, dropped > 0) for at in which)
+        return bool(groups) and all(self._hold_together(found, which, at, dropped > 0) for at in which)
 
-    def kept(self, part: Part, which: Iterable[int]) -> Flags:
-        """The groups of a part that are published if some criteria hold: those that are safe alone."""
+    def kept(self, part: CellPart, which: Iterable[int]) -> Flags:
+        """Return the groups of a part that are published if some criteria hold: those that are safe alone."""
         if not self.suppress:
             return np.ones(len(part.n), bool)
         kept: Flags = part.n >= self._least(which)
@@ -77,12 +77,12 @@ class Judge:
 
     @property
     def steady(self) -> bool:
-        """Whether looser criteria never make a node unsafe. With suppression they keep more groups, which may fail a
+        """Return whether looser criteria never make a node unsafe. With suppression they keep more groups, which may fail a
         criterion that judges all groups together, or by what is left of the table."""
         return not self.suppress or all(c.alone and not c.relative for c in self.criteria)
 
     def _hold_together(self, found: FrequencySet, which: list[int], at: int, fewer: bool) -> bool:
-        """Whether a criterion holds for groups that it holds for alone. A criterion that is relative to the
+        """Return whether a criterion holds together for groups that satisfy it alone. A criterion that is relative to the
         values of the release must be bound to what is left of them after groups were dropped."""
         criterion = self.criteria[at]
         if fewer and criterion.relative:
@@ -98,7 +98,7 @@ class Judge:
         return True
 
     def _hold_for_the_rest(self, found: FrequencySet, which: list[int], at: int) -> bool:
-        """The same by the distribution of what is left, which takes two readings."""
+        """Return the same by the distribution of the remaining groups, which takes two passes over the set."""
         criterion = self.criteria[at]
         frequency = np.zeros(self.cube.others[self.cube.reading(criterion)].size, np.int64)
         for groups in self._rest(found, which, criterion):
@@ -110,14 +110,14 @@ class Judge:
         )
 
     def _rest(self, found: FrequencySet, which: list[int], criterion: Criterion) -> Iterator[Groups]:
-        """What is left of a set, as a criterion sees it."""
+        """Yield the remaining groups of a set, as a criterion sees them."""
         for part in found.parts():
             kept = self.kept(part, which)
             if kept.any():
                 yield self.groups(part.where(kept), criterion)
 
-    def groups(self, part: Part, criterion: Criterion) -> Groups:
-        """Groups as a criterion sees them."""
+    def groups(self, part: CellPart, criterion: Criterion) -> Groups:
+        """Return the groups of a part as a criterion sees them."""
         if not needs_values(criterion) or self.values is None or part.start is None:
             return _sizes(part.n)
         reading = self.cube.reading(criterion)
@@ -133,7 +133,7 @@ def _sizes(n: Ints) -> Groups:
 
 
 def _read(start: Ints, code: Ints, count: Ints) -> tuple[Ints, Ints, Ints]:
-    """Entries of groups with other values, of which some may have become the same."""
+    """Return the entries of groups after their values were replaced by codes, with equal ones combined."""
     group = np.repeat(np.arange(len(start) - 1), np.diff(start))
     order = np.lexsort((code, group))
     group, code = group[order], code[order]

@@ -1,10 +1,10 @@
-/* The lattice search: cells and values rolled up to higher levels, and counted. */
+/* The lattice search: roll cells and values up to higher levels, and count them. */
 #include "core/kernels.h"
 
-enum { BLOCK = 512 }; /* cells at a time, so that their numbers stay in the processor's own memory */
+enum { BLOCK = 512 }; /* cells at a time, so that their numbers stay in the processor's cache */
 
-/* Cells and the steps that roll them up: codes[row, cell]; table[offset[j] + code] is what column j, which is rows[j]
-   of the codes, adds to the number of a cell. */
+/* Cells and the steps that roll them up: codes[row, cell]; table[offset[j] + code] is the addend of column j, which is
+   rows[j] of the codes, to the number of a cell. */
 typedef struct {
     ARRAY(const uint16_t) codes;
     int64_t cells;
@@ -53,8 +53,8 @@ KERNEL(lattice_cell_keys)
     return 0;
 }
 
-/* Adds people to the counters of the cell and value of each record, where the counters of a cell's values stand
-   together. No values: everybody has the same; no people: one each. */
+/* Adds people to the counters of the cell and value of each record, where the counters of a cell's values are adjacent.
+   Without values everyone has the same one; without people each record is one person. */
 KERNEL(lattice_count_cells)
 {
     Cells cells;
@@ -101,8 +101,8 @@ KERNEL(lattice_count_entries)
     return 0;
 }
 
-/* Of numbers in order keeps each different one, with the people of all that equal it; how many are left. In place: what
-   follows them is of no use any more. */
+/* Keeps each distinct one of numbers in order, with the people of all that equal it; returns their number. In place:
+   the elements after them are meaningless. */
 KERNEL(lattice_collapse)
 {
     OUT(uint64_t, words, ANY, ANY);

@@ -1,10 +1,10 @@
 """Incognito (LeFevre, DeWitt, Ramakrishnan 2005; with other criteria than k-anonymity in the l-diversity and
-(c,k)-safety papers): all nodes of the lattice that are safe.
+(c,k)-safety papers): find all safe nodes of the lattice.
 
-Criteria that prune go first. Breadth first over the subsets of columns: a node of some columns can be safe only if
-what it says of every subset with one column less is. Of what is left the nodes are looked at from below, and all above
-one that is safe are safe. Where all criteria prune this is the answer; otherwise every node that it leaves is checked,
-because what fails those fails."""
+Criteria that prune come first. The search goes breadth first over the subsets of columns: a node of some columns can be
+safe only if its projection to every subset with one column less is safe. The remaining nodes are checked from below,
+and all nodes above a safe one are safe. If all criteria prune, this is the result; otherwise every remaining node is
+checked by all criteria, because a node that fails those that prune is not safe."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ import numpy as np
 from anon.core import interrupt
 from anon.core.arrays import Flags
 from anon.core.progress import ProgressCallback
-from anon.search.lattice.frequency import FrequencySets, Known, Node
+from anon.search.lattice.frequency import FrequencySets, KnownSets, Node
 from anon.search.lattice.judging import Judge
 
 R = TypeVar("R")
 
 
-def at_once(many: int, work: Callable[..., R], *items: Any) -> list[R]:
-    """What work makes of each of some items, so many at the same time; one at a time in the thread that asks."""
-    if many == 1:
+def at_once(threads: int, work: Callable[..., R], *items: Any) -> list[R]:
+    """Return the results of `work` on each item, from several threads; with one thread, in the calling thread."""
+    if threads == 1:
         return list(map(work, *items))
-    with ThreadPoolExecutor(many) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, *items))
 
 
 @dataclass
-class Search:
-    """One search. Safe nodes are a table with one axis per column, which has its levels."""
+class LatticeWalk:
+    """A walk over the lattice. Safe nodes are an array with one axis per column, indexed by its levels."""
 
     sets: FrequencySets
     judge: Judge
@@ -48,7 +48,7 @@ class Search:
         return tuple(column.height + 1 for column in self.sets.levels)
 
     def pruned(self, which: list[int]) -> Flags:
-        """The nodes that are safe by criteria that prune."""
+        """Return the nodes that are safe by criteria that prune."""
         if not which:
             return np.ones(self.shape, bool)
         safe: dict[tuple[int, ...], Flags] = {(): np.ones((), bool)}
@@ -64,14 +64,14 @@ class Search:
         return safe[tuple(range(len(self.shape)))]
 
     def _candidates(self, columns: tuple[int, ...], safe: dict[tuple[int, ...], Flags]) -> Flags:
-        """The nodes that are safe without each of the columns."""
+        """Return the nodes that are safe without each of the columns."""
         found = np.ones([self.shape[j] for j in columns], bool)
         for at in range(len(columns)):
             found &= np.expand_dims(safe[columns[:at] + columns[at + 1 :]], at)
         return found
 
     def _lowest(self, subsets: dict[tuple[int, ...], Flags]) -> Node:
-        """For each column the lowest level that it has in any node to come."""
+        """Return for each column the lowest level that it has in any remaining node."""
         lowest = list(self.shape)
         for columns, candidates in subsets.items():
             for at, j in enumerate(columns):
@@ -81,41 +81,41 @@ class Search:
 
     def _from_below(self, columns: tuple[int, ...], candidates: Flags, which: list[int]) -> Flags:
         safe = np.zeros_like(candidates)
-        with closing(Known(self.sets, columns)) as known:
+        with closing(KnownSets(self.sets, columns)) as known:
             for node in _by_height(candidates):
                 if not safe[node] and self._safe(known, node, which):
                     safe[tuple(slice(level, None) for level in node)] = True
         return safe
 
-    def _safe(self, known: Known, node: Node, which: list[int]) -> bool:
+    def _safe(self, known: KnownSets, node: Node, which: list[int]) -> bool:
         interrupt.check()
         self.checks += 1
         self.on_progress(columns=len(known.columns), checks=self.checks)
         return self.judge.safe(known.at(node), which)
 
     def checked(self, candidates: Flags) -> Flags:
-        """The candidates that are safe by all criteria, each looked at."""
+        """Return the candidates that are safe by all criteria, each of which is checked."""
         which, safe = list(range(len(self.judge.criteria))), np.zeros_like(candidates)
-        with closing(Known(self.sets, tuple(range(len(self.shape))))) as known:
+        with closing(KnownSets(self.sets, tuple(range(len(self.shape))))) as known:
             for node in _by_height(candidates):
                 safe[node] = self._safe(known, node, which)
         return safe
 
 
 def _by_height(nodes: Flags) -> Iterator[Node]:
-    """Nodes from the lowest, those of one height in the order of the columns."""
+    """Yield nodes from the lowest, those of one height in the order of the columns."""
     listed = np.argwhere(nodes)
     for at in np.argsort(listed.sum(axis=1), kind="stable"):
         yield tuple(listed[at].tolist())
 
 
 def minimal(safe: Flags) -> list[Node]:
-    """Safe nodes with no safe one below, from the lowest."""
+    """Return safe nodes with no safe one below, from the lowest."""
     below = np.zeros_like(safe)  # whether some safe node lies below or here
     below |= safe
     for axis in range(safe.ndim):
         np.logical_or.accumulate(below, axis=axis, out=below)
-    under = np.zeros_like(safe)  # whether one lies truly below
+    under = np.zeros_like(safe)  # whether one lies strictly below
     for axis in range(safe.ndim):
         upper, lower = [slice(None)] * safe.ndim, [slice(None)] * safe.ndim
         upper[axis], lower[axis] = slice(1, None), slice(None, -1)

@@ -1,5 +1,5 @@
-"""Where frequency sets go that do not fit in memory: tables of a DuckDB database of their own, in a folder of the
-spill, which moves to the disk what is beyond its limit."""
+"""Spill frequency sets that do not fit in memory to tables of a separate DuckDB database, in a folder of the spill,
+which moves data beyond its limit to the disk."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from anon.search.lattice import kernels
 from anon.search.lattice.counting import NONE, PART, Block, sort
 
 LEAST = 40_000_000  # bytes with which DuckDB can sort
-ROOMY = 100_000_000  # bytes from which on it can in several threads
+ROOMY = 100_000_000  # bytes from which on it can sort in several threads
 WHAT = "counting in the spill"
 
 
 class SpillDatabase:
-    """A database for frequency sets, opened when the first one comes. One is made at a time."""
+    """A database for frequency sets, opened for the first one. One set is made at a time."""
 
     def __init__(self, folder: Path, memory: int, threads: int) -> None:
         self.folder, self.memory = folder / "frequency-sets", max(memory, LEAST)
@@ -41,8 +41,8 @@ class SpillDatabase:
             con.execute("SET preserve_insertion_order = true").fetchall()
         return con
 
-    def counted(self, blocks: Iterator[Block], words: int) -> Table:
-        """A table of entries that come in any order and several times."""
+    def counted(self, blocks: Iterator[Block], words: int) -> SpilledTable:
+        """Return a table of entries that are given in any order and repeatedly."""
         failures: list[BaseException] = []
         keys = [f"k{word}" for word in range(words)]
         schema = pa.schema([*((key, pa.uint64()) for key in keys), ("n", pa.uint32())])
@@ -60,15 +60,15 @@ class SpillDatabase:
                 writing.register("ordered", fed(schema, ordered, failures))
                 writing.execute(f"CREATE TABLE {table} AS SELECT * FROM ordered").fetchall()
                 ((entries,),) = writing.sql(f"SELECT count(*) FROM {table}").fetchall()
-        return Table(self.con, table, entries)
+        return SpilledTable(self.con, table, entries)
 
     def close(self) -> None:
         if "con" in self.__dict__:
             self.con.close()
 
 
-class Table:
-    """Entries in a table of the database, which has them in their order."""
+class SpilledTable:
+    """Entries in a table of the database, in order."""
 
     bytes = 0
 
@@ -99,22 +99,22 @@ def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[Block]:
 
 
 def _collapsed(block: Block) -> Block:
-    """Entries in order, equal ones counted."""
+    """Return entries in order, equal ones combined."""
     words, people = block
     people = sort(words, people)
-    left = kernels.collapse(words, people)
-    return words[:, :left], people[:left]
+    count = kernels.collapse(words, people)
+    return words[:, :count], people[:count]
 
 
 def _merged(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Entries in order with equal ones counted, also where they are in two blocks."""
+    """Yield entries in order with equal ones combined, also where they are in two blocks."""
     last: Block = np.empty((0, 0), np.uint64), NONE
     for words, people in blocks:
         if len(last[1]):
             words, people = np.concatenate([last[0], words], axis=1), np.append(last[1], people)
         people = people.copy()
-        left = kernels.collapse(words, people)
-        yield words[:, : left - 1], people[: left - 1]
-        last = words[:, left - 1 : left].copy(), people[left - 1 : left].copy()
+        entries = kernels.collapse(words, people)
+        yield words[:, : entries - 1], people[: entries - 1]
+        last = words[:, entries - 1 : entries].copy(), people[entries - 1 : entries].copy()
     if len(last[1]):
         yield last
