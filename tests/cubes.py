@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anon.cube import Cube, Domain
 from anon.cube.records import InMemory
-from anon.hierarchy import Tree
+from anon.hierarchy import HierarchyTree
 from tests.oracles import partition as oracle
 
 
@@ -47,7 +47,7 @@ def domain(name: str, column: oracle.Column) -> Domain:
     if isinstance(column, oracle.Free):
         return Domain(name, "integer", pa.array([int(p) for p in column.position], pa.int64()), True, False)
     leaves = [f"leaf{code}" for code in range(column.whole()[1] + 1)]
-    tree, _ = Tree.build(_paths(column.tree), leaves, False)
+    tree, _ = HierarchyTree.build(_paths(column.tree), leaves, False)
     return Domain(name, "text", pa.array(leaves), True, False, tree)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from anon.core.text import text
 from anon.errors import ConfigError
-from anon.hierarchy import Tree, paths
+from anon.hierarchy import HierarchyTree, paths
 
 # Stand-ins with the attributes that the builders of the config have.
 
@@ -53,14 +53,14 @@ def labels(builder: Any, *values: Any) -> list[tuple[str, ...]]:
     return list(paths(builder, values, "c"))
 
 
-def tree_of(builder: Any, values: list[Any], null: bool = False) -> tuple[Tree, list[str]]:
+def tree_of(builder: Any, values: list[Any], null: bool = False) -> tuple[HierarchyTree, list[str]]:
     """The tree of a builder and the text of each code but null's."""
     texts = [text(value) for value in values]
-    tree, order = Tree.build(paths(builder, values, "c"), texts, null)
+    tree, order = HierarchyTree.build(paths(builder, values, "c"), texts, null)
     return tree, [texts[i] for i in order]
 
 
-def children(tree: Tree, node: int) -> list[str | None]:
+def children(tree: HierarchyTree, node: int) -> list[str | None]:
     return [tree.label[child] for child in tree.child[tree.child_start[node] : tree.child_start[node + 1]]]
 
 
@@ -76,7 +76,7 @@ def refusal(builder: Any, *values: Any) -> str:
     return str(caught.value)
 
 
-def check_tree(tree: Tree) -> None:
+def check_tree(tree: HierarchyTree) -> None:
     codes = tree.node_at.shape[1]
     root = len(tree.label) - 1
     assert (tree.low[root], tree.high[root], tree.parent[root]) == (0, codes - 1, -1)

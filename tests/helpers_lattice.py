@@ -136,7 +136,7 @@ def _domain(table: Table, name: str) -> Domain:
     used = sorted((value for value in tree if value in present and value is not None), key=lambda v: tree[v][::-1])
     null, levels = None in present, None
     if table.builders[name]:
-        levels, _ = hierarchy.Tree.build([tree[value][1:] for value in used], used, null)
+        levels, _ = hierarchy.HierarchyTree.build([tree[value][1:] for value in used], used, null)
     return Domain(name, "text", pa.array(used, pa.string()), True, null, levels)
 
 

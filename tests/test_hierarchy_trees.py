@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anon.errors import ConfigError
-from anon.hierarchy import Tree, interval_rows, write_rows
+from anon.hierarchy import HierarchyTree, interval_rows, write_rows
 from tests.helpers_hierarchy import (
     Calendar,
     Digits,
@@ -72,7 +72,7 @@ def test_a_data_value_that_equals_the_root_is_refused(values: list[str]) -> None
 
 def test_a_label_that_is_also_another_data_value_is_refused_without_quoting_it() -> None:
     with pytest.raises(ConfigError) as caught:
-        Tree.build([("Smith", "*"), ("Smith", "*"), ("x", "*")], ["a", "b", "Smith"], False)
+        HierarchyTree.build([("Smith", "*"), ("Smith", "*"), ("x", "*")], ["a", "b", "Smith"], False)
     assert "1 labels with two meanings, 1 of them also data values" in str(caught.value)
     assert "Smith" not in str(caught.value)
 
@@ -87,7 +87,7 @@ def test_a_label_that_is_also_another_data_value_is_refused_without_quoting_it()
 )
 def test_labels_that_do_not_nest_in_order_are_refused(rows: list[tuple[str, ...]], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Tree.build(rows, ["a", "b", "c"], False)
+        HierarchyTree.build(rows, ["a", "b", "c"], False)
 
 
 def test_values_out_of_order_are_refused() -> None:

@@ -31,7 +31,7 @@ from anon.criteria.k_e import KE
 from anon.criteria.protocol import GroupCriterion, Groups
 from anon.criteria.variance import Variance
 from anon.errors import ConfigError
-from anon.hierarchy import Tree
+from anon.hierarchy import HierarchyTree
 from tests.criterion_laws import check_batches, check_merging, check_owners, histograms, judged, one_safe, shuffled
 from tests.oracles import proximity as oracle
 
@@ -335,7 +335,7 @@ def test_hierarchy_distance_is_the_level_of_the_common_ancestor(folder: Path) ->
 
 def test_a_built_tree_gives_the_distances_of_its_file(folder: Path) -> None:
     leaves = [leaf for leaf, _ in WARDS]
-    tree, order = Tree.build([(ward, "*", "*") for _, ward in WARDS], leaves, null=False)
+    tree, order = HierarchyTree.build([(ward, "*", "*") for _, ward in WARDS], leaves, null=False)
     from_file = hierarchy_file([leaves[i] for i in order], hierarchy_csv(folder))
     for epsilon in (Fraction(0), Fraction(1, 2), Fraction(1)):
         for code in range(SIZE):

@@ -18,7 +18,7 @@ from anon.core.memory import Memory
 from anon.criteria import Values
 from anon.cube import Combinations, Cube, Domain, Tuples
 from anon.cube.records import InMemory, halves
-from anon.hierarchy import Tree
+from anon.hierarchy import HierarchyTree
 from anon.recoding.outcome import Outcome
 from anon.search import dispatch, prepare
 from anon.search.budget import SearchBudget
@@ -64,7 +64,7 @@ def _domain(case: Case, column: Quasi) -> Domain:
     null, known = None in values, [value for value in values if value is not None]
     tree, kind = None, "text" if column.kind == "tree" else column.kind
     if column.kind == "tree":
-        tree, _ = Tree.build([column.path(value)[1:] for value in known], known, null)
+        tree, _ = HierarchyTree.build([column.path(value)[1:] for value in known], known, null)
     return Domain(column.name, kind, pa.array(known, TYPES[column.kind]), True, null, tree)
 
 

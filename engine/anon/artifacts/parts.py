@@ -29,7 +29,7 @@ class ArtifactPart(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_absent_or_there(cls, data: Any) -> Any:
+    def _refuse_nulls(cls, data: Any) -> Any:
         optional = [name for name, info in cls.model_fields.items() if not info.is_required() and name != cls.nullable]
         demand(isinstance(data, dict) and all(data.get(name, 0) is not None for name in optional), "no null")
         return data
@@ -198,7 +198,7 @@ class ColumnFacts(ArtifactPart):
     cuts: Count = 0
 
     @model_validator(mode="after")
-    def _says_how(self) -> Self:
+    def _has_levels_or_cuts(self) -> Self:
         demand(bool({"levels", "cuts"} & self.model_fields_set), "levels or cuts")
         return self
 
@@ -259,26 +259,26 @@ class LatticeNodes(ArtifactPart):
     safe: str = ""
 
 
-class GroupCounts(ArtifactPart):
+class BlockedGroups(ArtifactPart):
     """A number of groups and of the individuals in them."""
 
     groups: Count
     individuals: Count
 
 
-class CriterionBlocking(GroupCounts):
+class CriterionBlocking(BlockedGroups):
     """The groups that a criterion prevents from being split."""
 
-    only: GroupCounts
-    at_most: GroupCounts
+    only: BlockedGroups
+    at_most: BlockedGroups
 
 
 class Blocking(ArtifactPart):
     """The criteria that prevent groups from being split."""
 
     criteria: list[CriterionBlocking]
-    refused: GroupCounts
-    finest: GroupCounts
+    refused: BlockedGroups
+    finest: BlockedGroups
 
 
 class ValueFacts(ArtifactPart):
@@ -300,7 +300,7 @@ class EliminationFacts(ArtifactPart):
     """The individuals who are affected once values are ruled out."""
 
     threshold: Share
-    affected: Annotated[list[GroupCounts], Field(min_length=1)]
+    affected: Annotated[list[BlockedGroups], Field(min_length=1)]
 
 
 class DisclosureFacts(ArtifactPart):
@@ -337,7 +337,7 @@ class SensitiveFacts(ArtifactPart):
     knowledge: list[Knowledge]
 
     @model_validator(mode="after")
-    def _shares_of_each(self) -> Self:
+    def _has_largest_shares(self) -> Self:
         if self.largest_share is not None:
             demand(all(each.highest is not None for each in self.values), "the largest share of each value")
         return self

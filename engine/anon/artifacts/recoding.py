@@ -42,7 +42,7 @@ class RecodedColumn(NamedColumn):
         return len(self.hierarchy[0]) - 1 if self.hierarchy else 1
 
 
-class RecodingFile(ArtifactPart):
+class WrittenRecoding(ArtifactPart):
     """The keys that every recoding has; one that assigns individuals to groups one by one has no others."""
 
     format: Literal[1]
@@ -56,7 +56,7 @@ class RecodingFile(ArtifactPart):
         return self
 
 
-class TreeRecodingFile(RecodingFile):
+class WrittenTreeRecoding(WrittenRecoding):
     """A tree of cuts; `check` checks its nodes."""
 
     columns: list[RecodedColumn]  # type: ignore[assignment]
@@ -68,7 +68,7 @@ class ChosenLevels(ArtifactPart):
     levels: dict[str, Count]
 
 
-class LatticeRecodingFile(RecodingFile):
+class WrittenLatticeRecoding(WrittenRecoding):
     """One level for each column, and the cells that were suppressed."""
 
     columns: list[RecodedColumn]  # type: ignore[assignment]
@@ -88,13 +88,13 @@ def check(data: Json) -> None:
     """Raise ValueError if a recoding does not have the form that its method writes."""
     method = data.get("method")
     if method == "lattice":
-        LatticeRecodingFile.model_validate(data)
+        WrittenLatticeRecoding.model_validate(data)
     elif method == "partition":
-        tree = TreeRecodingFile.model_validate(data)
+        tree = WrittenTreeRecoding.model_validate(data)
         groups = _groups(data.get("nodes"), {column.name: bool(column.hierarchy) for column in tree.columns})
         demand(sorted(groups) == list(range(tree.groups)), "every group once")
     else:
-        RecodingFile.model_validate(data)
+        WrittenRecoding.model_validate(data)
         demand("nodes" not in data and "chosen" not in data, "neither cuts nor levels")
 
 

@@ -91,7 +91,9 @@ def _method(method: dict[str, Any]) -> dict[str, Any]:
 
 def _sizes(sizes: dict[str, int]) -> dict[str, int]:
     demand(bool(sizes) and all(size.isascii() and size.isdigit() and len(size) < 16 for size in sizes), "sizes")
-    demand("0" not in {size.lstrip("0") or "0" for size in sizes} and sum(sizes.values()) > 0, "groups of somebody")
+    demand(
+        "0" not in {size.lstrip("0") or "0" for size in sizes} and sum(sizes.values()) > 0, "groups that are not empty"
+    )
     return sizes
 
 
@@ -117,7 +119,7 @@ class Report(ArtifactPart):
     provenance: Provenance
 
     @model_validator(mode="after")
-    def _is_of_one_piece(self) -> Self:
+    def _parts_agree(self) -> Self:
         names, found = [next(iter(item)) for item in self.privacy], [each.name for each in self.summary.criteria]
         demand(names == found, "what was found of each criterion")
         columns = [column.name for column in self.columns]
@@ -134,7 +136,7 @@ class Report(ArtifactPart):
         return self
 
     @model_validator(mode="after")
-    def _tree_hangs_together(self) -> Self:
+    def _tree_is_connected(self) -> Self:
         if "tree" in self.model_fields_set:
             demand(bool(self.tree) and all("cuts" in column.model_fields_set for column in self.columns), "nodes, cuts")
         for number, node in enumerate(self.tree):

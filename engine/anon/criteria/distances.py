@@ -21,7 +21,7 @@ from anon.criteria.arithmetic import FITS, Units
 from anon.criteria.distance_matrix import read_matrix
 from anon.criteria.protocol import NEAR, Groups, Ints, exact
 from anon.errors import ConfigError, Problem
-from anon.hierarchy import HierarchyGap, Tree
+from anon.hierarchy import HierarchyGap, HierarchyTree
 from anon.hierarchy.files import read, rooted
 from anon.hierarchy.records import refuse
 
@@ -254,7 +254,7 @@ def hierarchy_file(texts: Texts, path: Path, where: str = "privacy") -> TreeLeve
     return TreeLevels(_numbered(list(zip(*paths))))
 
 
-def hierarchy_tree(tree: Tree) -> TreeLevels:
+def hierarchy_tree(tree: HierarchyTree) -> TreeLevels:
     """Return the distance of `hierarchy_file` over the codes of a tree that is already built."""
     height = max(int(tree.level[-1]), 1)
     return TreeLevels(_numbered(tree.node_at[:height].tolist()))

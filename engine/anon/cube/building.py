@@ -25,7 +25,7 @@ from anon.cube.counted import ValueCounts, count, counted_values
 from anon.cube.domain import CODES, TEXT_VALUES, Domain
 from anon.cube.records import WIDE, Records, halves, in_memory, whole_numbers
 from anon.errors import ConfigError, SourceError
-from anon.hierarchy import HierarchyGap, Tree
+from anon.hierarchy import HierarchyGap, HierarchyTree
 from anon.source import Column, Source
 
 BATCH = 131_072  # records
@@ -78,7 +78,7 @@ def _with_tree(source: Source, column: Column, domain: Domain, builder: Builder)
         first, *rest = gap.problems
         counted = replace(first, found=f"{first.found} ({source.rows_with(column, missing):,} rows)")
         raise HierarchyGap([counted, *rest], gap.missing) from None
-    tree, order = Tree.build(paths, [text(value) for value in objects], domain.null)
+    tree, order = HierarchyTree.build(paths, [text(value) for value in objects], domain.null)
     return Domain(column.name, column.kind, domain.values.take(pa.array(order)), True, domain.null, tree), order
 
 

@@ -19,7 +19,7 @@ from anon.core.text import CUTTABLE, span, text
 from anon.cube.bounds import between
 from anon.cube.ranges import WHOLE, Side, as_numbers, ends_of, number_of, parsed
 from anon.errors import SourceError
-from anon.hierarchy import Tree
+from anon.hierarchy import HierarchyTree
 
 CODES = 65_536  # a code is an unsigned 16-bit integer
 LOOKUP = 2**22  # whole numbers within a range of this size are encoded through a table
@@ -45,7 +45,7 @@ class Domain:
     values: pa.Array  # the value of each code, or the smallest of its bin; without null
     single: bool  # every code is one value; otherwise codes are bins
     null: bool  # code 0 is null, and the values start at code 1
-    tree: Tree | None = None
+    tree: HierarchyTree | None = None
     last: pa.Array | None = None  # of bins the largest value of each
     cuts: EarlierCuts | None = None  # where cells begin and end, if an earlier recoding decided that
 

@@ -16,7 +16,7 @@ from anon.hierarchy.labels import ROOT, LabelLevel, Paths, Row, first_of_name
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class HierarchyTree:
     """The nodes of a hierarchy over codes 0, 1, ...; node i < codes is the leaf of code i, the root is the last node.
 
     `levels` is the level of the root, `node_at[level, code]` the node of a code at each level from 0. Per node: its
@@ -35,7 +35,7 @@ class Tree:
     child: NDArray[np.int32]
 
     @classmethod
-    def build(cls, paths: Sequence[Row], texts: Sequence[str], null: bool) -> tuple[Tree, Ints]:
+    def build(cls, paths: Sequence[Row], texts: Sequence[str], null: bool) -> tuple[HierarchyTree, Ints]:
         """Return the tree over the leaves `texts` with the label paths `paths`, and the order of the leaves in it: the
         leaf with code i (i + 1 if `null`) is the input leaf order[i]. Null has code 0 and is a child of the root."""
         ranks = paths.ranks if isinstance(paths, Paths) else None
@@ -124,10 +124,12 @@ class _Nodes:
             found = f"{len(clashes)} labels with two meanings, {data} of them also data values"
             raise ConfigError.at(where, found, "labels that are distinct from each other and from all data values")
 
-    def tree(self) -> Tree:
+    def tree(self) -> HierarchyTree:
         parent = np.full(len(self.label), -1, np.int32)
         for row, above in zip(self.rows, self.rows[1:]):
             parent[row[row != above]] = above[row != above]
         children = _children(parent, self.low)
         node_at = np.stack(self.rows)
-        return Tree(len(node_at) - 1, node_at, tuple(self.label), self.low, self.high, parent, self.level, *children)
+        return HierarchyTree(
+            len(node_at) - 1, node_at, tuple(self.label), self.low, self.high, parent, self.level, *children
+        )

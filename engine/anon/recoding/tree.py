@@ -242,4 +242,4 @@ def _refuse_labels_like_values(domain: Domain, labels: pa.Array, cells: Ints) ->
         if taken:
             found = f"{taken} generalized labels that are also values of the data"
             path = f"columns.quasi_identifiers.{domain.column}"
-            raise ConfigError.at(path, found, "values that no label can be taken for")
+            raise ConfigError.at(path, found, "values that cannot be mistaken for a label")

@@ -77,13 +77,13 @@ class Judge:
 
     @property
     def steady(self) -> bool:
-        """Return whether looser criteria never make a node unsafe. With suppression they keep more groups, which may fail a
-        criterion that judges all groups together, or by what is left of the table."""
+        """Return whether looser criteria never make a node unsafe. With suppression they keep more groups, which may
+        fail a criterion that judges all groups together, or relative to the remaining table."""
         return not self.suppress or all(c.alone and not c.relative for c in self.criteria)
 
     def _hold_together(self, found: FrequencySet, which: list[int], at: int, fewer: bool) -> bool:
-        """Return whether a criterion holds together for groups that satisfy it alone. A criterion that is relative to the
-        values of the release must be bound to what is left of them after groups were dropped."""
+        """Return whether a criterion holds together for groups that satisfy it alone. A criterion that is relative to
+        the values of the release must be bound to the remaining ones after groups were dropped."""
         criterion = self.criteria[at]
         if fewer and criterion.relative:
             return self._hold_for_the_rest(found, which, at)
