@@ -344,7 +344,7 @@ class Decisions:
         level.open[stuck] = False
 
     def _settle_free(self, level: LevelDecisions, nodes: list[int]) -> list[Candidate]:
-        """For nodes whose turn has not come, drop the candidates that the current state refuses, as every later one
+        """Drop the candidates, of nodes whose turn has not come, that the current state refuses, as every later one
         will; return the candidates that are then first and lower no minimum."""
         queues = [level.waiting[node] for node in nodes]
         while heads := [queue for queue in queues if queue and queue[0].state is not self.state]:
