@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from anon.config import Config
-from anon.core.database import connect
+from anon.core.database import Database, connect
 from anon.release import WrittenRelease
 from anon.verify import judge
 from anon.verify.content import Content, published
@@ -33,7 +32,7 @@ class Staged:
     written: WrittenRelease
     expected: Content
     tables: list[pa.Table]
-    con: duckdb.DuckDBPyConnection
+    database: Database
     folder: Path
 
     def write(self, tables: Tables) -> WrittenRelease:
@@ -50,14 +49,14 @@ class Staged:
     def verify(self, tables: Tables, **changes: Any) -> judge.Findings:
         """What verification finds in other tables; `changes`: in what it was given beside them."""
         given = {"config": self.config, "expected": self.expected} | changes
-        return judge.verify(self.con, self.write(tables), given["config"], given["expected"])
+        return judge.verify(self.database, self.write(tables), given["config"], given["expected"])
 
     def content(self, tables: Tables) -> Content:
         """What other tables hold, so that nothing but their safety can be wrong."""
         files = files_of(self.write(tables))
         for file in files:
-            file.open(self.con)
-        return published(open_written(self.con, files, self.config.columns), bool(self.written.labelled))
+            file.open(self.database)
+        return published(open_written(self.database, files, self.config.columns), bool(self.written.labelled))
 
 
 @contextmanager
@@ -66,14 +65,14 @@ def staged(copy: Path, run: Callable[[], Any]) -> Iterator[Staged]:
     caught: list[tuple[Config, WrittenRelease, Content, list[pa.Table]]] = []
     original = judge.verify
 
-    def watched(con: Any, written: WrittenRelease, config: Config, expected: Content) -> judge.Findings:
-        tables = [con.sql(f"SELECT * FROM {file.reader}").to_arrow_table() for file in files_of(written)]
+    def watched(database: Any, written: WrittenRelease, config: Config, expected: Content) -> judge.Findings:
+        tables = [database.query(f"SELECT * FROM {file.reader}").to_arrow_table() for file in files_of(written)]
         caught.append((config, written, expected, tables))
-        return original(con, written, config, expected)
+        return original(database, written, config, expected)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judge, "verify", watched)
         run()
     (copy / "datapackage.json").write_text("{}")
-    with closing(connect(1_000_000_000, 1, copy.parent)) as con:
-        yield Staged(*caught[0], con, copy)
+    with closing(connect(1_000_000_000, 1, copy.parent)) as database:
+        yield Staged(*caught[0], database, copy)

@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon.config import Free, Nulls
+from anon.core.database import Database
 from anon.cube import Domain, building, counted
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source
@@ -150,11 +150,11 @@ def test_a_new_value_means_that_the_source_changed() -> None:
 
 def opened(table: pa.Table, *columns: list[Column]) -> Source:
     """The source with these quasi-identifiers and sensitive columns."""
-    con = duckdb.connect()
-    con.register("given", table)
-    con.execute("CREATE TABLE raw_rows AS SELECT * FROM given").fetchall()
-    create_views(con, Nulls(), [*columns, []], None)
-    return Source(con, *columns, [], rows=table.num_rows)
+    database = Database.in_memory()
+    database.register("given", table)
+    database.execute("CREATE TABLE raw_rows AS SELECT * FROM given")
+    create_views(database, Nulls(), [*columns, []], None)
+    return Source(database, *columns, [], rows=table.num_rows)
 
 
 def source_of(values: pa.Array) -> tuple[Source, Column]:
@@ -237,7 +237,7 @@ def test_whole_numbers_are_the_same_in_any_width(
 def whole(name: str, kind: pa.DataType) -> Column:
     """A column of whole numbers as the source stage sees it."""
     type_name = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}[kind.bit_width]
-    told, sql = canonical(duckdb.connect(), "", name, type_name, "q")
+    told, sql = canonical(Database.in_memory(), "", name, type_name, "q")
     return Column(name, f"{name}0", told, sql, narrow(name, type_name, sql))
 
 

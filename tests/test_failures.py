@@ -89,13 +89,13 @@ def test_no_failure_tells_a_value_of_the_data(house: House, name: str) -> None:
 def test_a_failure_inside_duckdb_does_not_bring_its_text_along(house: House) -> None:
     from anon.core.database import interruptible, translated
 
-    con = connect(10**9, 1, house.folder)
+    database = connect(10**9, 1, house.folder)
     sql = "SELECT CAST(v AS INTEGER) FROM (VALUES ('MARK-A Parquet')) AS t(v)"
     with pytest.raises(SourceError) as error, translated("reading"):
-        con.sql(sql).fetchall()
+        database.query(sql).fetchall()
     assert "MARK-A" not in "".join(traceback.format_exception(error.value))
     with pytest.raises(SourceError) as error, translated("reading"):
-        list(interruptible(con.sql(sql).to_arrow_reader(10), "reading"))
+        list(interruptible(database.query(sql).to_arrow_reader(10), "reading"))
     assert "MARK-A" not in "".join(traceback.format_exception(error.value))
 
 
@@ -103,9 +103,9 @@ def test_a_failure_inside_duckdb_does_not_bring_its_text_along(house: House) -> 
 
 
 def test_duckdb_keeps_to_the_limits(house: House) -> None:
-    con = connect(2_300_000_000, 3, house.folder)
+    database = connect(2_300_000_000, 3, house.folder)
     names = ("memory_limit", "threads", "temp_directory", "autoinstall_known_extensions")
-    told = con.sql("SELECT " + ", ".join(f"current_setting('{name}')" for name in names)).fetchall()[0]
+    told = database.one("SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
     assert told == ("1.3 GiB", 3, str(house.folder), False)  # the rest is for libraries, records and batches
 
 
@@ -118,11 +118,11 @@ def test_memory_too_small_to_work_with_is_refused_before_any_work(house: House) 
 def test_too_little_memory_is_a_matter_of_resources(house: House) -> None:
     from anon.core.database import translated
 
-    con = connect(1, 1, house.folder)
-    con.execute("SET memory_limit = '1MB'").fetchall()
-    con.execute("SET temp_directory = ''").fetchall()
+    database = connect(1, 1, house.folder)
+    database.execute("SET memory_limit = '1MB'")
+    database.execute("SET temp_directory = ''")
     with pytest.raises(ResourceError, match=r"limits\.memory"), translated("counting"):
-        con.sql("SELECT count(*) FROM (SELECT DISTINCT range FROM range(1000000))").fetchall()
+        database.query("SELECT count(*) FROM (SELECT DISTINCT range FROM range(1000000))").fetchall()
 
 
 def test_the_spill_is_private_while_it_lasts(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

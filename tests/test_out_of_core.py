@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon import pipeline
-from anon.backends import local
 from anon.commands.plan import plan
 from anon.config import load
-from anon.core.database import connect
+from anon.core.database import Database, connect
 from anon.core.memory import Memory
 from anon.cube import domain
 from anon.cube.records import OnDisk
@@ -165,7 +164,7 @@ def test_what_is_held_of_a_group_is_small_and_taken_from_the_share_of_the_databa
     """Two nodes of the tree, a label of each of three columns, its people and its number; and the labels as texts, of
     which there can be three for every group; and the bounds between the codes."""
     held: list[int] = []
-    monkeypatch.setattr(local, "limit", lambda con, memory: held.append(memory.held))
+    monkeypatch.setattr(Database, "limit", lambda database, memory: held.append(memory.held))
     found = pipeline.run(settings(tmp_path, [{"k_anonymity": {"k": 2}}]), None, Options(force=True))
     assert found.facts["groups"] > ROWS // 4
     label, bounds = 48, 3 * 5_000 * BOUND

@@ -5,6 +5,7 @@ together."""
 from __future__ import annotations
 
 import random
+from contextlib import closing
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pytest
 
 import anon
 from anon.commands.plan import plan
+from anon.core.database import Database
 from anon.errors import ConfigError
 from anon.source import persons
 from anon.source.requirements import DuckDBRows
@@ -146,17 +148,17 @@ def test_people_with_a_row_each_are_not_suspected(name: str) -> None:
         for column in listed
     ]
     for seed in range(6):
-        with duckdb.connect() as con:
-            con.register("given", pa.Table.from_pylist(one_row_each(seed=seed)))
-            assert persons.person_keys(DuckDBRows(con, "given"), columns, sample=True) == []
+        with closing(Database.in_memory()) as database:
+            database.register("given", pa.Table.from_pylist(one_row_each(seed=seed)))
+            assert persons.person_keys(DuckDBRows(database, "given"), columns, sample=True) == []
 
 
 def test_only_a_part_of_the_values_is_compared_in_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(persons, "COMPARED", 500)
     columns = [persons.Attribute("columns.keep[0]", "number", "number", True)]
     columns += [persons.Attribute("columns.quasi_identifiers.born", "born", "born", False, True)]
-    with duckdb.connect() as con:
-        con.register("given", pa.Table.from_pylist(visits(800)))
-        (found,) = persons.person_keys(DuckDBRows(con, "given"), columns, sample=True)
-        (every,) = persons.person_keys(DuckDBRows(con, "given"), columns, sample=False)
+    with closing(Database.in_memory()) as database:
+        database.register("given", pa.Table.from_pylist(visits(800)))
+        (found,) = persons.person_keys(DuckDBRows(database, "given"), columns, sample=True)
+        (every,) = persons.person_keys(DuckDBRows(database, "given"), columns, sample=False)
     assert 20 <= found.repeated < every.repeated / 5

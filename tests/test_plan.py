@@ -13,6 +13,7 @@ from anon import cube as cubes
 from anon.backends import local
 from anon.commands.plan import plan
 from anon.core import memory
+from anon.core.database import Database
 from anon.cube import records
 from tests.conftest import House
 
@@ -208,17 +209,16 @@ def test_a_plan_says_that_a_run_would_do_nothing(house: House) -> None:
 def test_the_queries_are_those_that_the_run_sends(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     house.write(table())
     planned = house.cli("plan", "--sql", "--json").json["sql"]
-    sent: list[str] = []
+    opened: list[Database] = []
     connect = local.connect
 
-    def noted(*limits: Any, **more: Any) -> Any:
-        from anon.commands.plan import Traced
-
-        return Traced(connect(*limits, **more), sent)
+    def noted(*limits: Any, **more: Any) -> Database:
+        opened.append(connect(*limits, **more).record())
+        return opened[-1]
 
     monkeypatch.setattr(local, "connect", noted)
     assert house.cli("run").code == 0
-    assert planned and planned == sent[: len(planned)]
+    assert planned and planned == opened[0].queries[: len(planned)]
     assert any("GROUP BY" in sql for sql in planned)
 
 

@@ -158,12 +158,12 @@ def test_the_spill_has_another_name_each_time_and_is_private(written: House, mon
 def test_what_duckdb_spills_is_private(tmp_path: Path) -> None:
     config = {"limits": {"temp": str(tmp_path)}, **minimal(tmp_path)}
     with scratch(load(config), Progress()) as folder:
-        con = local.connect(10**9, 1, folder)
-        con.execute("SET memory_limit = '30MB'").fetchall()
-        con.execute("CREATE TEMP TABLE t AS SELECT hash(range) AS h FROM range(8000000)").fetchall()
+        database = local.connect(10**9, 1, folder)
+        database.execute("SET memory_limit = '30MB'")
+        database.execute("CREATE TEMP TABLE t AS SELECT hash(range) AS h FROM range(8000000)")
         spilled = [path for path in folder.rglob("*") if path.is_file()]
         assert len(spilled) > 1 and not any(path.stat().st_mode & 0o077 for path in spilled)
-        con.close()
+        database.close()
 
 
 def minimal(folder: Path) -> dict[str, Any]:

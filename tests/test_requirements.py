@@ -6,12 +6,12 @@ import datetime
 from contextlib import closing
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import anon
 from anon.backends.spark import rows as spark_rows
+from anon.core.database import Database
 from anon.errors import Problem, SourceError
 from anon.source import requirements
 from anon.source.requirements import COUNT, Aggregate, Answers, DuckDBRows, Requirement, Unanswered
@@ -84,13 +84,13 @@ def test_rows_are_dropped_for_null_values_on_a_cluster_too(cluster: Any, house: 
 
 def test_batches_of_rows_add_up_to_the_answers_of_the_table() -> None:
     """As on a cluster, whatever the batches are; an executor without a row answers too."""
-    with closing(duckdb.connect()) as con:
-        con.register("t", TABLE)
-        relation = con.sql("SELECT * FROM t")
+    with closing(Database.in_memory()) as database:
+        database.register("t", TABLE)
+        relation = database.query("SELECT * FROM t")
         types = dict(zip(relation.columns, map(str, relation.types)))
         typing = Typing({"sensitive": list(types)}, types)
         asked = requirements.aggregates([requirements.ROWS, *typing.requirements])
-        answers = DuckDBRows(con, "t").evaluate(asked)
+        answers = DuckDBRows(database, "t").evaluate(asked)
         assert len(typing.requirements) == 4
         assert {each.name: answers[each.name] for each in asked if answers[each.name]} == {
             "rows": 10,

@@ -119,11 +119,11 @@ def test_other_types_are_refused_with_column_type_and_what_would_do(house: House
 
 @pytest.mark.parametrize("kind", ["UBIGINT", "HUGEINT", "UHUGEINT"])
 def test_integers_beyond_64_bits_are_refused_with_their_count(house: House, kind: str) -> None:
-    con = connect(10**9, 1, house.folder)
-    con.execute(f"CREATE TABLE t AS SELECT v::{kind} AS v FROM (VALUES (1), ({2**63}), (NULL)) AS t(v)").fetchall()
+    database = connect(10**9, 1, house.folder)
+    database.execute(f"CREATE TABLE t AS SELECT v::{kind} AS v FROM (VALUES (1), ({2**63}), (NULL)) AS t(v)")
     for letter in "qsk":
         with pytest.raises(Unusable) as error:
-            canonical(con, "t", "v", kind, letter)
+            canonical(database, "t", "v", kind, letter)
         assert error.value.problem("v").found == f"type {kind} with 1 values that are not"
 
 

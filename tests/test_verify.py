@@ -298,7 +298,7 @@ def test_damaged_files_are_refused(staged: Staged) -> None:
         if _content(written.path) == [tuple(row.values()) for row in rows]:
             continue
         with pytest.raises(VerificationError, match="nothing was published"):
-            judge.verify(staged.con, written, staged.config, staged.expected)
+            judge.verify(staged.database, written, staged.config, staged.expected)
         refused += 1
     assert refused > 100
 
@@ -326,12 +326,12 @@ def test_csv_headers_and_types_are_verified(staged: Staged) -> None:
     written = replace(staged.written, path=path)
     pyarrow.csv.write_csv(staged.tables[0], path)
     good = path.read_text()
-    assert judge.verify(staged.con, written, staged.config, staged.expected).safe
+    assert judge.verify(staged.database, written, staged.config, staged.expected).safe
     for old, new in (('"age","sex"', '"age","gender"'), ('"age","sex"', '"sex","age"'), ('"h"\n', '"h"\nx,y\n')):
         path.write_text(good.replace(old, new, 1))
         assert path.read_text() != good
         with pytest.raises(VerificationError):
-            judge.verify(staged.con, written, staged.config, staged.expected)
+            judge.verify(staged.database, written, staged.config, staged.expected)
 
 
 # Through the whole way of the data

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from anon.config import Config
 from anon.core.checkpoint import Checkpoint
+from anon.core.database import Database
 from anon.core.progress import Progress, ProgressCallback
 
 if TYPE_CHECKING:
-    import duckdb
-
     from anon.cube import Cube
     from anon.recoding.outcome import Outcome
     from anon.release import WrittenRelease
@@ -34,7 +33,7 @@ class Backend(ABC):
     show_values: bool
     work: Workspace
     progress: Progress
-    con: duckdb.DuckDBPyConnection
+    database: Database
 
     @staticmethod
     @abstractmethod
@@ -77,7 +76,7 @@ class Backend(ABC):
     @staticmethod
     @abstractmethod
     def examine(
-        con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path, show_values: bool, progress: Progress
+        database: Database, config: Config, table: Any, spill: Path, show_values: bool, progress: Progress
     ) -> tuple[Findings, LeftOut]:
         """Judge a table that is already grouped (`check`); return also what null values leave out of it."""
 

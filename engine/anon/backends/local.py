@@ -8,14 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from anon import release
 from anon.backends.base import Backend
 from anon.config import Config
 from anon.config.support import exact_labels
 from anon.core.checkpoint import Checkpoint
-from anon.core.database import at_rest, connect, limit
+from anon.core.database import Database, connect
 from anon.core.memory import Memory
 from anon.core.progress import Progress
 from anon.cube import Cube, Domain, RecordStore, records
@@ -46,11 +44,11 @@ class LocalBackend(Backend):
         cls, config: Config, table: Any, show_values: bool, work: Workspace, progress: Progress
     ) -> Iterator[Backend]:
         limits = config.limits
-        with closing(connect(limits.memory, limits.threads, work.spill)) as con:
-            yield cls(config, show_values, work, progress, con)
+        with closing(connect(limits.memory, limits.threads, work.spill)) as database:
+            yield cls(config, show_values, work, progress, database)
 
     def open(self, origin: Origin) -> Source:
-        return open_source(self.con, self.config, origin, self.work.spill)
+        return open_source(self.database, self.config, origin, self.work.spill)
 
     def cube(self, source: Source) -> Cube:
         place = partial(records.make, Memory(self.config.limits.memory).records, self.work.spill)
@@ -64,12 +62,12 @@ class LocalBackend(Backend):
         return dispatch.searched(config, cube, self.work.spill, checkpoint, self.show_values, report)
 
     def at_rest(self) -> AbstractContextManager[None]:
-        return at_rest(self.con)
+        return self.database.at_rest()
 
     def write(self, source: Source, cube: Cube, outcome: Outcome) -> WrittenRelease:
         memory = self._memory(source, cube, outcome)
         memory.check()
-        limit(self.con, memory)
+        self.database.limit(memory)
         return release.write(source, outcome, _sensitive(source, cube), self.config, self.work.release, self.work.spill)
 
     def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: WrittenRelease) -> Findings:
@@ -79,7 +77,7 @@ class LocalBackend(Backend):
         try:
             recoding = self.work.run / "recoding.json"
             expected = content.expected(source, config, recoding, outcome, _sensitive(source, cube), memory)
-            with at_rest(self.con):
+            with self.database.at_rest():
                 return judge.verify(outsider, written, config, expected)
         except BaseException:
             outsider.close()
@@ -99,13 +97,13 @@ class LocalBackend(Backend):
 
     @staticmethod
     def examine(
-        con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path, show_values: bool, progress: Progress
+        database: Database, config: Config, table: Any, spill: Path, show_values: bool, progress: Progress
     ) -> tuple[Findings, LeftOut]:
         with progress.stage("read"):
-            opened = open_grouped(con, "checked_table", config, table, spill)
-            distinct = [count_distinct(con, opened.values, column.sql) for column in opened.sensitive]
+            opened = open_grouped(database, "checked_table", config, table, spill)
+            distinct = [count_distinct(database, opened.values, column.sql) for column in opened.sensitive]
             check_sensitive_numbers(config, opened.sensitive, distinct)
-            grouped = Grouped.from_opened(con, opened, config.columns)
+            grouped = Grouped.from_opened(database, opened, config.columns)
         with progress.stage("check"):
             found = judge.examine(grouped, config)
             if show_values:

@@ -157,19 +157,19 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
 
     limits = Limits()
     with spill_folder(Progress().alert) as folder:
-        con = connect(limits.memory, limits.threads, folder)
-        registered = registered_files(con, "tested_table", resolve(path), folder)
-        types = describe(con, "tested_table")
+        database = connect(limits.memory, limits.threads, folder)
+        registered = registered_files(database, "tested_table", resolve(path), folder)
+        types = describe(database, "tested_table")
         if column not in types:
-            quotable, names = not like_values(con, registered, types), list(types)
+            quotable, names = not like_values(database, registered, types), list(types)
             raise UnknownColumns(missing_columns([("--column", column)], names, quotable), names)
         try:
-            _, sql = canonical(con, "tested_table", column, types[column], "q")
+            _, sql = canonical(database, "tested_table", column, types[column], "q")
         except Unusable as error:
             raise ConfigError.at("--column", error.args[0], error.args[1]) from None
         with translated(f"reading {path}"):
             counted = f"SELECT {sql} AS v, count(*) AS n FROM tested_table GROUP BY v"
-            rows = con.sql(f"SELECT * FROM ({counted}) WHERE v IS NOT NULL ORDER BY n DESC, v").fetchall()
+            rows = database.query(f"SELECT * FROM ({counted}) WHERE v IS NOT NULL ORDER BY n DESC, v").fetchall()
     return {text(value): count for value, count in rows}
 
 

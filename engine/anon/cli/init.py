@@ -167,18 +167,18 @@ def _profiled(options: InitOptions) -> Profile:
     with (
         options.flags.progress() as progress,
         spill_folder(progress.alert) as folder,
-        closing(connect(limits.memory, limits.threads, folder)) as con,
+        closing(connect(limits.memory, limits.threads, folder)) as database,
     ):
         with progress.stage("profile"):
             found = profiling.profile(
-                con, table, folder, partial(progress.update, "profile"), options.flags.show_values
+                database, table, folder, partial(progress.update, "profile"), options.flags.show_values
             )
         _check_named(options, [column.name for column in found.columns])
         with progress.stage("keys"):
             named = [options.individual] if options.individual not in (None, "row") else []
-            keys.find_keys(con, found, _knowable(options, found), [str(name) for name in named])
+            keys.find_keys(database, found, _knowable(options, found), [str(name) for name in named])
         with progress.stage("combinations"):
-            profiling.combine(con, found, _knowable(options, found), partial(progress.update, "combinations"))
+            profiling.combine(database, found, _knowable(options, found), partial(progress.update, "combinations"))
     return found
 
 

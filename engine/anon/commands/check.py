@@ -39,10 +39,10 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     prior_files = _prior_files(config, options.save_priors) if options.save_priors is not None else []
     with (
         scratch(config, progress) as spill,
-        closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
+        closing(connect(config.limits.memory, config.limits.threads, spill)) as database,
     ):
         examine = backend_for(config).examine
-        found, left_out = examine(con, config, table, spill, options.show_values, progress)
+        found, left_out = examine(database, config, table, spill, options.show_values, progress)
         _save_priors(config, found, prior_files)
     names = Names.from_config(config, found.values, found.frequency, options.show_values)
     summary = facts.summary(config, found, names, left_out)

@@ -80,9 +80,10 @@ def _opened(
     column = _column(config, column)
     Memory(config.limits.memory).check()
     limits = config.limits
-    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as database:
         with progress.stage("read"):
-            grouped = Grouped.from_opened(con, open_grouped(con, "checked_table", config, table, spill), config.columns)
+            opened = open_grouped(database, "checked_table", config, table, spill)
+            grouped = Grouped.from_opened(database, opened, config.columns)
             if not grouped.rows():
                 raise SourceError("the table has no rows")
         objects = grouped.objects
@@ -232,7 +233,7 @@ def _homogeneity(opened: OpenedTable, threshold: Fraction) -> dict[str, Any]:
         sure.append(attacks.homogeneous(groups, Fraction(1), grouped.multiplicity))
         nearly.append(attacks.homogeneous(groups, threshold, grouped.multiplicity))
     order = ", ".join(f"{column} NULLS FIRST" for column in grouped.key)
-    sizes = grouped.con.sql(f"SELECT rows, n FROM {grouped.GROUPS} ORDER BY {order}").fetchnumpy()
+    sizes = grouped.database.query(f"SELECT rows, n FROM {grouped.GROUPS} ORDER BY {order}").fetchnumpy()
     facts: dict[str, Any] = {"sensitive": opened.column, "threshold": float(threshold)}
     facts["multiplicity"] = grouped.multiplicity
     facts |= {"groups": len(sizes["n"]), "rows": int(sizes["rows"].sum()), "individuals": int(sizes["n"].sum())}

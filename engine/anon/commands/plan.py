@@ -8,15 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
-
-import duckdb
+from typing import Any
 
 from anon import release
 from anon.config import Config, Lattice, Partition, Reuse, load, redact, without_secrets
 from anon.config.support import refuse_unsupported
 from anon.core.checkpoint import Checkpoint
-from anon.core.database import at_rest, connect, limit
+from anon.core.database import connect
 from anon.core.disk import errors_at, make_private
 from anon.core.memory import LIBRARIES, Memory
 from anon.core.progress import Progress
@@ -39,27 +37,6 @@ from anon.source import Source, open_source
 from anon.source.origins import Origin, origin_of
 from anon.verify import content, judge
 from anon.verify.judge import Findings
-
-
-class Traced:
-    """A connection to DuckDB that notes the queries it is sent, as do the cursors it gives."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection, queries: list[str]) -> None:
-        self._con, self._queries = con, queries
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._con, name)
-
-    def execute(self, sql: str, *rest: Any, **more: Any) -> Any:
-        self._queries.append(sql)
-        return self._con.execute(sql, *rest, **more)
-
-    def sql(self, sql: str, *rest: Any, **more: Any) -> Any:
-        self._queries.append(sql)
-        return self._con.sql(sql, *rest, **more)
-
-    def cursor(self) -> Traced:
-        return Traced(self._con.cursor(), self._queries)
 
 
 @dataclass
@@ -92,12 +69,11 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     limits = config.limits
     Memory(limits.memory).check()
     queries: list[str] = []
-    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
+    with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as database:
         places = DiskUsage(Memory(limits.memory).records, spill)
         with progress.stage("source"):
-            traced = cast(duckdb.DuckDBPyConnection, Traced(con, queries))
             origin = origin_of(config, table)
-            source = open_source(traced, config, origin, spill)
+            source = open_source(database, config, origin, spill)
             copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
         with progress.stage("cube"):
             room = RecordStore(places.make, dispatch.threads_of(config), partial(progress.update, "cube"))
@@ -126,7 +102,7 @@ def _reuse(
             outcome = dispatch.searched(config, cube, spill, Checkpoint(spill), options.show_values, on_progress)
             memory = Memory(config.limits.memory, source.held + cube.held + outcome.nbytes)
             memory.check()
-            limit(source.con, memory)
+            source.database.limit(memory)
             sensitive = [cube.domain(column.name) for column in source.sensitive]
             written = release.write(source, outcome, sensitive, config, folder, spill)
             recoding = spill / "recoding.json"
@@ -135,7 +111,7 @@ def _reuse(
         outsider = connect(config.limits.memory, threads, spill, held=memory.held)
         with closing(outsider), progress.stage("verify"):
             expected = content.expected(source, config, recoding, outcome, sensitive, memory)
-            with at_rest(source.con):
+            with source.database.at_rest():
                 judge.verify(outsider, written, config, expected)
     except UnsafeError as error:
         return {"feasible": False, "reason": str(error)}

@@ -29,13 +29,13 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
     Memory(config.limits.memory).check()
     with (
         scratch(config, progress) as spill,
-        closing(connect(config.limits.memory, config.limits.threads, spill)) as con,
+        closing(connect(config.limits.memory, config.limits.threads, spill)) as database,
     ):
         with progress.stage("read"):
-            opened = open_grouped(con, "checked_table", config, table, spill)
-            grouped = Grouped.from_opened(con, opened, config.columns)
+            opened = open_grouped(database, "checked_table", config, table, spill)
+            grouped = Grouped.from_opened(database, opened, config.columns)
         with progress.stage("source"):
-            source = open_source(con, config, None, spill)
+            source = open_source(database, config, None, spill)
             original = Original.from_source(source, config.columns, threads_of(config))
         with progress.stage("utility"):
             measured = measure(original, grouped)

@@ -1,13 +1,14 @@
-"""The one place that opens DuckDB: limits, quoting, and the translation of its failures into ours. It serves every
-stage that reads or writes a table (config -> source -> cube -> search -> release -> verify -> report). What DuckDB says
-may quote data (a CSV line, a value that does not convert), so failures are told in words of our own."""
+"""The one place that opens DuckDB: the `Database` that every stage reads and writes tables with, its limits, quoting,
+and the translation of its failures into ours. What DuckDB says may quote data (a CSV line, a value that does not
+convert), so failures are reported in our own words."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,131 @@ BROKEN_DISK = re.compile(r"(?is)(\bwrit|\.anon-).*Input/output error")  # of a f
 NOT_PARQUET = ("magic bytes", "too small to be a Parquet", "TProtocol", "Parquet footer", "thrift")
 
 
-def connect(
-    memory: int, threads: int | None, spill: Path, file: Path | None = None, held: int = 0
-) -> duckdb.DuckDBPyConnection:
+@dataclass
+class _Shared:
+    """What a database and its cursors share: the SQL that they were sent, if it is recorded, and the memory limit in
+    bytes, which DuckDB itself reports rounded."""
+
+    queries: list[str] | None = None
+    memory: int | None = None
+
+
+class Database:
+    """A connection to DuckDB with limits. Code of the engine takes a `Database`, never a connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, shared: _Shared | None = None) -> None:
+        self._connection, self._shared = connection, shared or _Shared()
+
+    @property
+    def queries(self) -> list[str]:
+        """The SQL that it and its cursors were sent, in order, since `record` was called."""
+        return self._shared.queries or []
+
+    @classmethod
+    def in_memory(cls) -> Database:
+        """Return a database without limits, for a few values."""
+        return cls(duckdb.connect(":memory:"))
+
+    def record(self) -> Database:
+        """Record the queries that are sent from now on."""
+        self._shared.queries = []
+        return self
+
+    def _recorded(self, sql: str) -> str:
+        if self._shared.queries is not None:
+            self._shared.queries.append(sql)
+        return sql
+
+    def execute(self, sql: str, parameters: Sequence[Any] | None = None) -> None:
+        """Run a statement to its end. Its result is drained: what is not fetched may not have happened."""
+        self._connection.execute(self._recorded(sql), parameters).fetchall()
+
+    def query(self, sql: str) -> duckdb.DuckDBPyRelation:
+        """Return the result of a query, which is evaluated when it is fetched."""
+        return self._connection.sql(self._recorded(sql))
+
+    def one(self, sql: str) -> tuple[Any, ...]:
+        """Return the first row of a result."""
+        row: tuple[Any, ...] = self.query(sql).fetchall()[0]
+        return row
+
+    def statements(self, sql: str) -> list[Any]:
+        """Return the statements of a text of SQL, parsed but not run."""
+        return list(self._connection.extract_statements(sql))
+
+    def register(self, name: str, table: Any) -> None:
+        """Give an Arrow table or a stream of batches a name in SQL, on this connection alone."""
+        self._connection.register(name, table)
+
+    def unregister(self, name: str) -> None:
+        self._connection.unregister(name)
+
+    def cursor(self) -> Database:
+        """Return another connection to the same database, which does not know the tables registered with this one."""
+        return Database(self._connection.cursor(), self._shared)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def set(self, name: str, value: str | int | bool) -> None:
+        """Change a setting."""
+        self.execute(f"SET {name} = {literal(value)}")
+
+    def isolate(self) -> None:
+        """Confine the connection to the database that it has open, and to its own spill folder: it reads and writes no
+        other file, loads no extension, and none of this can be changed back."""
+        self.set("allow_community_extensions", False)
+        self.set("enable_external_access", False)
+        self.set("lock_configuration", True)
+
+    def limit(self, memory: Memory) -> None:
+        """Give the connection its share of the memory, after that has changed."""
+        self.limit_bytes(memory.database)
+
+    def limit_bytes(self, memory: int) -> None:
+        """Let the connection hold at most some bytes."""
+        self._shared.memory = memory
+        self.set("memory_limit", f"{memory}B")
+
+    @contextmanager
+    def all_optimizers(self) -> Iterator[None]:
+        """For queries that ask nothing about numbers that may be NaN."""
+        self.set("disabled_optimizers", "")
+        try:
+            yield
+        finally:
+            self.set("disabled_optimizers", NOT_TRUSTED)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """While others need the memory: write what the connection holds beyond a little to the disk, or forget it."""
+        with self._limited(lambda memory: AT_REST):
+            yield
+
+    @contextmanager
+    def halved(self) -> Iterator[None]:
+        """While another connection works with the other half of the memory."""
+        with self._limited(lambda memory: memory // 2):
+            yield
+
+    @contextmanager
+    def _limited(self, to: Callable[[int], int]) -> Iterator[None]:
+        before = self._shared.memory
+        assert before is not None, "a database without limits"
+        self.limit_bytes(to(before))
+        try:
+            yield
+        finally:
+            self.limit_bytes(before)
+
+
+def connect(memory: int, threads: int | None, spill: Path, file: Path | None = None, held: int = 0) -> Database:
     """A connection that keeps to a limit (bytes for the whole process, of which some are held by others) and spills
     into the given folder; to a database file, for reading only, if one is named."""
     if not in_utf8(spill):  # those of a run or a check were looked at before
         raise ConfigError.at("TMPDIR", f"{spill.parent}, which is not in UTF-8", "a path in UTF-8")
-    con = duckdb.connect(":memory:" if file is None else file, read_only=file is not None)
+    database = Database(duckdb.connect(":memory:" if file is None else file, read_only=file is not None))
     settings: dict[str, str | int | bool] = {
-        "memory_limit": f"{Memory(memory, held).database}B",
         "threads": threads or os.cpu_count() or 1,
         "temp_directory": str(spill),
         "TimeZone": "UTC",
@@ -47,56 +163,10 @@ def connect(
         "preserve_insertion_order": False,
         "disabled_optimizers": NOT_TRUSTED,
     }
+    database.limit(Memory(memory, held))
     for name, value in settings.items():
-        con.execute(f"SET {name} = {literal(value)}").fetchall()
-    return con
-
-
-def isolate(con: duckdb.DuckDBPyConnection) -> None:
-    """Confine a connection to the database that it has open, and to its own spill folder: it reads and writes no other
-    file, loads no extension, and none of this can be changed back."""
-    for name, value in {"allow_community_extensions": False, "enable_external_access": False}.items():
-        con.execute(f"SET {name} = {literal(value)}").fetchall()
-    con.execute("SET lock_configuration = true").fetchall()
-
-
-def limit(con: duckdb.DuckDBPyConnection, memory: Memory) -> None:
-    """Gives a connection its share of the memory, after that has changed."""
-    con.execute(f"SET memory_limit = {literal(f'{memory.database}B')}").fetchall()
-
-
-@contextmanager
-def all_optimizers(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """For queries that ask nothing about numbers that may be NaN."""
-    con.execute("SET disabled_optimizers = ''").fetchall()
-    try:
-        yield
-    finally:
-        con.execute(f"SET disabled_optimizers = {literal(NOT_TRUSTED)}").fetchall()
-
-
-@contextmanager
-def at_rest(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """While others need the memory: what the connection holds beyond a little goes to the disk or is forgotten."""
-    with _limited(con, lambda limit: f"{AT_REST}B"):
-        yield
-
-
-@contextmanager
-def halved(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """While another connection works with the other half of the memory."""
-    with _limited(con, lambda limit: f"{float(limit.split()[0]) / 2} {limit.split()[1]}"):
-        yield
-
-
-@contextmanager
-def _limited(con: duckdb.DuckDBPyConnection, to: Callable[[str], str]) -> Iterator[None]:
-    (limit,) = con.sql("SELECT current_setting('memory_limit')").fetchall()[0]
-    con.execute(f"SET memory_limit = {literal(to(limit))}").fetchall()
-    try:
-        yield
-    finally:
-        con.execute(f"SET memory_limit = {literal(limit)}").fetchall()
+        database.set(name, value)
+    return database
 
 
 def quote(name: str) -> str:

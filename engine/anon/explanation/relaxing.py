@@ -113,8 +113,8 @@ def _rerun(config: Config, manifest: Facts, report: Facts, progress: Progress) -
     if not manifest["source"]:
         raise NotMeasured("the source was a table in memory")
     try:
-        with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as con:
-            source = open_source(con, config, origin_of(config, None), spill)
+        with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as database:
+            source = open_source(database, config, origin_of(config, None), spill)
             if manifest_marks(source.marks, config) != manifest["source"]:
                 raise changed
             cube = build_cube(config, source, RecordStore(threads=dispatch.threads_of(config)))

@@ -39,15 +39,15 @@ def log_densities(compared: Comparison) -> float | None:
     packing = Packing.from_cells(cells)
     reader = _source_rows(original, cells, [each for each in numbers if each is not None], own, packing, failures)
     keys = listed([*packing.names, "s"])
-    with closing(grouped.con.cursor()) as con, translated("comparing source and release"), causes(failures):
-        con.register("source_labels", reader)
+    with closing(grouped.database.cursor()) as database, translated("comparing source and release"), causes(failures):
+        database.register("source_labels", reader)
         counted = f"SELECT {keys}, any_value(area) AS area, count(*) AS n FROM source_labels GROUP BY {keys}"
-        con.execute(f"CREATE OR REPLACE TABLE {COUNTED} AS {counted}").fetchall()
+        database.execute(f"CREATE OR REPLACE TABLE {COUNTED} AS {counted}")
         expected = (
             f"SELECT {keys}, sum(b.n * v.share) AS w FROM {COUNTED} JOIN ({packing.boxes}) AS b "
             f"USING ({listed(packing.names)}) JOIN {SHARES} AS v USING (g, s) GROUP BY {keys}"
         )
-        logs, strange = con.sql(
+        logs, strange = database.query(
             f"WITH densities AS (SELECT n, coalesce(w, 0) / area + {compared.everywhere!r}::DOUBLE AS f "
             f"FROM {COUNTED} LEFT JOIN ({expected}) USING ({keys})) "
             "SELECT fsum(n * ln(f)) FILTER (f > 0), coalesce(sum(n) FILTER (f = 0), 0) FROM densities"
@@ -73,11 +73,11 @@ def _label_of_code(cells: LabelCells, before: Ints) -> Ints | None:
 def _make_shares(grouped: Grouped) -> None:
     """Create a table of the share of each sensitive value, s, in each group."""
     with translated("reading the release"):
-        grouped.con.execute(
+        grouped.database.execute(
             f"CREATE OR REPLACE TABLE {SHARES} AS "
             f"SELECT g, v.code::INTEGER AS s, c.n / z.n AS share FROM ({grouped.counts(['g'])}) AS c "
             f"JOIN {grouped.GROUPS} AS z USING (g) JOIN values_0 AS v ON c.s IS NOT DISTINCT FROM v.v"
-        ).fetchall()
+        )
 
 
 def _source_rows(

@@ -108,11 +108,11 @@ def _count_labels(grouped: Grouped, index: int) -> pa.Table:
         people = f"SELECT q{index} AS label, count(*) AS n FROM {grouped.VIEW} GROUP BY label"
     table = _label_table(index)
     with translated(WHAT):
-        grouped.con.execute(
+        grouped.database.execute(
             f"CREATE OR REPLACE TABLE {table} AS SELECT label, CAST(n AS BIGINT) AS n, "
             f"row_number() OVER (ORDER BY label NULLS FIRST) - 1 AS number FROM ({people})"
-        ).fetchall()
-        return grouped.con.sql(f"SELECT label, n FROM {table} ORDER BY number").to_arrow_table()
+        )
+        return grouped.database.query(f"SELECT label, n FROM {table} ORDER BY number").to_arrow_table()
 
 
 def _label_table(index: int) -> str:
@@ -171,18 +171,18 @@ def _make_boxes(grouped: Grouped) -> None:
     joins = " ".join(
         f"JOIN {_label_table(j)} AS t{j} ON b.{column} IS NOT DISTINCT FROM t{j}.label" for j, column in enumerate(q)
     )
-    grouped.con.execute(
+    grouped.database.execute(
         f"CREATE OR REPLACE TABLE {BOXES} AS SELECT b.g, CAST(b.n AS BIGINT) AS n, {numbers} "
         f"FROM ({boxes}) AS b {joins} ORDER BY b.g"
-    ).fetchall()
+    )
 
 
 def boxes_between(grouped: Grouped, first: int, last: int) -> Iterator[Boxes]:
     """Yield the boxes of some groups, in the order of their groups, read on a separate connection."""
     numbers = [f"l{j}" for j in range(len(grouped.quasi_identifiers))]
-    with closing(grouped.con.cursor()) as con:
+    with closing(grouped.database.cursor()) as database:
         with translated(WHAT):
-            reader = con.sql(
+            reader = database.query(
                 f"SELECT g, n, {listed(numbers)} FROM {BOXES} WHERE g BETWEEN {first} AND {last} "
                 f"ORDER BY g, {listed(numbers)}"
             ).to_arrow_reader(BATCH)
@@ -195,8 +195,8 @@ def one_box_each(grouped: Grouped) -> bool:
     """Return whether every group has one tuple of labels, and no other group the same."""
     numbers = listed([f"l{j}" for j in range(len(grouped.quasi_identifiers))])
     with translated(WHAT):
-        boxes, groups, tuples = grouped.con.sql(
+        boxes, groups, tuples = grouped.database.one(
             f"SELECT count(*), count(DISTINCT g), (SELECT count(*) FROM (SELECT DISTINCT {numbers} FROM {BOXES})) "
             f"FROM {BOXES}"
-        ).fetchall()[0]
+        )
     return bool(boxes == groups == tuples)

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from anon.config import Columns
-from anon.core.database import at_rest, halved
+from anon.core.database import Database
 from anon.core.memory import Memory
 from anon.core.text import text
 from anon.criteria import Ints
@@ -160,16 +159,16 @@ def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, An
 def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
     """Return the facts about a release of a source; SourceError or ConfigError if it cannot be one."""
     distinct = original.distinct()
-    with _resting(original.source.con, grouped.con):
+    with _resting(original.source.database, grouped.database):
         cells = read_cells(grouped, original.quasi_identifiers, distinct)
-        people = grouped.con.sql(f"SELECT n FROM {grouped.GROUPS}").to_arrow_table()["n"].to_numpy()
+        people = grouped.database.query(f"SELECT n FROM {grouped.GROUPS}").to_arrow_table()["n"].to_numpy()
         suppressed = _absent(original.individuals, int(people.sum()), "individuals")
         compared = Comparison(original, grouped, cells, [np.append(0, np.cumsum(counts)) for counts in distinct])
         queries = Queries.draw(original.quasi_identifiers, original.sensitive)
         released = compared.released(queries)
-    with _sharing(grouped.con, original.source.con):
+    with _sharing(grouped.database, original.source.database):
         logs, missing = compared.log_densities(released.logs)
-    with _resting(grouped.con, original.source.con):
+    with _resting(grouped.database, original.source.database):
         divergence = compared.divergence(logs, missing)
         counted = queries.rows(original.batches(), original.threads)
     return {
@@ -184,15 +183,18 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
     }
 
 
-def _resting(con: duckdb.DuckDBPyConnection, working: duckdb.DuckDBPyConnection) -> AbstractContextManager[None]:
+def _resting(database: Database, working: Database) -> AbstractContextManager[None]:
     """Make one of two connections leave its memory to the other."""
-    return nullcontext() if con is working else at_rest(con)
+    return nullcontext() if database is working else database.at_rest()
 
 
 @contextmanager
-def _sharing(con: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def _sharing(database: Database, other: Database) -> Iterator[None]:
     """Let two connections work at the same time."""
-    with nullcontext() if con is other else halved(con), nullcontext() if con is other else halved(other):
+    if database is other:
+        yield
+        return
+    with database.halved(), other.halved():
         yield
 
 

@@ -10,9 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
-from anon.core.database import literal, quote
+from anon.core.database import Database, literal, quote
 from anon.core.progress import ProgressCallback
 from anon.cube.domain import CODES
 from anon.errors import ConfigError
@@ -133,7 +131,7 @@ class Profile:
 
 
 def profile(
-    con: duckdb.DuckDBPyConnection,
+    database: Database,
     table: str | Query,
     spill: Path,
     on_progress: ProgressCallback = lambda **facts: None,
@@ -142,25 +140,25 @@ def profile(
     """Profile a file, a folder, a glob or a query: return its columns, counted in batches of one pass each. Column
     names that look like data are refused, unless values may be shown."""
     if isinstance(table, str):
-        source = registered_files(con, TABLE, resolve(table), spill)
+        source = registered_files(database, TABLE, resolve(table), spill)
     else:
-        table.register(con, TABLE, None, spill)
-        source = Registered.from_view(con, TABLE)
-    types = describe(con, TABLE)
-    if not show_values and like_values(con, source, types):
+        table.register(database, TABLE, None, spill)
+        source = Registered.from_view(database, TABLE)
+    types = describe(database, TABLE)
+    if not show_values and like_values(database, source, types):
         hint = "add a line with names; or say --show-values, if these are names"
         raise ConfigError.at("TABLE", "a first row in place of column names", "column names", hint)
-    rows = count_rows(con, source.base)
-    return Profile(rows, _Profiling(con, source, rows, on_progress).columns(types), source)
+    rows = count_rows(database, source.base)
+    return Profile(rows, _Profiling(database, source, rows, on_progress).columns(types), source)
 
 
 class _Profiling:
     """Counts the columns of a table, those of one kind together."""
 
     def __init__(
-        self, con: duckdb.DuckDBPyConnection, source: Registered, rows: int, on_progress: ProgressCallback
+        self, database: Database, source: Registered, rows: int, on_progress: ProgressCallback
     ) -> None:
-        self.con, self.source, self.rows, self.on_progress = con, source, rows, on_progress
+        self.database, self.source, self.rows, self.on_progress = database, source, rows, on_progress
         self.done: dict[str, ColumnProfile] = {}
 
     def columns(self, types: dict[str, str]) -> list[ColumnProfile]:
@@ -189,7 +187,7 @@ class _Profiling:
             values = stacked(self.source.base, [f"({requirement.sql})" for _, requirement in part])
             return f"SELECT nth, count_if(v) FROM {values} GROUP BY nth"
 
-        for (name, requirement), answer in answers(self.con, asked, self.rows, query):
+        for (name, requirement), answer in answers(self.database, asked, self.rows, query):
             if answer is None:  # the memory is too small for its values
                 self.done[name] = _too_large(name, types[name])
             elif answer[0]:
@@ -198,7 +196,9 @@ class _Profiling:
     def _count(self, kind: str, names: list[str], forms: dict[str, TypedColumn], types: dict[str, str]) -> None:
         """Count the values of the columns of one kind. One that is too large for the memory cannot be used."""
         wanted = _measures(kind)
-        found = answers(self.con, names, self.rows, lambda part: self._query(kind, [forms[name].sql for name in part]))
+        found = answers(
+            self.database, names, self.rows, lambda part: self._query(kind, [forms[name].sql for name in part])
+        )
         for name, answer in found:
             if answer is None:
                 self.done[name] = _too_large(name, types[name])
@@ -267,7 +267,7 @@ def _measures(kind: str) -> dict[str, str]:
 
 
 def combine(
-    con: duckdb.DuckDBPyConnection,
+    database: Database,
     found: Profile,
     known: Collection[str],
     on_progress: ProgressCallback = lambda **facts: None,
@@ -285,7 +285,7 @@ def combine(
         if key not in counts:
             listed = ", ".join(quote(name) for name in names)
             counted = f"SELECT count(*) AS n FROM {found.part(names)} GROUP BY {listed}"
-            counts[key] = int(one(con, f"SELECT count_if(n = 1) FROM ({counted})")[0])
+            counts[key] = int(one(database, f"SELECT count_if(n = 1) FROM ({counted})")[0])
             on_progress(combinations=len(counts))
         return counts[key]
 

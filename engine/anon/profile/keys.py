@@ -9,9 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import duckdb
-
-from anon.core.database import quote
+from anon.core.database import Database, quote
 from anon.source.naming import AGES, KEYS, PEOPLE, SEXES, names_people, numbers_people, words
 from anon.source.persons import AGREE, CHANCE, COMPARED, FEWEST, ROWS_EACH, Attribute, PersonKey, person_keys, same
 from anon.source.requirements import DuckDBRows
@@ -51,20 +49,20 @@ class PersonKeys:
         return max(possible, key=rank, default=None)
 
 
-def find_keys(con: duckdb.DuckDBPyConnection, profile: Profile, known: Collection[str], named: Iterable[str]) -> None:
+def find_keys(database: Database, profile: Profile, known: Collection[str], named: Iterable[str]) -> None:
     """Add the keys with repeated values to a profile. `known`: columns that others may know; `named`: columns that the
     user names as the individual."""
     traits = _traits(profile, known)
     keys = [column for column in profile.columns if _may_repeat(column, profile.rows)]
-    likely = _likely(con, profile, keys, traits)
+    likely = _likely(database, profile, keys, traits)
     attributes = {c.name: Attribute("", c.name, quote(c.name), False, True, _like_births(c)) for c in traits}
     for name in likely:
         others = [attribute for other, attribute in attributes.items() if other != name]
         key = Attribute("--individual", name, quote(name), True)
         table = profile.part([name, *(other.name for other in others)])
-        profile.persons.found += person_keys(DuckDBRows(con, table), [key, *others], sample=True, of_anything=True)
+        profile.persons.found += person_keys(DuckDBRows(database, table), [key, *others], sample=True, of_anything=True)
     for name in {*profile.persons.names, *named}:
-        profile.persons.varying[name] = _varying(con, profile, name)
+        profile.persons.varying[name] = _varying(database, profile, name)
 
 
 def _traits(profile: Profile, known: Collection[str]) -> list[ColumnProfile]:
@@ -93,14 +91,14 @@ def _may_repeat(column: ColumnProfile, rows: int) -> bool:
 
 
 def _likely(
-    con: duckdb.DuckDBPyConnection, profile: Profile, keys: Sequence[ColumnProfile], traits: Sequence[ColumnProfile]
+    database: Database, profile: Profile, keys: Sequence[ColumnProfile], traits: Sequence[ColumnProfile]
 ) -> list[str]:
     """Return the columns whose repeated values agree on a trait that rows seldom agree on by chance, and those that
     number people by their name."""
     found = [key.name for key in keys if numbers_people(key.name)]
     if not traits:
         return found
-    chances = [_chance(con, profile, trait.name) for trait in traits]
+    chances = [_chance(database, profile, trait.name) for trait in traits]
     part = max(1, profile.rows // COMPARED)
     agree = ", ".join(f"{same(f't{at}')} AS a{at}" for at in range(len(traits)))
     counts = ", ".join(
@@ -116,7 +114,7 @@ def _likely(
         groups = f"SELECT nth, count(*) AS n, {agree} FROM {chosen} GROUP BY nth, v HAVING count(*) > 1"
         return f"SELECT nth, count(*), {counts} FROM ({groups}) GROUP BY nth"
 
-    for key, answer in answers(con, keys, profile.rows * (1 + len(traits)), query):
+    for key, answer in answers(database, keys, profile.rows * (1 + len(traits)), query):
         repeated, *agreed = answer or (0,)
         others = [yes for yes, trait in zip(agreed, traits) if trait.name != key.name]
         if repeated >= FEWEST and any(others):
@@ -124,13 +122,13 @@ def _likely(
     return list(dict.fromkeys(found))
 
 
-def _chance(con: duckdb.DuckDBPyConnection, profile: Profile, name: str) -> float:
+def _chance(database: Database, profile: Profile, name: str) -> float:
     """Return the share of pairs of rows that agree on a column."""
     counted = f"SELECT count(*) AS m FROM {profile.part([name])} GROUP BY {quote(name)}"
-    return float(one(con, f"SELECT sum(power(m, 2)) / power(sum(m), 2) FROM ({counted})")[0])
+    return float(one(database, f"SELECT sum(power(m, 2)) / power(sum(m), 2) FROM ({counted})")[0])
 
 
-def _varying(con: duckdb.DuckDBPyConnection, profile: Profile, key: str) -> frozenset[str]:
+def _varying(database: Database, profile: Profile, key: str) -> frozenset[str]:
     """Return the columns that differ between rows of one value of a key."""
     names = [c.name for c in profile.columns if c.kind is not None and c.name != key]
 
@@ -140,4 +138,4 @@ def _varying(con: duckdb.DuckDBPyConnection, profile: Profile, key: str) -> froz
         groups = f"SELECT nth, {same('v')} AS agree FROM {values} WHERE k IS NOT NULL GROUP BY nth, k"
         return f"SELECT nth, bool_and(agree) FROM ({groups}) GROUP BY nth"
 
-    return frozenset(n for n, answer in answers(con, names, 2 * profile.rows, query) if not (answer and answer[0]))
+    return frozenset(n for n, answer in answers(database, names, 2 * profile.rows, query) if not (answer and answer[0]))

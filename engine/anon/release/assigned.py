@@ -20,14 +20,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anon.core.arrays import Codes, Flags, Ints
-from anon.core.database import fed
+from anon.core.database import Database, fed
 from anon.core.spilled import SpilledBatches
 from anon.cube import Domain, Encoder
 from anon.recoding.assignment import Assignment
@@ -41,7 +40,7 @@ BATCH = 65_536  # groups that are put in order at a time
 class AssignedRelease:
     """A release in progress. `tables` must be consumed before `counts`."""
 
-    con: duckdb.DuckDBPyConnection
+    database: Database
     source: Source
     assignment: Assignment
     sensitive: Domain
@@ -76,9 +75,9 @@ class AssignedRelease:
 
     def _sorted(self, query: str, schema: pa.Schema, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the result of a query on some batches, on a separate connection: several run at the same time."""
-        with closing(self.con.cursor()) as con:
-            con.register("given", fed(schema, given, self.failures))
-            yield from con.sql(query).to_arrow_reader(ROW_GROUP)
+        with closing(self.database.cursor()) as database:
+            database.register("given", fed(schema, given, self.failures))
+            yield from database.query(query).to_arrow_reader(ROW_GROUP)
 
     def _entries(self, columns: str) -> Iterator[pa.RecordBatch]:
         """Return the entries grouped by some of their columns, in the order of these, with the people of each as n."""

@@ -14,14 +14,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from anon.config import Config
 from anon.config.support import exact_labels
 from anon.core.arrays import Ints
-from anon.core.database import causes, translated
+from anon.core.database import Database, causes, translated
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -84,36 +83,37 @@ class BucketizedRelease:
     def file(self, name: str) -> Path:
         return self.folder / f"{name}.{self.config.release.format}"
 
-    def write(self, con: duckdb.DuckDBPyConnection) -> int:
+    def write(self, database: Database) -> int:
         """Write both files; return the number of rows of the second."""
         recoding, counts = self.found.recoding, self.found.counts
         if isinstance(recoding, Assignment):
-            assigned = AssignedRelease(con, self.source, recoding, self.sensitive, self.spill, self.failures)
+            assigned = AssignedRelease(database, self.source, recoding, self.sensitive, self.spill, self.failures)
             self._write_qi(assigned.tables())
             return self._write_sensitive(assigned.counts())
         assert counts is not None, "a recoding comes with the counts of its groups"
         seen = GroupNumbering(recoding.groups)
-        self._write_qi(self._exact(con, recoding, seen) if self.exact else self._labelled(con, recoding, seen))
+        rows = self._exact if self.exact else self._labelled
+        self._write_qi(rows(database, recoding, seen))
         if not np.array_equal(seen.people, recoding.people):
             raise changed()
         if self.exact:
             self.number.append(seen.rank.astype(np.int64))
             counts.rank = seen.rank[counts.rank]
-        return self._write_sensitive(counted(con, counts, 1))
+        return self._write_sensitive(counted(database, counts, 1))
 
-    def _exact(self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: GroupNumbering) -> Iterator[pa.Table]:
+    def _exact(self, database: Database, recoding: AnyRecoding, seen: GroupNumbering) -> Iterator[pa.Table]:
         """Yield the rows of the source (quasi-identifiers, kept values, group) in canonical order."""
         plain = [column.alias for column in (*self.source.quasi_identifiers, *self.source.keep)]
-        for rows in row_groups(self._in_order(con, recoding, plain, "g")):
+        for rows in row_groups(self._in_order(database, recoding, plain, "g")):
             group = pa.array(seen.numbers(rows.column("g").to_numpy()))
             yield rows.set_column(len(plain), "g", group)
 
     def _labelled(
-        self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, seen: GroupNumbering
+        self, database: Database, recoding: AnyRecoding, seen: GroupNumbering
     ) -> Iterator[pa.Table]:
         """Yield the same with labels. Without kept columns all rows of a group are equal, and none is read."""
         keep = [column.alias for column in self.source.keep]
-        batches = self._in_order(con, recoding, ["g", *keep]) if keep else _repeated(recoding.people)
+        batches = self._in_order(database, recoding, ["g", *keep]) if keep else _repeated(recoding.people)
         for rows in row_groups(batches):
             group = rows.column("g").to_numpy()
             seen.numbers(group)
@@ -122,14 +122,14 @@ class BucketizedRelease:
             yield pa.table([*arrays, *rows.columns[1:], rows.column("g")], names=[*names, *keep, "g"])
 
     def _in_order(
-        self, con: duckdb.DuckDBPyConnection, recoding: AnyRecoding, by: list[str], *more: str
+        self, database: Database, recoding: AnyRecoding, by: list[str], *more: str
     ) -> Iterator[pa.RecordBatch]:
         """Yield the individuals of the source in the order of some columns, with those and `more` columns."""
         plain = [column for column in (*self.source.quasi_identifiers, *self.source.keep) if column.alias in by]
         view = self.source.people_view
-        con.register("published_rows", in_groups(self.source, recoding, [], plain, self.failures, view))
+        database.register("published_rows", in_groups(self.source, recoding, [], plain, self.failures, view))
         query = f"SELECT {', '.join((*by, *more))} FROM published_rows ORDER BY {in_order(by)}"
-        yield from con.sql(query).to_arrow_reader(self.source.within(READ, by))
+        yield from database.query(query).to_arrow_reader(self.source.within(READ, by))
 
     def _write_qi(self, tables: Iterable[pa.Table]) -> None:
         """Write the file of individuals from tables of (quasi-identifiers or labels, kept values, group) of a row group
@@ -185,8 +185,8 @@ def write(
     """Write the bucketized release and its description into the folder; return its form."""
     failures: list[BaseException] = []
     release = BucketizedRelease(source, found, sensitive, config, folder, spill, failures)
-    with translated("writing the release"), causes(failures), closing(source.con.cursor()) as con:
-        held = release.write(con)
+    with translated("writing the release"), causes(failures), closing(source.database.cursor()) as database:
+        held = release.write(database)
     rows = int(found.recoding.people.sum())
     release.describe(rows, held)
     return release.written(rows)

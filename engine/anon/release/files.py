@@ -163,7 +163,7 @@ def in_order(columns: Iterable[str]) -> str:
 
 def types_of(source: Source, columns: Iterable[Column]) -> dict[str, str]:
     """Return the columns of the source with the DuckDB types that a reader of the release must find."""
-    types = describe(source.con, Source.VIEW)
+    types = describe(source.database, Source.VIEW)
     return {column.name: types[column.alias] for column in columns}
 
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon.config import Config
 from anon.core.arrays import Ints
-from anon.core.database import causes, translated
+from anon.core.database import Database, causes, translated
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -94,15 +93,15 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     seen = np.zeros(recoding.groups, np.int64)
     failures: list[BaseException] = []
 
-    def tables(con: duckdb.DuckDBPyConnection) -> Iterator[pa.Table]:
-        for rows in row_groups(_ordered(con, source, found, recoding, sensitive, failures), layout.text_bytes):
+    def tables(database: Database) -> Iterator[pa.Table]:
+        for rows in row_groups(_ordered(database, source, found, recoding, sensitive, failures), layout.text_bytes):
             groups, lengths = runs(rows.column(0).to_numpy())
             seen[groups] += lengths
             yield layout.table(rows, groups, lengths)
 
-    with translated("writing the release"), causes(failures), closing(source.con.cursor()) as con:
+    with translated("writing the release"), causes(failures), closing(source.database.cursor()) as database:
         labels = [column.name for column in source.quasi_identifiers]
-        write_tables(path, layout.schema, labels, tables(con))
+        write_tables(path, layout.schema, labels, tables(database))
     if not np.array_equal(seen, recoding.people):
         raise changed()
     rows, values = int(recoding.people.sum()), [*source.sensitive, *source.keep]
@@ -115,7 +114,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
 
 
 def _ordered(
-    con: duckdb.DuckDBPyConnection,
+    database: Database,
     source: Source,
     found: Outcome,
     recoding: AnyRecoding,
@@ -126,10 +125,10 @@ def _ordered(
     search has counted them already, and they only need to be repeated."""
     if source.keep:
         rows = in_groups(source, recoding, sensitive, source.keep, failures)
-        con.register("published_rows", rows)
+        database.register("published_rows", rows)
         query = f"SELECT {', '.join(rows.schema.names)} FROM published_rows ORDER BY {in_order(rows.schema.names)}"
-        yield from con.sql(query).to_arrow_reader(source.within(READ, rows.schema.names))
+        yield from database.query(query).to_arrow_reader(source.within(READ, rows.schema.names))
         return
     assert found.counts is not None, "a recoding comes with the counts of its groups"
-    for batch in counted(con, found.counts, len(sensitive)):
+    for batch in counted(database, found.counts, len(sensitive)):
         yield from repeated(batch)

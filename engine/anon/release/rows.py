@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import duckdb
 import pyarrow as pa
 
-from anon.core.database import causes, fed
+from anon.core.database import Database, causes, fed
 from anon.cube import Domain, Encoder
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -62,9 +61,9 @@ def left_out(source: Source, recoding: AnyRecoding | Assignment) -> LeftOut:
     return source.left_out.with_suppressed(rows, people)
 
 
-def counted(con: duckdb.DuckDBPyConnection, counts: GroupCounts, sensitive: int) -> Iterator[pa.RecordBatch]:
+def counted(database: Database, counts: GroupCounts, sensitive: int) -> Iterator[pa.RecordBatch]:
     """Yield the counts of the search in canonical order: (group, sensitive codes, count)."""
-    con.register("group_counts", pa.RecordBatchReader.from_batches(counts.schema, counts.batches()))
+    database.register("group_counts", pa.RecordBatchReader.from_batches(counts.schema, counts.batches()))
     listed = ", ".join(["g", *(f"s{i}" for i in range(sensitive))])
     query = f"SELECT {listed}, sum(n)::BIGINT AS n FROM group_counts GROUP BY {listed} ORDER BY {listed}"
-    yield from con.sql(query).to_arrow_reader(ROW_GROUP)
+    yield from database.query(query).to_arrow_reader(ROW_GROUP)

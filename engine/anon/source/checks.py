@@ -10,10 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import duckdb
-
 from anon.config import Columns, Nulls
-from anon.core.database import literal, quote
+from anon.core.database import Database, literal, quote
 from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
 from anon.source.left_out import Reasons
@@ -58,16 +56,16 @@ def missing_columns(wanted: Sequence[tuple[str, str]], names: list[str], quotabl
     return problems
 
 
-def like_values(con: duckdb.DuckDBPyConnection, table: Registered, types: Mapping[str, str]) -> bool:
+def like_values(database: Database, table: Registered, types: Mapping[str, str]) -> bool:
     """Return whether the names of a table look like a row of data: whether a quarter of them are numbers, dates or
     addresses, or values of their own columns."""
     pairs = list(zip(table.names, types))
     texts = [(name, seen) for name, seen in pairs if types[seen] == "VARCHAR" and not VALUE.fullmatch(name)]
     equal = [f"({table.sql[seen]} = {literal(name)})" for name, seen in texts]
     found = len([name for name in table.names if VALUE.fullmatch(name)])
-    rows = int(one(con, f"SELECT count(*) FROM {table.base}")[0])
+    rows = int(one(database, f"SELECT count(*) FROM {table.base}")[0])
     held = answers(
-        con, equal, rows, lambda part: f"SELECT nth, bool_or(v) FROM {stacked(table.base, part)} GROUP BY nth"
+        database, equal, rows, lambda part: f"SELECT nth, bool_or(v) FROM {stacked(table.base, part)} GROUP BY nth"
     )
     found += sum(answer is not None and bool(answer[0]) for _, answer in held)
     return found > 0 and 4 * found >= len(table.names)

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 from anon.config import Columns, Config, DuckDB, redact
-from anon.core.database import connect, isolate, literal, quote, translated
+from anon.core.database import Database, connect, literal, quote, translated
 from anon.errors import ConfigError, SourceError
 from anon.source.origins import Origin, fingerprint, wanted
 from anon.source.tokens import Tokens
@@ -29,15 +29,15 @@ class Query(Origin):
         self.name, self.query, self.config = name, query.strip().rstrip(";"), config
         self.marks = []
 
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns | None, spill: Path) -> None:
+    def register(self, database: Database, name: str, columns: Columns | None, spill: Path) -> None:
         """As every origin; without columns, which have no roles yet, all that can be read."""
         copy, tokens = spill / f"{name}.parquet", Tokens.from_columns(columns)
         selected = self.copy(columns, tokens, copy)
         rows = f"SELECT {selected} FROM read_parquet({literal(str(copy))})"
         with translated(f"reading {self.name}"):
-            con.execute(f"CREATE VIEW {name} AS {rows}").fetchall()
+            database.execute(f"CREATE VIEW {name} AS {rows}")
         self.identifiers = tokens.columns
-        self.marks = [(self.name, *fingerprint(con, name, tokens.columns.values()))]
+        self.marks = [(self.name, *fingerprint(database, name, tokens.columns.values()))]
 
     @abstractmethod
     def copy(self, columns: Columns | None, tokens: Tokens, to: Path) -> str:
@@ -68,21 +68,21 @@ class DuckDBQuery(Query):
 
     def copy(self, columns: Columns | None, tokens: Tokens, to: Path) -> str:
         limits = self.config.limits
-        with self._answering(), closing(connect(limits.memory, limits.threads, to.parent, self.file)) as con:
-            tokens.share_key(con)
-            isolate(con)
-            self._check_statement(con)
-            answer = con.sql(self.part("*", "LIMIT 0"))
+        with self._answering(), closing(connect(limits.memory, limits.threads, to.parent, self.file)) as database:
+            tokens.share_key(database)
+            database.isolate()
+            self._check_statement(database)
+            answer = database.query(self.part("*", "LIMIT 0"))
             types = dict(zip(answer.columns, map(str, answer.types)))
             taken = wanted(columns)(answer.columns) if columns else answer.columns
             listed = [*(_writable(name, types[name]) for name in taken), *tokens.selected()]
-            con.execute(f"COPY ({self.part(', '.join(listed))}) TO {literal(str(to))} (FORMAT parquet)").fetchall()
+            database.execute(f"COPY ({self.part(', '.join(listed))}) TO {literal(str(to))} (FORMAT parquet)")
         return "*"
 
-    def _check_statement(self, con: duckdb.DuckDBPyConnection) -> None:
+    def _check_statement(self, database: Database) -> None:
         """Refuse anything but one SELECT. What parses as one statement by itself has balanced parentheses and ends its
         comments, so `part` cannot give it another meaning."""
-        statements = con.extract_statements(self.query)
+        statements = database.statements(self.query)
         if len(statements) != 1:
             raise self.not_one_select(f"{len(statements)} statements")
         if statements[0].type != duckdb.StatementType.SELECT:

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from anon.config import Columns, Config
-from anon.core.database import quote, translated
+from anon.core.database import Database, quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.checks import (
     Cell,
@@ -47,7 +45,7 @@ class GroupedTable:
         return self.rows != self.values
 
 
-def open_grouped(con: duckdb.DuckDBPyConnection, name: str, config: Config, table: Any, spill: Path) -> GroupedTable:
+def open_grouped(database: Database, name: str, config: Config, table: Any, spill: Path) -> GroupedTable:
     """Register a table that is already grouped: a path, a frame, or for a bucketized one a folder or a pair.
 
     The source's own columns may be missing. Without the column of individuals every row is another one, which only
@@ -55,21 +53,23 @@ def open_grouped(con: duckdb.DuckDBPyConnection, name: str, config: Config, tabl
     published like any other: no row is dropped for it, whatever `nulls` says, though it may call it an error.
     """
     pair = bucketized_pair(table)
-    return _open_pair(con, name, config, pair, spill) if pair else _open_labels(con, name, config, table, spill)
+    return (
+        _open_pair(database, name, config, pair, spill) if pair else _open_labels(database, name, config, table, spill)
+    )
 
 
-def _open_labels(con: duckdb.DuckDBPyConnection, name: str, config: Config, table: Any, spill: Path) -> GroupedTable:
+def _open_labels(database: Database, name: str, config: Config, table: Any, spill: Path) -> GroupedTable:
     every = f"{name}_read"
-    names = register(con, every, table, spill, as_text=config.columns.quasi_identifiers)
-    columns, types = present(config.columns, names), describe(con, every)
+    names = register(database, every, table, spill, as_text=config.columns.quasi_identifiers)
+    columns, types = present(config.columns, names), describe(database, every)
     check_present(columns, types, names)
     who = individual_sql(columns, types)
-    checked = check_labels(DuckDBRows(con, every), config, columns, types, who)
+    checked = check_labels(DuckDBRows(database, every), config, columns, types, who)
     policy, problems = checked.policy, checked.problems
     with translated("reading the table"):
         where = f" WHERE NOT {policy.no_sensitive}" if policy.drops else ""
-        con.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {every}{where}").fetchall()
-    kept = DuckDBRows(con, name)
+        database.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {every}{where}")
+    kept = DuckDBRows(database, name)
     if who is not None:
         problems = problems + individual_problems(kept, who, checked.labels, columns.multiplicity)
     if problems:
@@ -139,27 +139,25 @@ def present(columns: Columns, names: list[str]) -> Columns:
     return columns.model_copy(update=hidden)
 
 
-def _open_pair(
-    con: duckdb.DuckDBPyConnection, name: str, config: Config, pair: tuple[Any, Any], spill: Path
-) -> GroupedTable:
+def _open_pair(database: Database, name: str, config: Config, pair: tuple[Any, Any], spill: Path) -> GroupedTable:
     _check_columns(config.columns)
     qi, values = f"{name}_qi", f"{name}_sensitive"
-    names = register(con, qi, pair[0], spill, as_text=config.columns.quasi_identifiers)
-    held = register(con, values, pair[1], spill)
+    names = register(database, qi, pair[0], spill, as_text=config.columns.quasi_identifiers)
+    held = register(database, values, pair[1], spill)
     _check_apart(config.columns, names, held)
     # every row of qi is another individual, whatever the multiplicity
     people = present(config.columns.model_copy(update={"multiplicity": "single", "sensitive": {}}), names)
     alone = {"identifiers": [], "individual": "row", "quasi_identifiers": {}, "keep": []}
-    types, value_types = describe(con, qi), describe(con, values)
+    types, value_types = describe(database, qi), describe(database, values)
     check_present(people, types, names)
     check_present(config.columns.model_copy(update=alone), value_types, held)
     who = individual_sql(people, types)
-    rows = DuckDBRows(con, qi)
+    rows = DuckDBRows(database, qi)
     checked = check_labels(rows, config, people, types, who)
     problems = checked.problems
     if who is not None:
         problems = problems + individual_problems(rows, who, checked.labels, people.multiplicity)
-    return GroupedTable(qi, values, _check_values(DuckDBRows(con, values), config, value_types, problems))
+    return GroupedTable(qi, values, _check_values(DuckDBRows(database, values), config, value_types, problems))
 
 
 def _check_values(rows: Rows, config: Config, types: dict[str, str], of_people: list[Problem]) -> list[Column]:

@@ -11,12 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from anon.config import Columns, Config
 from anon.config.values import is_store
-from anon.core.database import quote
+from anon.core.database import Database, quote
 from anon.errors import SourceError
 from anon.source.checks import check_present, named_columns
 from anon.source.tables import Take, as_arrow, describe, narrow, one, register_files, register_frame, resolve, stat
@@ -35,7 +34,7 @@ class Origin(ABC):
     identifiers: Mapping[str, str] = MappingProxyType({})  # the registered column of each, or of its tokens, by name
 
     @abstractmethod
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+    def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         """Makes it a table with at least the columns that are used; ConfigError if some are not there."""
 
     def check_unchanged(self) -> None:  # noqa: B027
@@ -53,11 +52,11 @@ def wanted(columns: Columns) -> Take:
     return take
 
 
-def fingerprint(con: duckdb.DuckDBPyConnection, name: str, tokens: Collection[str] = ()) -> tuple[int, str]:
+def fingerprint(database: Database, name: str, tokens: Collection[str] = ()) -> tuple[int, str]:
     """How many rows a table has, and a number that depends on them but not on their order, nor on tokens, which are
     others in every run."""
-    listed = ", ".join(quote(column) for column in describe(con, name) if column not in tokens)
-    rows, total = one(con, f"SELECT count(*), coalesce(sum(CAST(hash({listed}) AS HUGEINT)), 0) FROM {name}")
+    listed = ", ".join(quote(column) for column in describe(database, name) if column not in tokens)
+    rows, total = one(database, f"SELECT count(*), coalesce(sum(CAST(hash({listed}) AS HUGEINT)), 0) FROM {name}")
     return int(rows), str(total)
 
 
@@ -67,9 +66,9 @@ class Frame(Origin):
     def __init__(self, frame: Any) -> None:
         self.frame, self.marks = as_arrow(frame), []
 
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
-        names = register_frame(con, name, self.frame)
-        check_present(columns, describe(con, name), names)
+    def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
+        names = register_frame(database, name, self.frame)
+        check_present(columns, describe(database, name), names)
         self.identifiers = {column: column for column in columns.identifiers}
 
 
@@ -82,15 +81,15 @@ class Files(Origin):
         self.path, self.files = path, resolve(path)
         self.marks = stat(self.files)
 
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+    def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         tokens = Tokens.from_columns(columns)
-        names = register_files(con, name, self.files, spill, take=wanted(columns), tokens=tokens)
-        types = describe(con, name)
+        names = register_files(database, name, self.files, spill, take=wanted(columns), tokens=tokens)
+        types = describe(database, name)
         self.identifiers = tokens.columns
         if self.files[0].suffix.lower() != ".csv":
             check_present(columns, types, names)
             named = {column for _, column in named_columns(columns)}
-            narrow(con, name, self.files, [column for column in types if column in named] or list(types)[:1])
+            narrow(database, name, self.files, [column for column in types if column in named] or list(types)[:1])
             self.identifiers = {column: column for column in columns.identifiers}
 
     def check_unchanged(self) -> None:

@@ -12,13 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon.config import Columns, Config, Postgres
 from anon.core import interrupt
-from anon.core.database import literal, quote, translated
+from anon.core.database import Database, literal, quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.databases import Query
 from anon.source.origins import wanted
@@ -197,8 +196,8 @@ def _digits(column: str, copy: Path, name: str) -> tuple[int, int]:
         f"SELECT coalesce(max(length({whole})), 1), coalesce(max(length({places})), 0), "
         f"count_if(contains({column}, 'Infinity')) FROM read_parquet({literal(str(copy))}) WHERE {column} <> 'NaN'"
     )
-    with translated(f"reading {name}"), closing(duckdb.connect(":memory:")) as con:
-        digits, scale, infinite = con.sql(sql).fetchall()[0]
+    with translated(f"reading {name}"), closing(Database.in_memory()) as database:
+        digits, scale, infinite = database.one(sql)
     if infinite:
         raise SourceError(f"{name}: column {column}: {infinite:,} values that are not finite; filter them in the query")
     return int(digits) + int(scale), int(scale)

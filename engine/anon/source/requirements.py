@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
-from anon.core.database import translated
+from anon.core.database import Database, translated
 from anon.errors import Problem, SourceError
 from anon.source.stacked import MOST
 
@@ -112,7 +111,7 @@ class SqlTable(ABC):
 class DuckDBRows(Rows, SqlTable):
     """A table of DuckDB on this machine."""
 
-    con: duckdb.DuckDBPyConnection
+    database: Database
     name: str
 
     def evaluate(self, questions: Sequence[Question], relation: str = "") -> Answers:
@@ -124,7 +123,7 @@ class DuckDBRows(Rows, SqlTable):
             part = asked[start : start + MOST]
             sql = f"SELECT {', '.join(each.sql for each in part)} FROM {relation or self.name}"
             with translated("reading the source"):
-                row = self.con.sql(sql).fetchall()[0]
+                row = self.database.one(sql)
             answers |= {each.name: answer for each, answer in zip(part, row, strict=True)}
         return Answers(answers)
 
@@ -133,7 +132,9 @@ class DuckDBRows(Rows, SqlTable):
 
     def distinct(self, sql: str, most: int) -> pa.ChunkedArray:
         with translated("reading the source"):
-            return self.con.sql(f"SELECT v FROM ({self._distinct(sql)} LIMIT {most}) ORDER BY v").to_arrow_table()["v"]
+            return self.database.query(
+                f"SELECT v FROM ({self._distinct(sql)} LIMIT {most}) ORDER BY v"
+            ).to_arrow_table()["v"]
 
     def _distinct(self, sql: str) -> str:
         return f"SELECT DISTINCT {sql} AS v FROM {self.name} WHERE {sql} IS NOT NULL"

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from anon.config import Config, Limits, Nulls, Sensitive
-from anon.core.database import all_optimizers, interruptible, limit, quote, translated
+from anon.core.database import Database, interruptible, quote, translated
 from anon.core.memory import Memory
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source import texts
@@ -34,7 +33,7 @@ from anon.source.left_out import LeftOut, Reasons, left_out_people
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.persons import PersonKey, attributes_of, person_keys
 from anon.source.requirements import ROWS, Answers, DuckDBRows, Requirement, Rows, SqlTable
-from anon.source.tables import describe, one, why_text
+from anon.source.tables import describe, why_text
 from anon.source.texts import Texts
 from anon.source.types import (
     TypedColumn,
@@ -66,7 +65,7 @@ class Column:
 class Source:
     """The rows of the config's source as a view, with the counts that the checks came upon."""
 
-    con: duckdb.DuckDBPyConnection
+    database: Database
     quasi_identifiers: list[Column]
     sensitive: list[Column]
     keep: list[Column]
@@ -113,7 +112,7 @@ class Source:
 
     def run(self, sql: str) -> None:
         with translated("reading the source"):
-            self.con.execute(sql).fetchall()
+            self.database.execute(sql)
 
     def batches(self, columns: list[Column], counted: bool = False, view: str = VIEW) -> Iterator[pa.RecordBatch]:
         """Streams the columns, in any order of rows, on a connection of its own. `counted`: equal rows once, with how
@@ -140,11 +139,11 @@ class Source:
     def stream(self, sql: str, tables: dict[str, Any], batch: int = BATCH) -> Iterator[pa.RecordBatch]:
         """The result of a query in batches, on a connection of its own, which does not know what was registered with
         another."""
-        with closing(self.con.cursor()) as con:
+        with closing(self.database.cursor()) as database:
             with translated("reading the source"):
                 for name, table in tables.items():
-                    con.register(name, table)
-                reader = con.sql(sql).to_arrow_reader(batch)
+                    database.register(name, table)
+                reader = database.query(sql).to_arrow_reader(batch)
             yield from interruptible(reader, "reading the source")
 
     def ends(self, columns: list[Column]) -> dict[str, tuple[int, int]]:
@@ -154,14 +153,14 @@ class Source:
         for column in columns:
             number = f"({column.alias} - DATE '1970-01-01')" if column.kind == "date" else column.alias
             listed += [f"min({number})::BIGINT", f"max({number})::BIGINT"]
-        with all_optimizers(self.con):
+        with self.database.all_optimizers():
             found = [column[0].as_py() for column in self.query(f"SELECT {', '.join(listed)} FROM {self.VIEW}")]
         pairs = zip(columns, zip(found[0::2], found[1::2]))
         return {column.alias: ends for column, ends in pairs if ends[0] is not None}
 
     def query(self, sql: str) -> pa.Table:
         with translated("reading the source"):
-            return self.con.sql(sql).to_arrow_table()
+            return self.database.query(sql).to_arrow_table()
 
     def distinct(self, column: Column, most: int) -> pa.ChunkedArray:
         """The different values of a column, or so many of them."""
@@ -169,13 +168,13 @@ class Source:
 
     def rows_with(self, column: Column, values: pa.Array) -> int:
         """How many rows have one of some values."""
-        self.con.register("some_values", pa.table({"v": values}))
+        self.database.register("some_values", pa.table({"v": values}))
         counted = self.query(f"SELECT count(*) FROM {self.VIEW} WHERE {column.alias} IN (SELECT v FROM some_values)")
         return int(counted[0][0].as_py())
 
     def why_text(self, column: Column) -> str:
         """Return a hint at what may have made a column text."""
-        return why_text(DuckDBRows(self.con, self.VIEW), column.alias)
+        return why_text(DuckDBRows(self.database, self.VIEW), column.alias)
 
     def check_unchanged(self) -> None:
         """What every pass reads anew must be the same for all of them."""
@@ -200,27 +199,27 @@ class CheckedRows:
         return self.total - self.dropped.all
 
 
-def open_source(con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path) -> Source:
+def open_source(database: Database, config: Config, table: Any, spill: Path) -> Source:
     """Open the config's source, or the given frame in its place, and check it against the config."""
     origin = origin_of(config, table)
-    origin.register(con, "raw_rows", config.columns, spill)
-    types = describe(con, "raw_rows")
+    origin.register(database, "raw_rows", config.columns, spill)
+    types = describe(database, "raw_rows")
     who = individual_sql(config.columns, types)
-    raw = DuckDBRows(con, "raw_rows")
+    raw = DuckDBRows(database, "raw_rows")
     checked = check_rows(raw, config, types, who)
     columns = checked.columns
-    create_labels(con, checked.labels)
-    create_views(con, config.nulls, columns, who)
+    create_labels(database, checked.labels)
+    create_views(database, config.nulls, columns, who)
     if who is not None and config.columns.multiplicity != "single":
-        _create_views_of_people(con, columns)
+        _create_views_of_people(database, columns)
     people = checked.dropped
     if who is not None and people.all:
-        people = left_out_people(DuckDBRows(con, Source.NULLS), Source.NULLS)
+        people = left_out_people(DuckDBRows(database, Source.NULLS), Source.NULLS)
     left_out = LeftOut(checked.dropped, people)
     quasi_identifiers, sensitive, keep = columns
     multiplicity = config.columns.multiplicity
-    source = Source(con, quasi_identifiers, sensitive, keep, checked.rows, left_out, origin, multiplicity)
-    check_people(source, checked, None if who is None else DuckDBRows(con, "kept_rows"))
+    source = Source(database, quasi_identifiers, sensitive, keep, checked.rows, left_out, origin, multiplicity)
+    check_people(source, checked, None if who is None else DuckDBRows(database, "kept_rows"))
     check_widths(source, config.limits)
     if config.columns.individual == "row":
         _find_persons(source, config, raw, checked.total)
@@ -332,16 +331,16 @@ class Typing:
         return replace(column, kind="text", sql=f"(SELECT label FROM {table} WHERE v = {column.sql})")
 
 
-def create_labels(con: duckdb.DuckDBPyConnection, labels: dict[str, pa.Table]) -> None:
+def create_labels(database: Database, labels: dict[str, pa.Table]) -> None:
     """Create the tables that the SQL of columns with labels reads."""
     with translated("reading the source"):
         for name, table in labels.items():
-            con.register("labels_made", table)
-            con.execute(f"CREATE TABLE {name} AS SELECT * FROM labels_made").fetchall()
-            con.unregister("labels_made")
+            database.register("labels_made", table)
+            database.execute(f"CREATE TABLE {name} AS SELECT * FROM labels_made")
+            database.unregister("labels_made")
 
 
-def create_views(con: duckdb.DuckDBPyConnection, nulls: Nulls, columns: list[list[Column]], who: str | None) -> None:
+def create_views(database: Database, nulls: Nulls, columns: list[list[Column]], who: str | None) -> None:
     """Create the views all_rows, their nulls, kept_rows without those to drop, and that of the source, which does not
     say whom rows are about."""
     every = [column for role in columns for column in role]
@@ -353,23 +352,23 @@ def create_views(con: duckdb.DuckDBPyConnection, nulls: Nulls, columns: list[lis
     no_quasi_identifier, no_sensitive = (any_of([f"{alias} IS NULL" for alias in role]) for role in droppable)
     nulls_of_rows = f"who, {no_quasi_identifier} AS no_quasi_identifier, {no_sensitive} AS no_sensitive"
     with translated("reading the source"):
-        con.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows").fetchall()
-        con.execute(f"CREATE VIEW {Source.NULLS} AS SELECT {nulls_of_rows} FROM all_rows").fetchall()
+        database.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows")
+        database.execute(f"CREATE VIEW {Source.NULLS} AS SELECT {nulls_of_rows} FROM all_rows")
         where = f" WHERE {' AND '.join(needed)}" if needed else ""
-        con.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}").fetchall()
+        database.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}")
         listed = ", ".join(column.alias for column in every)
-        con.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows").fetchall()
-        con.execute(f"CREATE VIEW {Source.NARROW} AS SELECT * FROM (SELECT {narrow} FROM raw_rows){where}").fetchall()
+        database.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows")
+        database.execute(f"CREATE VIEW {Source.NARROW} AS SELECT * FROM (SELECT {narrow} FROM raw_rows){where}")
 
 
-def _create_views_of_people(con: duckdb.DuckDBPyConnection, columns: list[list[Column]]) -> None:
+def _create_views_of_people(database: Database, columns: list[list[Column]]) -> None:
     """Create the views of a source whose individuals may have several values; they do not say whom rows are about."""
     first = ", ".join(f"first({c.alias}) AS {c.alias}" for c in (*columns[0], *columns[2]))
     own = ", ".join(column.alias for column in (*columns[0], *columns[1]))
     values = f"SELECT {own} FROM (SELECT DISTINCT who, {own} FROM kept_rows)"
     with translated("reading the source"):
-        con.execute(f"CREATE VIEW {Source.PEOPLE} AS SELECT {first} FROM kept_rows GROUP BY who").fetchall()
-        con.execute(f"CREATE VIEW {Source.VALUES} AS {values}").fetchall()
+        database.execute(f"CREATE VIEW {Source.PEOPLE} AS SELECT {first} FROM kept_rows GROUP BY who")
+        database.execute(f"CREATE VIEW {Source.VALUES} AS {values}")
 
 
 def check_widths(source: Source, limits: Limits) -> None:
@@ -381,13 +380,13 @@ def check_widths(source: Source, limits: Limits) -> None:
         return
     lengths = [f"strlen({column.alias})" for _, column in cells]
     sql = ", ".join(f"avg({n}), max({n}), count_if({n} > {LONGEST})" for n in lengths)
-    found = one(source.con, f"SELECT {sql} FROM {Source.VIEW}")
+    found = source.database.one(f"SELECT {sql} FROM {Source.VIEW}")
     source.widths = {column.alias: mean or 0.0 for (_, column), mean in zip(cells, found[0::3])}
     if problems := width_problems([(role, c.name, n) for (role, c), n in zip(cells, found[2::3]) if role != "keep"]):
         raise ConfigError(problems)
     longest = {column.alias: most or 0 for (_, column), most in zip(cells, found[1::3])}
     kept, held = ([c.alias for role, c in cells if (role == "keep") == keep] for keep in (True, False))
-    _make_room(source, texts.measure(source.con, Source.VIEW, kept, held, longest), limits)
+    _make_room(source, texts.measure(source.database, Source.VIEW, kept, held, longest), limits)
 
 
 def _make_room(source: Source, found: Texts, limits: Limits) -> None:
@@ -396,10 +395,10 @@ def _make_room(source: Source, found: Texts, limits: Limits) -> None:
     threads = found.threads(limits.memory, most)
     if threads < most:
         source.threads = threads
-        source.run(f"SET threads = {threads}")
+        source.database.set("threads", threads)
     if found.held:
         source.held = found.held
-        limit(source.con, Memory(limits.memory, found.held))
+        source.database.limit(Memory(limits.memory, found.held))
 
 
 def check_people(source: Source, checked: CheckedRows, people: SqlTable | None) -> None:

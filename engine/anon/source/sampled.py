@@ -7,10 +7,8 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-import duckdb
-
 from anon.config import Columns
-from anon.core.database import literal, quote, translated
+from anon.core.database import Database, literal, quote, translated
 from anon.errors import ConfigError
 from anon.source.origins import Origin, wanted
 from anon.source.tables import describe, one
@@ -23,17 +21,17 @@ class Sampled(Origin):
         self.whole, self.share = whole, share
         self.marks = whole.marks
 
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+    def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         every = f"{name}_whole"
-        self.whole.register(con, every, columns, spill)
+        self.whole.register(database, every, columns, spill)
         self.marks = self.whole.marks
         alone = columns.model_copy(update={"identifiers": []})
-        names = [quote(column) for column in wanted(alone)(list(describe(con, every)))]
+        names = [quote(column) for column in wanted(alone)(list(describe(database, every)))]
         who = None if columns.individual == "row" else quote(columns.individual)
         with translated("taking a sample"):
-            con.execute(f"CREATE TABLE {name} AS {_sample(every, names, who, self.share)}").fetchall()
+            database.execute(f"CREATE TABLE {name} AS {_sample(every, names, who, self.share)}")
         self.whole.check_unchanged()
-        if not one(con, f"SELECT count(*) FROM {name}")[0]:
+        if not one(database, f"SELECT count(*) FROM {name}")[0]:
             raise ConfigError.at("--sample", "a sample without anybody in it", "a larger one")
 
 

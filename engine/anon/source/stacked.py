@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from anon.core.database import translated
+from anon.core.database import Database, translated
 
 MOST = 250  # columns of a query
 CELLS = 20_000_000  # of a query, unless one column has more
@@ -46,7 +46,7 @@ def batches(items: Sequence[T], rows: int, bytes_each: int = 0) -> Iterator[Sequ
 
 
 def answers(
-    con: duckdb.DuckDBPyConnection,
+    database: Database,
     items: Sequence[T],
     rows: int,
     query: Callable[[Sequence[T]], str],
@@ -55,17 +55,17 @@ def answers(
     """Yield what a query for each batch of columns answers, whose rows begin with `nth`. A batch that the memory is too
     small for is halved; a column that is too large by itself has None for an answer."""
     for batch in batches(items, rows, bytes_each):
-        yield from _answered(con, batch, query)
+        yield from _answered(database, batch, query)
 
 
 def _answered(
-    con: duckdb.DuckDBPyConnection, batch: Sequence[T], query: Callable[[Sequence[T]], str]
+    database: Database, batch: Sequence[T], query: Callable[[Sequence[T]], str]
 ) -> Iterator[tuple[T, Row | None]]:
     found: list[Row] = []
     enough = True
     with translated("reading the source"):
         try:
-            found = con.sql(query(batch)).fetchall()
+            found = database.query(query(batch)).fetchall()
         except duckdb.OutOfMemoryException as error:
             if "temp" in str(error):  # the disk
                 raise
@@ -76,5 +76,5 @@ def _answered(
         yield batch[0], None
     else:
         half = len(batch) // 2
-        yield from _answered(con, batch[:half], query)
-        yield from _answered(con, batch[half:], query)
+        yield from _answered(database, batch[:half], query)
+        yield from _answered(database, batch[half:], query)

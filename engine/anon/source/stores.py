@@ -12,13 +12,13 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from anon.config import Columns
 from anon.core import interrupt
+from anon.core.database import Database
 from anon.errors import SourceError
 from anon.source.azure import azure_files
 from anon.source.origins import CHANGED, Mark, Origin, wanted
@@ -154,16 +154,16 @@ class StoredFiles(Origin):
             raise SourceError(f"{self.store.uri}: no object there, or none that is named .parquet or .csv")
         return [(info.path, int(info.size), str(info.mtime_ns or 0)) for info in chosen]
 
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+    def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         take, paths = wanted(columns), [path for path, _, _ in self.marks]
         kinds = {PurePosixPath(path).suffix.lower() == ".csv" for path in paths}
         if len(kinds) > 1:
             raise SourceError(f"{self.store.uri}: some objects are CSV and some are not; choose one kind")
         tokens = Tokens.from_columns(columns)
         if kinds == {True}:
-            self._register_csv(con, name, paths, take, tokens, spill)
+            self._register_csv(database, name, paths, take, tokens, spill)
         else:
-            register_files(con, name, self._copied(paths, take, tokens, spill / name), spill)
+            register_files(database, name, self._copied(paths, take, tokens, spill / name), spill)
         self.identifiers = tokens.columns
         self.check_unchanged()
 
@@ -172,7 +172,7 @@ class StoredFiles(Origin):
             raise SourceError(CHANGED)
 
     def _register_csv(
-        self, con: duckdb.DuckDBPyConnection, name: str, paths: list[str], take: Take, tokens: Tokens, spill: Path
+        self, database: Database, name: str, paths: list[str], take: Take, tokens: Tokens, spill: Path
     ) -> None:
         """Fetches the objects for as long as DuckDB makes Parquet of what is wanted of them."""
         files = []
@@ -181,7 +181,7 @@ class StoredFiles(Origin):
             folder.mkdir(mode=0o700)
             files.append(folder / PurePosixPath(path).name)
             self.store.get(path, files[-1])
-        register_files(con, name, files, spill, take=take, tokens=tokens)
+        register_files(database, name, files, spill, take=take, tokens=tokens)
         for file in files:
             file.unlink()
 

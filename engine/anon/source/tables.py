@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from anon.core.database import file_list, in_utf8, literal, quote, translated
+from anon.core.database import Database, file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
 from anon.source.requirements import Aggregate, Rows
 from anon.source.stacked import VECTOR, answers, stacked
@@ -53,8 +53,8 @@ class Registered:
     sql: dict[str, str]
 
     @classmethod
-    def from_view(cls, con: duckdb.DuckDBPyConnection, view: str) -> Registered:
-        names = list(describe(con, view))
+    def from_view(cls, database: Database, view: str) -> Registered:
+        names = list(describe(database, view))
         return cls(names, view, {name: quote(name) for name in names})
 
     def part(self, columns: Iterable[str]) -> str:
@@ -142,16 +142,14 @@ def stat(paths: list[Path]) -> list[tuple[str, int, str]]:
     return marks
 
 
-def register(
-    con: duckdb.DuckDBPyConnection, name: str, table: Any, spill: Path, as_text: Collection[str] = ()
-) -> list[str]:
+def register(database: Database, name: str, table: Any, spill: Path, as_text: Collection[str] = ()) -> list[str]:
     if isinstance(table, (str, os.PathLike)):
-        return register_files(con, name, resolve(os.fspath(table)), spill, as_text)
-    return register_frame(con, name, table)
+        return register_files(database, name, resolve(os.fspath(table)), spill, as_text)
+    return register_frame(database, name, table)
 
 
 def register_files(
-    con: duckdb.DuckDBPyConnection,
+    database: Database,
     name: str,
     paths: list[Path],
     spill: Path,
@@ -161,11 +159,11 @@ def register_files(
 ) -> list[str]:
     """As `registered_files`; returns the names of the columns as they are written in the files, which DuckDB changes
     where two are alike."""
-    return registered_files(con, name, paths, spill, as_text, take, tokens).names
+    return registered_files(database, name, paths, spill, as_text, take, tokens).names
 
 
 def registered_files(
-    con: duckdb.DuckDBPyConnection,
+    database: Database,
     name: str,
     paths: list[Path],
     spill: Path,
@@ -185,8 +183,8 @@ def registered_files(
         raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
     with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
         if kinds == {True}:
-            return _register_csv(con, name, paths, spill, as_text, take, tokens)
-        return _register_parquet(con, name, paths)
+            return _register_csv(database, name, paths, spill, as_text, take, tokens)
+        return _register_parquet(database, name, paths)
 
 
 def _is_known(path: Path) -> bool:
@@ -197,23 +195,23 @@ def _is_known(path: Path) -> bool:
         return file.read(len(PARQUET_BEGINS)) == PARQUET_BEGINS
 
 
-def _register_parquet(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path]) -> Registered:
+def _register_parquet(database: Database, name: str, paths: list[Path]) -> Registered:
     files = file_list(paths)
-    _check_same_columns(con, files)
+    _check_same_columns(database, files)
     base = f"read_parquet({files}, hive_partitioning = false)"
-    con.execute(f"CREATE VIEW {name} AS SELECT * FROM {base}").fetchall()
+    database.execute(f"CREATE VIEW {name} AS SELECT * FROM {base}")
     schema = f"SELECT name, num_children FROM parquet_schema({file_list(paths[:1])})"
-    names = list(_top_level(con.sql(schema).fetchall()))
-    return Registered(names, base, {column: quote(column) for column in describe(con, name)})
+    names = list(_top_level(database.query(schema).fetchall()))
+    return Registered(names, base, {column: quote(column) for column in describe(database, name)})
 
 
-def narrow(con: duckdb.DuckDBPyConnection, name: str, paths: list[Path], columns: list[str]) -> None:
+def narrow(database: Database, name: str, paths: list[Path], columns: list[str]) -> None:
     """Makes the view over Parquet files one of some columns. Every query binds all that a view has, which takes longer
     than to read them where there are thousands."""
     listed = ", ".join(map(quote, columns))
     rows = f"SELECT {listed} FROM read_parquet({file_list(paths)}, hive_partitioning = false)"
     with translated(f"reading {paths[0]}"):
-        con.execute(f"CREATE OR REPLACE VIEW {name} AS {rows}").fetchall()
+        database.execute(f"CREATE OR REPLACE VIEW {name} AS {rows}")
 
 
 def _top_level(elements: list[tuple[str, int | None]]) -> Iterator[str]:
@@ -229,10 +227,10 @@ def _top_level(elements: list[tuple[str, int | None]]) -> Iterator[str]:
         inside = max(inside - 1, 0) + (children or 0)
 
 
-def _check_same_columns(con: duckdb.DuckDBPyConnection, files: str) -> None:
+def _check_same_columns(database: Database, files: str) -> None:
     """Parts of one table have the same columns of the same types; DuckDB would take the first part's word for it."""
     kind = "concat_ws(' ', name, type, type_length, num_children, converted_type, scale, precision, logical_type)"
-    parts = con.sql(
+    parts = database.query(
         f"SELECT file_name, list({kind} ORDER BY {kind}) FILTER (column_id > 0) AS columns "
         f"FROM parquet_schema({files}) GROUP BY file_name ORDER BY file_name"
     ).fetchall()
@@ -246,7 +244,7 @@ def _check_same_columns(con: duckdb.DuckDBPyConnection, files: str) -> None:
 
 
 def _register_csv(
-    con: duckdb.DuckDBPyConnection,
+    database: Database,
     name: str,
     paths: list[Path],
     spill: Path,
@@ -268,33 +266,35 @@ def _register_csv(
     listed = [alias for alias, _ in used]
     listed += [f"{tokens.sql(f'nullif(c{names.index(own)}, {EMPTY})')} AS {alias}" for alias, own in made]
     copy = literal(str(spill / f"{name}.parquet"))
-    tokens.share_key(con)
+    tokens.share_key(database)
     rows = (
         f"SELECT {', '.join(listed)} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, "
         f"auto_detect = false, header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', "
         "strict_mode = true, nullstr = '', allow_quoted_nulls = false)"
     )
-    _copy_rows(con, rows, copy)
+    _copy_rows(database, rows, copy)
     base = f"read_parquet({copy})"
-    con.execute(f"CREATE VIEW {name}_text AS SELECT * FROM {base}").fetchall()
-    kinds = _text_types(con, base, [a for a, n in used if n not in as_text], sum(path.stat().st_size for path in paths))
+    database.execute(f"CREATE VIEW {name}_text AS SELECT * FROM {base}")
+    kinds = _text_types(
+        database, base, [a for a, n in used if n not in as_text], sum(path.stat().st_size for path in paths)
+    )
     typed = [(kinds.get(alias, alias), own) for alias, own in used]
     typed += [(alias, tokens.columns[own]) for alias, own in made]
     selected = ", ".join(f"{sql} AS {quote(column)}" for sql, column in typed)
-    con.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text").fetchall()
-    return Registered(names, base, dict(zip(describe(con, name), (sql for sql, _ in typed))))
+    database.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text")
+    return Registered(names, base, dict(zip(describe(database, name), (sql for sql, _ in typed))))
 
 
-def _copy_rows(con: duckdb.DuckDBPyConnection, rows: str, copy: str) -> None:
+def _copy_rows(database: Database, rows: str, copy: str) -> None:
     """Copy the rows of a query to a Parquet file. Every thread holds some rows of all columns: where that is too much,
     one thread and small row groups do."""
     try:
-        con.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet)").fetchall()
+        database.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet)")
     except duckdb.OutOfMemoryException:
-        (threads,) = one(con, "SELECT current_setting('threads')")
-        con.execute("SET threads = 1").fetchall()
-        con.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet, ROW_GROUP_SIZE {VECTOR})").fetchall()
-        con.execute(f"SET threads = {threads}").fetchall()
+        (threads,) = one(database, "SELECT current_setting('threads')")
+        database.execute("SET threads = 1")
+        database.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet, ROW_GROUP_SIZE {VECTOR})")
+        database.execute(f"SET threads = {threads}")
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
@@ -338,10 +338,10 @@ def _check_bytes(path: Path) -> None:
             line += ends
 
 
-def _text_types(con: duckdb.DuckDBPyConnection, base: str, columns: Sequence[str], size: int) -> dict[str, str]:
+def _text_types(database: Database, base: str, columns: Sequence[str], size: int) -> dict[str, str]:
     """SQL for each text column in the type that every value of it has; `size`: bytes of the files. An empty field is
     null where it is not quoted, and in typed columns always."""
-    rows = int(one(con, f"SELECT count(*) FROM {base}")[0])
+    rows = int(one(database, f"SELECT count(*) FROM {base}")[0])
     fits = ", ".join(
         f"count_if(regexp_full_match(v, {literal(pattern)}) AND TRY_CAST(v AS {kind}) IS NOT NULL)"
         for kind, pattern in CSV_TYPES.items()
@@ -351,7 +351,7 @@ def _text_types(con: duckdb.DuckDBPyConnection, base: str, columns: Sequence[str
     def query(part: Sequence[str]) -> str:
         return f"SELECT nth, count(nullif(v, '')), {fits} FROM {stacked(base, part)} GROUP BY nth"
 
-    for column, answer in answers(con, columns, rows, query, size // max(rows * len(columns), 1)):
+    for column, answer in answers(database, columns, rows, query, size // max(rows * len(columns), 1)):
         present, *counts = answer or (0,)
         kinds = [kind for kind, count in zip(CSV_TYPES, counts) if present and count == present]
         found |= {column: f"CAST(nullif({column}, '') AS {kinds[0]})"} if kinds else {}
@@ -367,29 +367,29 @@ def as_arrow(frame: Any) -> pa.Table:
         raise SourceError(f"a table of type {kind} cannot be read; give an Arrow-speaking frame{first}") from None
 
 
-def register_frame(con: duckdb.DuckDBPyConnection, name: str, frame: Any) -> list[str]:
+def register_frame(database: Database, name: str, frame: Any) -> list[str]:
     """Makes a view over any Arrow-speaking frame, for this connection, and returns the names of its columns."""
     table = as_arrow(frame)
     with translated(f"reading a table of type {type(frame).__name__}"):
-        con.register(name, table)
+        database.register(name, table)
     return list(table.column_names)
 
 
-def describe(con: duckdb.DuckDBPyConnection, name: str) -> dict[str, str]:
+def describe(database: Database, name: str) -> dict[str, str]:
     """The columns of a registered table with their DuckDB types."""
     with translated("reading the source"):
-        relation = con.sql(f"SELECT * FROM {name}")
+        relation = database.query(f"SELECT * FROM {name}")
         return {column: str(kind) for column, kind in zip(relation.columns, relation.types)}
 
 
-def one(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
+def one(database: Database, sql: str) -> tuple[Any, ...]:
     with translated("reading the source"):
-        row: tuple[Any, ...] = con.sql(sql).fetchall()[0]
+        row: tuple[Any, ...] = database.one(sql)
         return row
 
 
-def count_rows(con: duckdb.DuckDBPyConnection, table: str) -> int:
-    if not (rows := int(one(con, f"SELECT count(*) FROM {table}")[0])):
+def count_rows(database: Database, table: str) -> int:
+    if not (rows := int(one(database, f"SELECT count(*) FROM {table}")[0])):
         raise SourceError("the table has no rows")
     return rows
 
@@ -407,6 +407,6 @@ def why_text(rows: Rows, column: str) -> str:
     return ""
 
 
-def count_distinct(con: duckdb.DuckDBPyConnection, table: str, sql: str) -> int:
+def count_distinct(database: Database, table: str, sql: str) -> int:
     """How many different values an expression takes; null is one of them."""
-    return int(one(con, f"SELECT count(*) FROM (SELECT DISTINCT {sql} FROM {table})")[0])
+    return int(one(database, f"SELECT count(*) FROM (SELECT DISTINCT {sql} FROM {table})")[0])

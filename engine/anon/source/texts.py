@@ -7,11 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import duckdb
-
+from anon.core.database import Database
 from anon.core.memory import BATCHES, DATABASE, LEAST, LIBRARIES, VALUE, Memory
 from anon.errors import ResourceError
-from anon.source.tables import one
 
 VECTOR, PART = 2_048, 122_880  # rows that DuckDB makes at a time, and that it merges at a time
 SHORT = 8_000_000  # bytes of texts that need no room of their own
@@ -71,30 +69,30 @@ def _total(database: int, held: int) -> int:
 
 
 def measure(
-    con: duckdb.DuckDBPyConnection, view: str, kept: Sequence[str], held: Sequence[str], longest: dict[str, int]
+    database: Database, view: str, kept: Sequence[str], held: Sequence[str], longest: dict[str, int]
 ) -> Texts:
     """Measure the columns of a view, given the bytes of the longest text of each; nothing if all of them are short."""
-    rows = int(one(con, f"SELECT count(*) FROM {view}")[0])
+    rows = int(database.one(f"SELECT count(*) FROM {view}")[0])
     every = [*kept, *held]
     if not every or min(rows, PART) * sum(longest[alias] for alias in every) <= SHORT:
         return Texts()
-    found = [_distinct(con, view, alias) for alias in held if rows * longest[alias] > SHORT]
-    total, part = _longest(con, view, kept, PART) if kept else (0, 0)
+    found = [_distinct(database, view, alias) for alias in held if rows * longest[alias] > SHORT]
+    total, part = _longest(database, view, kept, PART) if kept else (0, 0)
     distinct, values = (sum(each[at] for each in found) for at in (0, 1))
-    return Texts(_longest(con, view, every, VECTOR)[1], total, part, distinct, values)
+    return Texts(_longest(database, view, every, VECTOR)[1], total, part, distinct, values)
 
 
-def _longest(con: duckdb.DuckDBPyConnection, view: str, columns: Sequence[str], rows: int) -> tuple[int, int]:
+def _longest(database: Database, view: str, columns: Sequence[str], rows: int) -> tuple[int, int]:
     """The bytes of texts of all rows, and of so many of those with most of them."""
     length = " + ".join(f"coalesce(strlen({alias}), 0)" for alias in columns)
     lengths = f"SELECT {length} AS n FROM {view}"
-    (total,) = one(con, f"SELECT coalesce(sum(n), 0) FROM ({lengths})")
-    (most,) = one(con, f"SELECT coalesce(sum(n), 0) FROM (SELECT n FROM ({lengths}) ORDER BY n DESC LIMIT {rows})")
+    (total,) = database.one(f"SELECT coalesce(sum(n), 0) FROM ({lengths})")
+    (most,) = database.one(f"SELECT coalesce(sum(n), 0) FROM (SELECT n FROM ({lengths}) ORDER BY n DESC LIMIT {rows})")
     return int(total), int(most)
 
 
-def _distinct(con: duckdb.DuckDBPyConnection, view: str, alias: str) -> tuple[int, int]:
+def _distinct(database: Database, view: str, alias: str) -> tuple[int, int]:
     """The bytes and the number of the different texts of a column; of one that has too many, or short ones, nothing."""
     each = f"SELECT max(strlen({alias})) AS n FROM {view} WHERE {alias} IS NOT NULL GROUP BY hash({alias})"
-    count, size = one(con, f"SELECT count(*), coalesce(sum(n), 0) FROM ({each})")
+    count, size = database.one(f"SELECT count(*), coalesce(sum(n), 0) FROM ({each})")
     return (int(size), int(count)) if count <= MOST and size > SHORT else (0, 0)

@@ -7,11 +7,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 
-import duckdb
 import pyarrow as pa
 
 from anon.config import Columns
-from anon.core.database import literal, quote
+from anon.core.database import Database, literal, quote
 
 KEY = "anon_token_key"  # the variable of a connection that holds the key
 
@@ -32,9 +31,9 @@ class Tokens:
         """The column of a copy that holds the tokens of each identifier."""
         return {name: f"token of {name}" for name in self.names}
 
-    def share_key(self, con: duckdb.DuckDBPyConnection) -> None:
+    def share_key(self, database: Database) -> None:
         """Give a connection the key, apart from the queries that use it."""
-        con.execute(f"SET VARIABLE {KEY} = ?", [self.key]).fetchall()
+        database.execute(f"SET VARIABLE {KEY} = ?", [self.key])
 
     def sql(self, column: str) -> str:
         """SQL of DuckDB for the token of an expression, on a connection that has the key."""
@@ -54,15 +53,15 @@ class TokenMaker:
     def __init__(self, tokens: Tokens) -> None:
         self.names, self._sql = list(tokens.names), f"SELECT {', '.join(tokens.selected())} FROM identified"
         self.schema = pa.schema([(token, pa.uint64()) for token in tokens.columns.values()])
-        self._con = duckdb.connect(":memory:")
-        tokens.share_key(self._con)
+        self._database = Database.in_memory()
+        tokens.share_key(self._database)
 
     def tokens(self, batch: pa.RecordBatch) -> list[pa.Array]:
         if not self.names:
             return []
-        self._con.register("identified", batch)
-        found = self._con.sql(self._sql).to_arrow_table().combine_chunks()
+        self._database.register("identified", batch)
+        found = self._database.query(self._sql).to_arrow_table().combine_chunks()
         return [column.chunk(0) for column in found.columns]
 
     def close(self) -> None:
-        self._con.close()
+        self._database.close()

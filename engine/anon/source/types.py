@@ -8,12 +8,11 @@ import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-import duckdb
 import pyarrow as pa
 
 from anon import hierarchy
 from anon.config import Builder
-from anon.core.database import quote
+from anon.core.database import Database, quote
 from anon.errors import Problem
 from anon.source.requirements import COUNT, Aggregate, Answers, DuckDBRows, Requirement, Rows
 
@@ -78,11 +77,11 @@ def requirement(path: str, type_name: str, refused: str, expected: str) -> Requi
     return Requirement(f"{path}: {expected}", refused, message)
 
 
-def canonical(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: str, letter: str) -> tuple[str, str]:
+def canonical(database: Database, table: str, name: str, type_name: str, letter: str) -> tuple[str, str]:
     """Return the kind of a column and the SQL for its canonical values, checked by itself; letter is q, s or k for its
     role. Unusable if its type or its values cannot be used."""
     column = type_column(name, quote(name), type_name, letter)
-    for problem in DuckDBRows(con, table).evaluate(column.requirements).problems(column.requirements):
+    for problem in DuckDBRows(database, table).evaluate(column.requirements).problems(column.requirements):
         raise Unusable(problem.found, problem.expected)
     return column.kind, column.sql
 
@@ -115,10 +114,10 @@ def type_column(path: str, column: str, type_name: str, letter: str) -> TypedCol
     raise Unusable(f"type {_plain_type(type_name)}", USABLE)
 
 
-def as_read(con: duckdb.DuckDBPyConnection, table: str, name: str, type_name: str) -> str:
+def as_read(database: Database, table: str, name: str, type_name: str) -> str:
     """Return the SQL for a published label such that two labels are equal if a reader sees the same."""
     asked = negative_zeros(name, type_name)
-    return label_sql(name, type_name, DuckDBRows(con, table).evaluate(asked))
+    return label_sql(name, type_name, DuckDBRows(database, table).evaluate(asked))
 
 
 def negative_zeros(name: str, type_name: str) -> list[Aggregate]:

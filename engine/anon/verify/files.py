@@ -8,10 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
-
 from anon.config import Columns
-from anon.core.database import literal, quote
+from anon.core.database import Database, literal, quote
 from anon.release import WrittenRelease
 from anon.source import describe
 from anon.verify.content import Content
@@ -51,22 +49,22 @@ class File:
             "quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, strict_mode = true)"
         )
 
-    def open(self, con: duckdb.DuckDBPyConnection) -> None:
+    def open(self, database: Database) -> None:
         """Make the view, in the order of the rows."""
-        con.execute(f"CREATE OR REPLACE TEMP VIEW {self.view} AS SELECT * FROM {self.reader}").fetchall()
+        database.execute(f"CREATE OR REPLACE TEMP VIEW {self.view} AS SELECT * FROM {self.reader}")
 
-    def has_other_columns(self, con: duckdb.DuckDBPyConnection) -> bool:
+    def has_other_columns(self, database: Database) -> bool:
         if self.path.suffix == ".csv":
             with self.path.open(encoding="utf-8", newline="") as file:
                 if next(csv.reader(file), []) != list(self.types):
                     return True
-        return list(describe(con, self.view).items()) != list(self.types.items())
+        return list(describe(database, self.view).items()) != list(self.types.items())
 
-    def metadata(self, con: duckdb.DuckDBPyConnection) -> int:
+    def metadata(self, database: Database) -> int:
         """Return the number of metadata entries of a Parquet file."""
         if self.path.suffix == ".csv":
             return 0
-        return int(con.sql(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(self.path))})").fetchall()[0][0])
+        return int(database.one(f"SELECT count(*) FROM parquet_kv_metadata({literal(str(self.path))})")[0])
 
 
 def files_of(written: WrittenRelease) -> list[File]:
@@ -81,31 +79,31 @@ def files_of(written: WrittenRelease) -> list[File]:
 
 
 def open_written(
-    con: duckdb.DuckDBPyConnection, files: list[File], columns: Columns, known: KnownValues | None = None
+    database: Database, files: list[File], columns: Columns, known: KnownValues | None = None
 ) -> Grouped:
     """Return the release as a grouped table; for a part of it `known` are the values of the whole."""
     first, *others = files
     if not others:
-        return Grouped.from_table(con, first.view, columns, known, first.row_hash)
-    return Grouped.from_pair(con, first.view, others[0].view, columns, known, [first.row_hash, others[0].row_hash])
+        return Grouped.from_table(database, first.view, columns, known, first.row_hash)
+    return Grouped.from_pair(database, first.view, others[0].view, columns, known, [first.row_hash, others[0].row_hash])
 
 
-def difference_in_form(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
+def difference_in_form(database: Database, files: list[File]) -> str:
     """Open the files in the order of their rows; return what is wrong with them apart from the rows, or ""."""
     names = sorted(["datapackage.json", *(file.path.name for file in files)])
     if sorted(path.name for path in files[0].path.parent.iterdir()) != names:
         return STRANGERS
-    return difference_in_files(con, files)
+    return difference_in_files(database, files)
 
 
-def difference_in_files(con: duckdb.DuckDBPyConnection, files: list[File]) -> str:
+def difference_in_files(database: Database, files: list[File]) -> str:
     """Open the files; return what is wrong with their columns or metadata, or ""."""
-    con.execute("SET preserve_insertion_order = true").fetchall()
+    database.execute("SET preserve_insertion_order = true")
     for file in files:
-        file.open(con)
-    if any(file.has_other_columns(con) for file in files):
+        file.open(database)
+    if any(file.has_other_columns(database) for file in files):
         return "does not have the required columns"
-    if any(file.metadata(con) for file in files):
+    if any(file.metadata(database) for file in files):
         return "carries metadata"
     return ""
 
@@ -124,20 +122,22 @@ def difference_in_content(found: Content, expected: Content) -> str:
 def difference_in_numbers(grouped: Grouped, first: int = 0) -> str:
     """Return what is wrong with the counts of values and the numbers of groups of a bucketized release, or "". `first`:
     the first number."""
-    con = grouped.con
+    database = grouped.database
     # rows are in order, as `rows_out_of_order` makes sure: equal ones are neighbours
     again = "g = lag(g) OVER () AND s0 IS NOT DISTINCT FROM lag(s0) OVER ()"
-    twice = con.sql(f"SELECT count_if(again) FROM (SELECT {again} AS again FROM {grouped.COUNTS})").fetchall()[0][0]
+    twice = database.query(f"SELECT count_if(again) FROM (SELECT {again} AS again FROM {grouped.COUNTS})").fetchall()[
+        0
+    ][0]
     if twice:
         return f"has {twice:,} sensitive values more than once in a group"
     gaps = f"max(g) - {first} + 1 - count(*) + abs(min(g) - {first})"
-    if con.sql(f"SELECT {gaps} FROM {grouped.GROUPS}").fetchall()[0][0]:
+    if database.one(f"SELECT {gaps} FROM {grouped.GROUPS}")[0]:
         return GAPS
     wrong = groups_out_of_order(grouped)
     return f"has {wrong:,} groups whose numbers are not in canonical order" if wrong else ""
 
 
-def formula_cells(con: duckdb.DuckDBPyConnection, files: list[File]) -> dict[str, int]:
+def formula_cells(database: Database, files: list[File]) -> dict[str, int]:
     """Return for each column of CSV files that has any the number of cells that a spreadsheet may run as a formula. The
     name of the column is a cell, too."""
     found: dict[str, int] = {}
@@ -145,18 +145,18 @@ def formula_cells(con: duckdb.DuckDBPyConnection, files: list[File]) -> dict[str
         if file.path.suffix == ".csv":
             texts = [name for name, kind in file.types.items() if kind == "VARCHAR"]
             counts = [f"count_if(regexp_matches({quote(name)}, {literal(FORMULA)}))" for name in texts]
-            row = con.sql(f"SELECT {', '.join(['0', *counts])} FROM {file.view}").fetchall()[0]
+            row = database.one(f"SELECT {', '.join(['0', *counts])} FROM {file.view}")
             for name in file.types:
                 found[name] = int(re.match(FORMULA, name) is not None) + dict(zip(texts, row[1:])).get(name, 0)
     return {name: count for name, count in found.items() if count}
 
 
-def rows_out_of_order(con: duckdb.DuckDBPyConnection, files: list[File]) -> int:
+def rows_out_of_order(database: Database, files: list[File]) -> int:
     """Return the number of rows that come before their predecessor in canonical order."""
-    return sum(_out_of_order(con, file.reader, list(file.types)) for file in files)
+    return sum(_out_of_order(database, file.reader, list(file.types)) for file in files)
 
 
-def _out_of_order(con: duckdb.DuckDBPyConnection, reader: str, names: list[str]) -> int:
+def _out_of_order(database: Database, reader: str, names: list[str]) -> int:
     """Return the number of these rows in one file. Runs of equal rows are compared once."""
     columns = [f"c{index}" for index in range(len(names))]
     listed = ", ".join(columns)
@@ -171,4 +171,4 @@ def _out_of_order(con: duckdb.DuckDBPyConnection, reader: str, names: list[str])
             f"ELSE {c} IS NULL OR (p{c} IS NOT NULL AND p{c} > {c}) END"
         )
     counted = f"SELECT count(*) FILTER ({earlier}) FROM ({pairs} FROM ({runs})) WHERE line > 1"
-    return int(con.sql(counted).fetchall()[0][0])
+    return int(database.one(counted)[0])

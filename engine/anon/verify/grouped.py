@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from anon.config import Columns
-from anon.core.database import quote, translated
+from anon.core.database import Database, quote, translated
 from anon.criteria import Ints
 from anon.criteria.prior_tables import Counting, SignatureTable, check_room
 from anon.errors import ConfigError, SourceError
@@ -47,7 +46,7 @@ class Grouped:
     c of a value s0 in a group. A table, GROUPS, has a row for every group, in canonical order: its rows and its
     individuals, n, and the counts of each value of sensitive columns with few values."""
 
-    con: duckdb.DuckDBPyConnection
+    database: Database
     quasi_identifiers: list[str]
     sensitive: list[str]
     keep: list[str]
@@ -66,15 +65,15 @@ class Grouped:
     GROUPS = "counted_groups"
 
     @classmethod
-    def from_opened(cls, con: duckdb.DuckDBPyConnection, table: GroupedTable, columns: Columns) -> Grouped:
+    def from_opened(cls, database: Database, table: GroupedTable, columns: Columns) -> Grouped:
         if table.bucketized:
-            return cls.from_pair(con, table.rows, table.values, columns)
-        return cls.from_table(con, table.rows, columns)
+            return cls.from_pair(database, table.rows, table.values, columns)
+        return cls.from_table(database, table.rows, columns)
 
     @classmethod
     def from_table(
         cls,
-        con: duckdb.DuckDBPyConnection,
+        database: Database,
         table: str,
         columns: Columns,
         known: KnownValues | None = None,
@@ -82,9 +81,9 @@ class Grouped:
     ) -> Grouped:
         """Return a registered table with its columns in the roles of the config; kept ones may be missing. If it is a
         part of a table, `known` are the values of the whole. `hashed`: SQL for a hash of each row."""
-        types = describe(con, table)
+        types = describe(database, table)
         grouped = cls(
-            con,
+            database,
             list(columns.quasi_identifiers),
             list(columns.sensitive),
             [name for name in columns.keep if name in types],
@@ -93,16 +92,16 @@ class Grouped:
             hashed=bool(hashed),
         )
         named = grouped._published(table, types) | ({"hash": hashed} if hashed else {})
-        named |= {f"s{i}": _sensitive(con, table, name, types) for i, name in enumerate(columns.sensitive)}
+        named |= {f"s{i}": _sensitive(database, table, name, types) for i, name in enumerate(columns.sensitive)}
         if columns.multiplicity != "single":
             named["who"] = str(individual_sql(columns, types))
-        _view(con, cls.VIEW, named, table)
+        _view(database, cls.VIEW, named, table)
         return grouped._counted()
 
     @classmethod
     def from_pair(
         cls,
-        con: duckdb.DuckDBPyConnection,
+        database: Database,
         qi: str,
         sensitive: str,
         columns: Columns,
@@ -111,36 +110,41 @@ class Grouped:
     ) -> Grouped:
         """Return the two registered tables of a bucketized one, which must have the same groups. `hashed`: SQL for a
         hash of the rows of each."""
-        types, held = describe(con, qi), describe(con, sensitive)
+        types, held = describe(database, qi), describe(database, sensitive)
         keep = [name for name in columns.keep if name in types]
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
-        grouped = cls(con, *names, columns.multiplicity, bucketized=True, known=known or {}, hashed=bool(hashed))
+        grouped = cls(database, *names, columns.multiplicity, bucketized=True, known=known or {}, hashed=bool(hashed))
         own, of_values = ({"hash": hashed[0]}, {"hash": hashed[1]}) if hashed else ({}, {})
-        _view(con, cls.VIEW, grouped._published(qi, types) | {"g": _whole(con, qi, "qi", "group", types)} | own, qi)
+        _view(
+            database,
+            cls.VIEW,
+            grouped._published(qi, types) | {"g": _whole(database, qi, "qi", "group", types)} | own,
+            qi,
+        )
         counts = of_values | {
-            "g": _whole(con, sensitive, "sensitive", "group", held),
-            "s0": _sensitive(con, sensitive, grouped.sensitive[0], held),
-            "c": _whole(con, sensitive, "sensitive", "count", held),
+            "g": _whole(database, sensitive, "sensitive", "group", held),
+            "s0": _sensitive(database, sensitive, grouped.sensitive[0], held),
+            "c": _whole(database, sensitive, "sensitive", "count", held),
         }
-        _view(con, cls.COUNTS, counts, sensitive)
+        _view(database, cls.COUNTS, counts, sensitive)
         _check_agreement(grouped)
         return grouped._counted()
 
     @classmethod
     def from_part(
-        cls, con: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Columns, keep: list[str], known: KnownValues
+        cls, database: Database, rows: pa.Table, columns: Columns, keep: list[str], known: KnownValues
     ) -> Grouped:
         """Return rows with neutral names and canonical values, which are all rows of some groups of a table."""
-        con.register(cls.VIEW, rows)
+        database.register(cls.VIEW, rows)
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
         weighted = columns.multiplicity == "single"
-        return cls(con, *names, columns.multiplicity, known=known, weighted=weighted)._counted()
+        return cls(database, *names, columns.multiplicity, known=known, weighted=weighted)._counted()
 
     def _published(self, table: str, types: dict[str, str]) -> dict[str, str]:
         """Return SQL for the labels and the kept columns by their neutral names."""
         named = dict(zip(self.labels, self.quasi_identifiers))
         named |= {f"k{index}": name for index, name in enumerate(self.keep)}
-        return {alias: as_read(self.con, table, name, types[name]) for alias, name in named.items()}
+        return {alias: as_read(self.database, table, name, types[name]) for alias, name in named.items()}
 
     def _counted(self) -> Grouped:
         """Return the table with its sensitive values numbered and its groups counted."""
@@ -151,11 +155,11 @@ class Grouped:
             counts = [grouped._counts_of_few(name) for name in self.sensitive if grouped.has_few(name)]
             sums = ["sum(hash) AS hash"] if self.hashed and not self.bucketized else []
             selected = listed([*self.key, f"{self.many()} AS rows", f"{self.people} AS n", *sums, *counts])
-            self.con.execute("SET preserve_insertion_order = true").fetchall()  # what is kept in order is read in order
-            self.con.execute(
+            self.database.execute("SET preserve_insertion_order = true")  # what is kept in order is read in order
+            self.database.execute(
                 f"CREATE OR REPLACE TEMP TABLE {self.GROUPS} AS "
                 f"SELECT {selected} FROM {self.VIEW} GROUP BY {listed(self.key)} ORDER BY {in_order(self.key)}"
-            ).fetchall()
+            )
         return grouped
 
     def has_few(self, column: str) -> bool:
@@ -170,13 +174,13 @@ class Grouped:
         """Return SQL for those columns. Values are compared as constants, which a reader of dictionaries does once for
         each."""
         value, table = value_of(self, (column,))
-        self.con.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})").fetchall()
+        self.database.execute(f"SET VARIABLE {table} = (SELECT list(v ORDER BY code) FROM {table})")
         same = f"{value} IS NOT DISTINCT FROM getvariable('{table}')"
         counts = [self.many(f"{same}[{place}]") for place in range(1, len(self.objects[column]) + 1)]
         return listed([f"({count})::UINTEGER AS {alias}" for count, alias in zip(counts, self.counted_as(column))])
 
     def rows(self) -> int:
-        return int(self.con.sql(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}").fetchall()[0][0])
+        return int(self.database.one(f"SELECT coalesce(sum(rows), 0) FROM {self.GROUPS}")[0])
 
     def alias(self, name: str) -> str:
         """Return the neutral name of a quasi-identifier or kept column."""
@@ -228,37 +232,37 @@ class Grouped:
         return f"SELECT {columns}, {value} AS s, {self.times} AS n FROM {self.values_view} GROUP BY {columns}, s"
 
 
-def _view(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, str], table: str) -> None:
+def _view(database: Database, name: str, columns: dict[str, str], table: str) -> None:
     selected = ", ".join(f"{sql} AS {alias}" for alias, sql in columns.items())
     with translated("reading the table"):
-        con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {selected} FROM {table}").fetchall()
+        database.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {selected} FROM {table}")
 
 
-def _sensitive(con: duckdb.DuckDBPyConnection, table: str, name: str, types: dict[str, str]) -> str:
+def _sensitive(database: Database, table: str, name: str, types: dict[str, str]) -> str:
     try:
-        return canonical(con, table, name, types[name], "s")[1]
+        return canonical(database, table, name, types[name], "s")[1]
     except Unusable as error:
         raise ConfigError([error.problem(f"columns.sensitive.{name}")]) from error
 
 
-def _whole(con: duckdb.DuckDBPyConnection, table: str, name: str, column: str, types: dict[str, str]) -> str:
+def _whole(database: Database, table: str, name: str, column: str, types: dict[str, str]) -> str:
     """Return SQL for the column `group` or `count` of a bucketized table, which holds whole numbers, above 0 if it
     counts."""
     if column not in types:
         raise SourceError(f"{name}: no column `{column}`, which a bucketized table has")
     try:
-        kind, sql = canonical(con, table, column, types[column], "q")
+        kind, sql = canonical(database, table, column, types[column], "q")
     except Unusable:
         kind = ""
     with translated("reading the table"):
-        rows = con.sql(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+        rows = database.query(f"SELECT count(*) FROM {table}").fetchall()[0][0]
     if not rows:  # nobody has a value; a CSV file without rows has no types either
         return f"CAST({quote(column)} AS BIGINT)"
     if kind != "integer":
         raise SourceError(f"{name}: `{column}` is not a column of whole numbers")
     wrong = f"{sql} IS NULL" + (f" OR {sql} < 1" if column == "count" else "")
     with translated("reading the table"):
-        count = con.sql(f"SELECT count(*) FROM {table} WHERE {wrong}").fetchall()[0][0]
+        count = database.one(f"SELECT count(*) FROM {table} WHERE {wrong}")[0]
     if count:
         positive = "positive " if column == "count" else ""
         raise SourceError(f"{name}: {count:,} rows whose `{column}` is not a {positive}whole number")
@@ -271,10 +275,10 @@ def _check_agreement(grouped: Grouped) -> None:
     if grouped.multiplicity == "set":
         held = f"SELECT g, sum(n) AS every, max(n) AS most FROM ({grouped.counts(['g'])}) GROUP BY g"
     with translated("reading the table"):
-        valueless, nobody, other, excess = grouped.con.sql(
+        valueless, nobody, other, excess = grouped.database.one(
             "SELECT count_if(every IS NULL), count_if(n IS NULL), count_if(every <> n), count_if(most > n) "
             f"FROM ({grouped.sizes(['g'])}) FULL JOIN ({held}) USING (g)"
-        ).fetchall()[0]
+        )
     wrong = [
         (valueless if grouped.multiplicity == "single" else 0, "groups of qi that are not in sensitive"),
         (nobody, "groups of sensitive that are not in qi"),
@@ -323,9 +327,9 @@ def _hashes_tell(grouped: Grouped, columns: tuple[str, ...], table: str) -> bool
     if len(columns) > 1:
         long = any((name,) in grouped.by_hash for name in columns)
     else:
-        (size,) = grouped.con.sql(f"SELECT coalesce(sum(strlen(v::VARCHAR)), 0) FROM {table}").fetchall()[0]
+        (size,) = grouped.database.one(f"SELECT coalesce(sum(strlen(v::VARCHAR)), 0) FROM {table}")
         long = size >= LONG_TEXTS
-    return long and bool(grouped.con.sql(f"SELECT count(*) = count(DISTINCT hash(v)) FROM {table}").fetchall()[0][0])
+    return long and bool(grouped.database.one(f"SELECT count(*) = count(DISTINCT hash(v)) FROM {table}")[0])
 
 
 def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], list[int]]:
@@ -333,14 +337,14 @@ def code_values(grouped: Grouped, columns: tuple[str, ...]) -> tuple[list[Any], 
     value, table = value_of(grouped, columns)
     counted = numbered(f"SELECT {value} AS v, {grouped.times} AS n FROM {grouped.values_view} GROUP BY v")
     if columns in grouped.known:
-        grouped.con.register("known_values", grouped.known[columns])
+        grouped.database.register("known_values", grouped.known[columns])
         counted = "SELECT v, n, code FROM known_values"
-    grouped.con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {counted}").fetchall()
+    grouped.database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {counted}")
     if _hashes_tell(grouped, columns, table):
         grouped.by_hash.add(columns)
     values: list[Any] = []
     times: list[int] = []
-    for batch in grouped.con.sql(f"SELECT v, n FROM {table} ORDER BY code").to_arrow_reader(READ):
+    for batch in grouped.database.query(f"SELECT v, n FROM {table} ORDER BY code").to_arrow_reader(READ):
         values += batch.column(0).to_pylist()
         times += batch.column(1).to_pylist()
     return values, times
@@ -364,7 +368,7 @@ def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | N
     if grouped.bucketized:
         return {}
     labels, places = listed(grouped.labels), ", ".join(str(group) for group in sorted(groups))
-    rows = grouped.con.sql(
+    rows = grouped.database.query(
         f"SELECT place, CAST(COLUMNS(* EXCLUDE (place)) AS VARCHAR) FROM "
         f"(SELECT {labels}, row_number() OVER (ORDER BY {in_order(grouped.labels)}) - 1 AS place "
         f"FROM {grouped.GROUPS}) WHERE place IN ({places}) ORDER BY place"
@@ -380,15 +384,15 @@ def cross_table(
     may exceed."""
     name, aliases = signature_table(attributes), listed([grouped.alias(a) for a in attributes])
     columns = [f"a{i}" for i in range(len(attributes))]
-    grouped.con.execute(
+    grouped.database.execute(
         f"CREATE OR REPLACE TEMP TABLE {name} AS "
         f"SELECT *, row_number() OVER (ORDER BY {in_order(columns)}) - 1 AS code "
         f"FROM (SELECT DISTINCT {aliases} FROM {grouped.VIEW}) AS t({listed(columns)})"
-    ).fetchall()
+    )
     value, table = value_of(grouped, (column,))
-    shape = [grouped.con.sql(f"SELECT count(*) FROM {each}").fetchall()[0][0] for each in (name, table)]
+    shape = [grouped.database.one(f"SELECT count(*) FROM {each}")[0] for each in (name, table)]
     check_room(memory, *shape)
-    rows = grouped.con.sql(f"SELECT {listed(columns)} FROM {name} ORDER BY code").to_arrow_table()
+    rows = grouped.database.query(f"SELECT {listed(columns)} FROM {name} ORDER BY code").to_arrow_table()
     counting = partial(_people_by_signature, grouped, attributes, value, table, shape)
     return SignatureTable.from_columns(rows.columns), None if grouped.bucketized else counting
 
@@ -396,7 +400,7 @@ def cross_table(
 def _people_by_signature(
     grouped: Grouped, attributes: tuple[str, ...], value: str, table: str, shape: list[int]
 ) -> Ints:
-    counted = grouped.con.sql(
+    counted = grouped.database.query(
         f"SELECT a.code AS a, v.code AS v, {grouped.many()} AS n FROM {grouped.VIEW} "
         f"JOIN {signature_table(attributes)} AS a ON {matches(grouped, attributes)} "
         f"JOIN {table} AS v ON {value} IS NOT DISTINCT FROM v.v GROUP BY ALL"

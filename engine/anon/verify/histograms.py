@@ -39,7 +39,7 @@ def _sizes(grouped: Grouped, classes: bool) -> Iterator[Groups]:
         counted = f"SELECT {grouped.people} AS n, min(g) AS row FROM {grouped.VIEW} GROUP BY {listed(labels)}"
         query = f"{counted} ORDER BY {in_order(labels)}"
     first = 0
-    for batch in grouped.con.sql(query).to_arrow_reader(BATCH):
+    for batch in grouped.database.query(query).to_arrow_reader(BATCH):
         if batch.num_rows:
             n, *row = (column.to_numpy().astype(np.int64) for column in batch.columns)
             every = np.arange(len(n) + 1)
@@ -51,7 +51,7 @@ def _of_few(grouped: Grouped, column: str) -> Iterator[Groups]:
     """Yield the histograms of a sensitive column with few values, whose counts are columns of one row per group."""
     names = grouped.counted_as(column)
     first, size = 0, max(BATCH * 8 // len(names), 1)  # bounds counts, not groups
-    for batch in grouped.con.sql(f"SELECT {listed(names)} FROM {grouped.GROUPS}").to_arrow_reader(size):
+    for batch in grouped.database.query(f"SELECT {listed(names)} FROM {grouped.GROUPS}").to_arrow_reader(size):
         if batch.num_rows:
             groups = Groups.dense(np.column_stack([column.to_numpy() for column in batch.columns]))
             yield Groups(groups.n, groups.start, groups.value, groups.count, first)
@@ -62,7 +62,7 @@ def _of_facts(grouped: Grouped, reading: Reading) -> Iterator[Groups]:
     query, first = f"SELECT * FROM {_table(grouped, reading)}", 0
     if not reading.attributes:
         query += f" WHERE kind <= {VALUE}"
-    for facts in _whole_parts(grouped.con.sql(query).to_arrow_reader(8 * BATCH)):
+    for facts in _whole_parts(grouped.database.query(query).to_arrow_reader(8 * BATCH)):
         groups = _groups(facts, first, len(reading.attributes), grouped.bucketized or bool(reading.context))
         yield groups
         first += len(groups)
@@ -75,7 +75,7 @@ def _table(grouped: Grouped, reading: Reading) -> str:
         if reading in (kept, kept._replace(attributes=())):
             return name
     name = f"histograms_{len(grouped.facts)}"
-    grouped.con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_query(grouped, reading)}").fetchall()
+    grouped.database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {_query(grouped, reading)}")
     grouped.facts[reading] = name
     return name
 

@@ -8,12 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from anon.config import Config, Reuse
-from anon.core.database import translated
+from anon.core.database import Database, translated
 from anon.core.memory import Memory
 from anon.core.text import text
 from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
@@ -72,7 +71,7 @@ class Findings:
     def close(self) -> None:
         """Close the table that was examined, with all tables about its groups."""
         if self.table is not None:
-            self.table.con.close()
+            self.table.database.close()
 
 
 def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
@@ -208,9 +207,9 @@ def alike(grouped: Grouped, by: list[str]) -> str:
 def people_of(grouped: Grouped, alike: str) -> dict[str, int]:
     """Return sums over what `alike` selects."""
     names = ("smallest", "unique", "homogeneous", "all")
-    sums = grouped.con.sql(
+    sums = grouped.database.one(
         f"SELECT min(n), count_if(n = 1), coalesce(sum(n) FILTER (same), 0), sum(n) FROM ({alike})"
-    ).fetchall()[0]
+    )
     return dict(zip(names, map(int, sums)))
 
 
@@ -247,23 +246,23 @@ def _shares(people: dict[str, int]) -> dict[str, float]:
     }
 
 
-def verify(con: duckdb.DuckDBPyConnection, written: WrittenRelease, config: Config, expected: Content) -> Findings:
+def verify(database: Database, written: WrittenRelease, config: Config, expected: Content) -> Findings:
     """Examine the files of a release that was just written; VerificationError if they are not what they must be.
     `expected`: the content of the source's rows under the written recoding."""
     files = files_of(written)
     try:
         with translated("reading it back"), ThreadPoolExecutor(1) as beside:
-            refuse(difference_in_form(con, files))
+            refuse(difference_in_form(database, files))
             # takes one thread about as long as the rest takes the others
-            disorder = beside.submit(rows_out_of_order, con.cursor(), files)
+            disorder = beside.submit(rows_out_of_order, database.cursor(), files)
             if Memory(config.limits.memory).tight:
                 disorder.result()
-            grouped = open_written(con, files, config.columns)
+            grouped = open_written(database, files, config.columns)
             refuse(difference_in_content(published(grouped, bool(written.labelled)), expected))
             if grouped.bucketized:
                 refuse(difference_in_numbers(grouped))
             found = examine(grouped, config, absent=True)
-            found.formulas = formula_cells(con, files)
+            found.formulas = formula_cells(database, files)
             if disorder.result():
                 refuse(f"has {disorder.result():,} rows out of order")
     except (SourceError, ConfigError, ValueError) as error:

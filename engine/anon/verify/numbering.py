@@ -26,7 +26,7 @@ def groups_out_of_order(grouped: Grouped) -> int:
     _number(grouped)
     pairs = f"SELECT t, lag(t) OVER (ORDER BY g) AS before FROM {FIRST}"
     counted = "SELECT count(*) FILTER (t < before), count(*) FILTER (t = before)"
-    wrong, tied = grouped.con.sql(f"{counted} FROM ({pairs})").fetchall()[0]
+    wrong, tied = grouped.database.one(f"{counted} FROM ({pairs})")
     return int(wrong) + (_tied_out_of_order(grouped) if tied else 0)
 
 
@@ -39,7 +39,7 @@ def _number(grouped: Grouped) -> None:
     rows = f"SELECT g, {sums} FROM (SELECT g, {changes} FROM {grouped.VIEW})"
     ends = "min(t) AS t, max(t) AS last_t, max(r) AS last_r"
     for sql in (f"VIEW {ROWS} AS {rows}", f"TABLE {FIRST} AS SELECT g, {ends} FROM {ROWS} GROUP BY g"):
-        grouped.con.execute(f"CREATE OR REPLACE TEMP {sql}").fetchall()
+        grouped.database.execute(f"CREATE OR REPLACE TEMP {sql}")
 
 
 def _tied_out_of_order(grouped: Grouped) -> int:
@@ -57,7 +57,7 @@ def _tied_out_of_order(grouped: Grouped) -> int:
         f"WHERE f.g IN ({tied}) ORDER BY f.g, f.part DESC, f.a"
     )
     wrong, held = 0, np.empty((5, 0), np.int64)
-    for batch in grouped.con.sql(query).to_arrow_reader(BATCH):
+    for batch in grouped.database.query(query).to_arrow_reader(BATCH):
         columns = np.stack([column.to_numpy().astype(np.int64) for column in batch.columns])
         held = np.concatenate([held, columns], axis=1)
         starts = np.flatnonzero(np.append(True, held[0, 1:] != held[0, :-1]))

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-
 from anon.backends.base import Backend
 from anon.backends.spark import check, content, release, spread, verify
 from anon.backends.spark.counting import SparkRecordStore
@@ -19,7 +17,7 @@ from anon.backends.spark.source import SparkSource, open_source, origin_of
 from anon.config import Config, Spark
 from anon.config.support import exact_labels
 from anon.core.checkpoint import Checkpoint
-from anon.core.database import connect, translated
+from anon.core.database import Database, connect, translated
 from anon.core.progress import Progress
 from anon.cube import Cube
 from anon.loss.utility import MEASURED, of_recoding
@@ -78,12 +76,12 @@ class SparkBackend(Backend):
         with (
             session(config.backend, table) as spark,
             spread.cleared(),
-            closing(connect(limits.memory, limits.threads, work.spill)) as con,
+            closing(connect(limits.memory, limits.threads, work.spill)) as database,
         ):
-            yield cls(config, show_values, work, progress, con, spark=spark)
+            yield cls(config, show_values, work, progress, database, spark=spark)
 
     def open(self, origin: Origin) -> Source:
-        return open_source(self.spark, self.con, self.config, origin)
+        return open_source(self.spark, self.database, self.config, origin)
 
     def cube(self, source: Source) -> Cube:
         return build_cube(self.config, source, SparkRecordStore(on_progress=self.report_progress("cube")))
@@ -104,7 +102,7 @@ class SparkBackend(Backend):
         expected = content.expected(source, config, self.work.run / "recoding.json", _recoding(outcome))
         source.check_unchanged()
         source.close()
-        found = verify.verify(self.spark, self.con, written, config, expected)
+        found = verify.verify(self.spark, self.database, written, config, expected)
         if written.rows <= MEASURED:
             found.table = self._on_the_driver(written)
         return found
@@ -114,17 +112,17 @@ class SparkBackend(Backend):
         files = [replace(file, path=file.path / "*.parquet") for file in files_of(written)]
         with translated("reading the release back"):
             for file in files:
-                file.open(self.con)
-        return open_written(self.con, files, self.config.columns)
+                file.open(self.database)
+        return open_written(self.database, files, self.config.columns)
 
     def utility(self, source: Source, cube: Cube, outcome: Outcome, found: Findings) -> dict[str, Any]:
         return of_recoding(outcome.recoding, exact_labels(self.config))
 
     @staticmethod
     def examine(
-        con: duckdb.DuckDBPyConnection, config: Config, table: Any, spill: Path, show_values: bool, progress: Progress
+        database: Database, config: Config, table: Any, spill: Path, show_values: bool, progress: Progress
     ) -> tuple[Findings, LeftOut]:
-        return check.examined(con, config, table, show_values, progress)
+        return check.examined(database, config, table, show_values, progress)
 
 
 def _recoding(outcome: Outcome) -> AnyRecoding:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from anon.backends.spark import spread, verify
@@ -17,7 +16,7 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.grouped import READING, Opened, open_grouped
 from anon.backends.spark.session import session
 from anon.config import Columns, Config, Spark
-from anon.core.database import translated
+from anon.core.database import Database, translated
 from anon.core.progress import Progress
 from anon.criteria import Criterion, bind
 from anon.criteria.prior_tables import Counting, SignatureTable
@@ -36,15 +35,15 @@ PICKLED = pa.schema([("pickled", pa.binary())])
 
 
 def examined(
-    con: duckdb.DuckDBPyConnection, config: Config, table: Any, show_values: bool, progress: Progress
+    database: Database, config: Config, table: Any, show_values: bool, progress: Progress
 ) -> tuple[Findings, LeftOut]:
     """What is found in a grouped table, and what of it was left out for null values."""
     assert isinstance(config.backend, Spark)
     first = table[0] if isinstance(table, tuple) else table
     with session(config.backend, first) as spark, spread.cleared():
         with progress.stage("read"):
-            opened = open_grouped(spark, con, config, table)
-            examination = Examination(con, opened, config, _known(con, opened, config))
+            opened = open_grouped(spark, database, config, table)
+            examination = Examination(database, opened, config, _known(database, opened, config))
         with progress.stage("check"):
             return examination.run(show_values), opened.left_out
 
@@ -75,7 +74,7 @@ class Work:
 class Examination:
     """One check of a table whose values are known."""
 
-    con: duckdb.DuckDBPyConnection
+    database: Database
     opened: Opened
     config: Config
     known: KnownValues
@@ -87,7 +86,7 @@ class Examination:
         with translated(JUDGING):
             found.criteria = bind(self.config.privacy, values)
             names = {signature_table(each) for criterion in found.criteria for each in criterion.attributes}
-            signatures = {name: self.con.sql(f"SELECT * FROM {name}").to_arrow_table() for name in names}
+            signatures = {name: self.database.query(f"SELECT * FROM {name}").to_arrow_table() for name in names}
         schema = pa.schema([opened.schema.field(n) for n in opened.schema.names if n in opened.rows.columns])
         work = Work(opened.columns, opened.columns.keep, schema, self.known, signatures, found.criteria, show_values)
         given = spread.Broadcast(opened.rows.sparkSession, work)
@@ -112,18 +111,18 @@ class Examination:
     def _cross_table(self, attributes: tuple[str, ...], column: str) -> tuple[SignatureTable, Counting | None]:
         """People by the values of some columns and a sensitive one, counted on the cluster."""
         opened, names = self.opened, self.opened.columns
-        whole = Grouped(self.con, list(names.quasi_identifiers), list(names.sensitive), names.keep, weighted=True)
+        whole = Grouped(self.database, list(names.quasi_identifiers), list(names.sensitive), names.keep, weighted=True)
         by = [*dict.fromkeys(whole.alias(name) for name in attributes), f"s{whole.sensitive.index(column)}"]
         counted = opened.rows.groupBy(*by).sum("c").withColumnRenamed("sum(c)", "c")
         schema = pa.schema([*(opened.schema.field(name) for name in by), ("c", pa.int64())])
-        self.con.register(Grouped.VIEW, spread.collect(counted, READING).cast(schema))
-        self.con.register("known_values", self.known[column,])
+        self.database.register(Grouped.VIEW, spread.collect(counted, READING).cast(schema))
+        self.database.register("known_values", self.known[column,])
         table = f"values_{whole.sensitive.index(column)}"
-        self.con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM known_values").fetchall()
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM known_values")
         return cross_table(whole, attributes, column, self.config.limits.memory)
 
 
-def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> KnownValues:
+def _known(database: Database, opened: Opened, config: Config) -> KnownValues:
     """The values of each sensitive column, and the tuples of several that a distance looks at, numbered in order."""
     tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
     names = [column.name for column in opened.sensitive]
@@ -132,12 +131,12 @@ def _known(con: duckdb.DuckDBPyConnection, opened: Opened, config: Config) -> Kn
         aliases = [f"s{names.index(name)}" for name in columns]
         table = spread.collect(_times(opened, aliases), READING)
         kinds = pa.schema([*(opened.schema.field(alias) for alias in aliases), ("n", pa.int64())])
-        con.register("counted_values", table.cast(kinds))
+        database.register("counted_values", table.cast(kinds))
         packed = ", ".join(f"{alias} := {alias}" for alias in aliases)
         value = aliases[0] if len(aliases) == 1 else f"struct_pack({packed})"
         with translated(READING):
             query = numbered(f"SELECT {value} AS v, n FROM counted_values")
-            known[columns] = con.sql(f"{query} ORDER BY code").to_arrow_table()
+            known[columns] = database.query(f"{query} ORDER BY code").to_arrow_table()
     distinct = [known[name,].num_rows for name in names]
     check_sensitive_numbers(config, opened.sensitive, distinct)
     return known
@@ -170,16 +169,16 @@ def _judged(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         return
     extra = [held[0].schema.field(name) for name in held[0].schema.names if name not in work.schema.names]
     rows = pa.Table.from_batches(held).cast(pa.schema([*work.schema, *extra]))
-    with spread.database() as con, translated(JUDGING):
-        part = judged_rows(con, rows, work, context.partitionId())
+    with spread.task_database() as database, translated(JUDGING):
+        part = judged_rows(database, rows, work, context.partitionId())
     yield from spread.packed([(pickle.dumps(part),)], PICKLED)
 
 
-def judged_rows(con: duckdb.DuckDBPyConnection, rows: pa.Table, work: Work, number: int) -> Part:
+def judged_rows(database: Database, rows: pa.Table, work: Work, number: int) -> Part:
     """Judges all rows of some groups, which are numbered from 0 on."""
     for name, table in work.signatures.items():
-        con.register(name, table)
-    grouped = Grouped.from_part(con, rows, work.columns, work.keep, work.known)
+        database.register(name, table)
+    grouped = Grouped.from_part(database, rows, work.columns, work.keep, work.known)
     for names in work.known:
         code_values(grouped, names)
     judged = verify.judged_part(grouped, work.criteria, 0)

@@ -46,15 +46,15 @@ def _summed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         f"CAST(sum({name} // {HALF}) AS BIGINT) AS {name}_high, CAST(sum({name} % {HALF}) AS BIGINT) AS {name}_low"
         for name in hashes
     )
-    with spread.database() as con, translated(READING):
+    with spread.task_database() as database, translated(READING):
         for name, table in applied.keys.tables.items():
-            con.register(name, table)
+            database.register(name, table)
         for batch in batches:
-            con.register("rows_of_a_batch", pa.Table.from_batches([batch]))
-            read = con.sql(applied.keys.select("rows_of_a_batch", hashes)).to_arrow_table().to_batches()
-            con.register("in_groups", pa.Table.from_batches(applied.batches(read, labelled=True)))
+            database.register("rows_of_a_batch", pa.Table.from_batches([batch]))
+            read = database.query(applied.keys.select("rows_of_a_batch", hashes)).to_arrow_table().to_batches()
+            database.register("in_groups", pa.Table.from_batches(applied.batches(read, labelled=True)))
             query = f"SELECT {by}, count(*) AS n, {halves} FROM in_groups GROUP BY {', '.join(applied.by)}"
-            yield from con.sql(query).to_arrow_table().to_batches()
+            yield from database.query(query).to_arrow_table().to_batches()
 
 
 def _content(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -68,8 +68,8 @@ def _content(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
         for name in hashes
     )
     groups = applied.groups(f"SELECT {', '.join(applied.by)}, n, {totals} FROM sums", labelled=True)
-    with spread.database() as con, translated(READING):
+    with spread.task_database() as database, translated(READING):
         for name, table in (applied.tables() | {"sums": pa.Table.from_batches(held)}).items():
-            con.register(name, table)
-        found = con.sql(content_of(groups, applied.labels, list(hashes))).fetchall()[0]
+            database.register(name, table)
+        found = database.one(content_of(groups, applied.labels, list(hashes)))
     yield from spread.packed([(found[0], *map(str, found[1:]))], FOUND)

@@ -146,9 +146,9 @@ def _few(source: SparkSource, table: pa.Table, at: int) -> ValueCounts:
     kind = source.types[table.column_names[1 + at]]
     own = table.filter(pc.equal(table["c"], at)).select([1 + at, table.num_columns - 1]).rename_columns(["v", "n"])
     own = own.set_column(0, "v", own["v"].cast(kind))
-    source.con.register("counted_values", own)
+    source.database.register("counted_values", own)
     ordered = source.query("SELECT v, n FROM counted_values ORDER BY v NULLS FIRST")
-    source.con.unregister("counted_values")
+    source.database.unregister("counted_values")
     values = pa.concat_arrays(ordered["v"].chunks) if ordered.num_rows else pa.array([], kind)
     return ValueCounts(len(values), values, ordered["n"].to_numpy().astype(np.int64))
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from anon.backends.spark import spread
@@ -18,7 +17,7 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.rows import BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
 from anon.config import Columns, Config
-from anon.core.database import quote, translated
+from anon.core.database import Database, quote, translated
 from anon.errors import ConfigError, Problem
 from anon.source import Column, check_present, describe, individual_sql, register_files, resolve
 from anon.source.checks import any_of, individual_problems
@@ -52,12 +51,12 @@ class Opened:
         return [f"q{index}" for index in range(len(self.columns.quasi_identifiers))]
 
 
-def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Config, table: Any) -> Opened:
+def open_grouped(spark: SparkSession, database: Database, config: Config, table: Any) -> Opened:
     """Open a table: a path of Parquet files, a table of the catalog, a DataFrame, or any Arrow-speaking frame."""
-    raw, schema = _raw(spark, con, table)
+    raw, schema = _raw(spark, database, table)
     columns = present(config.columns, raw.columns)
-    con.register("raw_rows", schema.empty_table())
-    types = describe(con, "raw_rows")
+    database.register("raw_rows", schema.empty_table())
+    types = describe(database, "raw_rows")
     check_present(columns, types, raw.columns)
     who = individual_sql(columns, types)
     used = raw.select(*(spread.column(name) for name in schema.names if name in _used(columns)))
@@ -67,7 +66,7 @@ def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Co
         raise ConfigError(checked.problems)
     query = _query(columns, types, checked, who)
     with translated(READING):
-        view = con.sql(query).to_arrow_table().schema
+        view = database.query(query).to_arrow_table().schema
     every = spread.on_disk(spread.map_rows(used, _rows, spread.Broadcast(spark, (schema, query)), view))
     rows = every
     if checked.dropped.all:
@@ -79,14 +78,14 @@ def open_grouped(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Co
     return Opened(_counted(rows, columns), view, columns, checked.sensitive, checked.rows, left_out)
 
 
-def _raw(spark: SparkSession, con: duckdb.DuckDBPyConnection, table: Any) -> tuple[DataFrame, pa.Schema]:
+def _raw(spark: SparkSession, database: Database, table: Any) -> tuple[DataFrame, pa.Schema]:
     """Return the table as Spark reads it, and its columns as they are on one machine."""
     if bucketized_pair(table) is not None:
         found, expected = "a bucketized table with backend spark", "a table of labels, or backend local"
         raise ConfigError.at("--on", found, expected, "equal labels may be in several of its groups")
     named, stored = isinstance(table, (str, os.PathLike)), "://" in str(table)
     if named and not stored and (Path(table).exists() or not _in_catalog(spark, str(table))):
-        return _files(spark, con, resolve(os.fspath(table)))
+        return _files(spark, database, resolve(os.fspath(table)))
     with on_spark(READING):
         if named:
             frame = spark.read.parquet(str(table)) if stored else spark.table(str(table))
@@ -102,12 +101,12 @@ def _in_catalog(spark: SparkSession, name: str) -> bool:
         return False
 
 
-def _files(spark: SparkSession, con: duckdb.DuckDBPyConnection, paths: list[Path]) -> tuple[DataFrame, pa.Schema]:
+def _files(spark: SparkSession, database: Database, paths: list[Path]) -> tuple[DataFrame, pa.Schema]:
     if any(path.suffix.lower() == ".csv" for path in paths):
         raise ConfigError.at("--on", "CSV files with backend spark", "Parquet files", "backend local reads CSV")
-    register_files(con, "files_of_table", paths, paths[0])
+    register_files(database, "files_of_table", paths, paths[0])
     with translated(READING):
-        schema = con.sql("SELECT * FROM files_of_table LIMIT 0").to_arrow_table().schema
+        schema = database.query("SELECT * FROM files_of_table LIMIT 0").to_arrow_table().schema
     with on_spark(READING):
         return spark.read.parquet(*(f"file://{path.resolve()}" for path in paths)), schema
 
@@ -157,10 +156,10 @@ def _label(name: str, kind: str, answers: Answers) -> str | None:
 
 def _rows(given: tuple[pa.Schema, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema, query = given
-    with spread.database() as con:
-        for _ in registered(con, schema, batches):
+    with spread.task_database() as database:
+        for _ in registered(database, schema, batches):
             with translated(READING):
-                yield from con.sql(query).to_arrow_table().to_batches()
+                yield from database.query(query).to_arrow_table().to_batches()
 
 
 def _left_out(every: DataFrame, checked: CheckedLabels) -> LeftOut:

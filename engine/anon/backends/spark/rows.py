@@ -6,16 +6,15 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from anon.backends.spark import spread
 from anon.backends.spark.failures import on_spark
-from anon.core.database import translated
+from anon.core.database import Database, translated
 from anon.source.requirements import Aggregate, Answers, Question, Rows, SqlTable, aggregates
 
 if TYPE_CHECKING:
@@ -60,9 +59,9 @@ class BatchedRows(Rows):
     def _distinct(self, sql: str) -> tuple[DataFrame, pa.Schema]:
         """Return the distinct values of an expression as a frame, with its columns as DuckDB has them."""
         query = f"SELECT DISTINCT {sql} AS v FROM raw_rows WHERE {sql} IS NOT NULL"
-        with duckdb.connect(":memory:") as con, translated(READING):
-            con.register("raw_rows", self.schema.empty_table())
-            schema = con.sql(query).to_arrow_table().schema
+        with closing(Database.in_memory()) as database, translated(READING):
+            database.register("raw_rows", self.schema.empty_table())
+            schema = database.query(query).to_arrow_table().schema
         given = spread.Broadcast(self.frame.sparkSession, (self.schema, query))
         return spread.map_rows(self.frame, _values, given, schema).distinct(), schema
 
@@ -77,31 +76,29 @@ def evaluated(schema: pa.Schema, asked: list[Aggregate], batches: Iterator[pa.Re
     """Return the answers of some batches of rows by name."""
     total = [0] * len(asked)
     query = f"SELECT {', '.join(each.sql for each in asked)} FROM raw_rows"
-    with spread.database() as con:
-        for _ in registered(con, schema, batches):
+    with spread.task_database() as database:
+        for _ in registered(database, schema, batches):
             with translated(READING):
-                total = [n + int(answer) for n, answer in zip(total, con.sql(query).fetchall()[0], strict=True)]
+                total = [n + int(answer) for n, answer in zip(total, database.one(query), strict=True)]
     names = [each.name for each in asked]
     return pa.record_batch([pa.array(names, pa.string()), pa.array(total, pa.int64())], schema=ANSWERS)
 
 
 def _values(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema, query = given
-    with spread.database() as con:
-        for _ in registered(con, schema, batches):
+    with spread.task_database() as database:
+        for _ in registered(database, schema, batches):
             with translated(READING):
-                yield from con.sql(query).to_arrow_table().to_batches()
+                yield from database.query(query).to_arrow_table().to_batches()
 
 
-def registered(
-    con: duckdb.DuckDBPyConnection, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def registered(database: Database, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield each batch, which is meanwhile the table raw_rows of the connection, with the columns that it has of a
     schema."""
     for batch in batches:
         table = pa.Table.from_batches([batch])
         wanted = pa.schema([schema.field(name) for name in table.schema.names])
-        con.register("raw_rows", table if table.schema.equals(wanted) else table.cast(wanted))
+        database.register("raw_rows", table if table.schema.equals(wanted) else table.cast(wanted))
         yield batch
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from anon.backends.spark import spread
@@ -17,7 +16,7 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.rows import READING, BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
 from anon.config import Columns, Config
-from anon.core.database import translated
+from anon.core.database import Database, translated
 from anon.errors import ConfigError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
 from anon.source.checks import repeated_identifiers
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SparkSource(Source):
-    """The rows of a source that are on a cluster. `con` has a view of the same columns without a row."""
+    """The rows of a source that are on a cluster. `database` has a view of the same columns without a row."""
 
     frame_of_rows: DataFrame = field(kw_only=True)
 
@@ -53,7 +52,7 @@ class SparkSource(Source):
             return int(self.select([column]).join(named, column.alias, "left_semi").count())
 
     def why_text(self, column: Column) -> str:
-        return why_text(BatchedRows(self.frame_of_rows, _schema(self.con, self.VIEW)), column.alias)
+        return why_text(BatchedRows(self.frame_of_rows, _schema(self.database, self.VIEW)), column.alias)
 
     def close(self) -> None:
         self.frame_of_rows.unpersist()
@@ -65,7 +64,7 @@ class OnCluster(Origin):
     def __init__(self, table: Any) -> None:
         self.table, self.marks = table, []
 
-    def register(self, con: duckdb.DuckDBPyConnection, name: str, columns: Columns, spill: Path) -> None:
+    def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         raise NotImplementedError("rows stay with the executors")
 
 
@@ -75,32 +74,32 @@ def origin_of(config: Config, table: Any) -> Origin:
     return Files(str(path)) if table is None and path is not None and "://" not in str(path) else OnCluster(table)
 
 
-def open_source(spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Config, origin: Origin) -> SparkSource:
+def open_source(spark: SparkSession, database: Database, config: Config, origin: Origin) -> SparkSource:
     """Open the config's source, or the DataFrame in its place, and check it against the config."""
-    raw, schema = _raw(spark, con, config, origin)
-    con.register("raw_rows", schema.empty_table())
-    types = describe(con, "raw_rows")
+    raw, schema = _raw(spark, database, config, origin)
+    database.register("raw_rows", schema.empty_table())
+    types = describe(database, "raw_rows")
     check_present(config.columns, types, raw.columns)
     used = raw.select(*(spread.column(name) for name in schema.names if name in _used(config)))
     who = _who(config, types)
     checked = check_rows(BatchedRows(used, schema), config, types, who)
-    create_labels(con, checked.labels)
-    create_views(con, config.nulls, checked.columns, who)
+    create_labels(database, checked.labels)
+    create_views(database, config.nulls, checked.columns, who)
     given = spread.Broadcast(spark, (schema, config.nulls, checked.columns, who, checked.labels))
-    rows = spread.on_disk(spread.map_rows(used, _rows, given, _schema(con, Source.VIEW)))
+    rows = spread.on_disk(spread.map_rows(used, _rows, given, _schema(database, Source.VIEW)))
     left_out = LeftOut(checked.dropped, checked.dropped)
     quasi_identifiers, sensitive, keep = checked.columns
     count = checked.rows
-    source = SparkSource(con, quasi_identifiers, sensitive, keep, count, left_out, origin, frame_of_rows=rows)
+    source = SparkSource(database, quasi_identifiers, sensitive, keep, count, left_out, origin, frame_of_rows=rows)
     _check_people(source, checked, used, given, who)
     if config.columns.individual == "row":
         _find_persons(source, config, raw, checked.total)
     return source
 
 
-def _schema(con: duckdb.DuckDBPyConnection, view: str) -> pa.Schema:
+def _schema(database: Database, view: str) -> pa.Schema:
     with translated(READING):
-        return con.sql(f"SELECT * FROM {view} LIMIT 0").to_arrow_table().schema
+        return database.query(f"SELECT * FROM {view} LIMIT 0").to_arrow_table().schema
 
 
 def _check_people(
@@ -111,10 +110,10 @@ def _check_people(
         check_people(source, checked, None)
         return
     if checked.dropped.all:
-        nulls = spread.map_rows(used, _null_values, given, _schema(source.con, Source.NULLS))
+        nulls = spread.map_rows(used, _null_values, given, _schema(source.database, Source.NULLS))
         with as_table(nulls) as table:
             source.left_out = LeftOut(checked.dropped, left_out_people(table, table.name))
-    with as_table(spread.map_rows(used, _rows_and_who, given, _schema(source.con, "kept_rows"))) as table:
+    with as_table(spread.map_rows(used, _rows_and_who, given, _schema(source.database, "kept_rows"))) as table:
         check_people(source, checked, table)
 
 
@@ -131,17 +130,15 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame, rows: int
         source.persons = person_keys(table, attributes_of(columns, kinds, sql), sample=False)
 
 
-def _raw(
-    spark: SparkSession, con: duckdb.DuckDBPyConnection, config: Config, origin: Origin
-) -> tuple[DataFrame, pa.Schema]:
+def _raw(spark: SparkSession, database: Database, config: Config, origin: Origin) -> tuple[DataFrame, pa.Schema]:
     """Return the table as Spark reads it, and its columns as the local engine would see them."""
     if isinstance(origin, Files):
         if any(path.suffix.lower() == ".csv" for path in origin.files):
             found, expected = "CSV files with backend spark", "Parquet files"
             raise ConfigError.at("source.path", found, expected, "backend local reads CSV")
-        register_files(con, "source_files", origin.files, origin.files[0])
+        register_files(database, "source_files", origin.files, origin.files[0])
         with translated(READING):
-            schema = con.sql("SELECT * FROM source_files LIMIT 0").to_arrow_table().schema
+            schema = database.query("SELECT * FROM source_files LIMIT 0").to_arrow_table().schema
         with on_spark(READING):
             return spark.read.parquet(*(f"file://{path.resolve()}" for path in origin.files)), schema
     assert isinstance(origin, OnCluster)
@@ -169,16 +166,16 @@ def _who(config: Config, types: dict[str, str]) -> str | None:
 def _rows(given: Any, batches: Iterator[pa.RecordBatch], view: str = Source.VIEW) -> Iterator[pa.RecordBatch]:
     """Yield the rows as one of the local engine's views of the source has them."""
     schema, nulls, columns, who, labels = given
-    with spread.database() as con:
+    with spread.task_database() as database:
         for name, table in labels.items():
-            con.register(name, table)
+            database.register(name, table)
         made = False
-        for _ in registered(con, schema, batches):
+        for _ in registered(database, schema, batches):
             if not made:
-                create_views(con, nulls, columns, who)
+                create_views(database, nulls, columns, who)
                 made = True
             with translated(READING):
-                yield from con.sql(f"SELECT * FROM {view}").to_arrow_table().to_batches()
+                yield from database.query(f"SELECT * FROM {view}").to_arrow_table().to_batches()
 
 
 def _rows_and_who(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,11 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import duckdb
 import pyarrow as pa
 
 from anon.backends.spark.failures import on_spark, told
-from anon.core.database import connect
+from anon.core.database import Database, connect
 
 if TYPE_CHECKING:
     from pyspark.broadcast import Broadcast as SparkBroadcast
@@ -144,12 +143,15 @@ def on_disk(frame: DataFrame) -> DataFrame:
 
 
 @contextmanager
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
+def task_database() -> Iterator[Database]:
     """DuckDB in a task of an executor. It spills to the disks that Spark has there, where the cluster removes what a
     task left that was killed."""
     disk = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
-    with TemporaryDirectory(prefix="anon-", dir=disk) as folder, closing(connect(TASK_MEMORY, 1, Path(folder))) as con:
-        yield con
+    with (
+        TemporaryDirectory(prefix="anon-", dir=disk) as folder,
+        closing(connect(TASK_MEMORY, 1, Path(folder))) as database,
+    ):
+        yield database
 
 
 def packed(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

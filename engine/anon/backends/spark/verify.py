@@ -19,7 +19,7 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.parts import part_name
 from anon.config import Config
-from anon.core.database import translated
+from anon.core.database import Database, translated
 from anon.core.text import text
 from anon.criteria import Criterion, Ints, State, Values, bind
 from anon.errors import ClusterLost, SourceError, VerificationError
@@ -41,7 +41,6 @@ from anon.verify.grouped import numbered as numbered_values
 from anon.verify.judge import Findings
 
 if TYPE_CHECKING:
-    import duckdb
     from pyspark.sql import SparkSession
 
 READING = "reading the release back"
@@ -74,7 +73,7 @@ class Judged:
 
 
 def verify(
-    spark: SparkSession, con: duckdb.DuckDBPyConnection, written: WrittenRelease, config: Config, expected: Content
+    spark: SparkSession, database: Database, written: WrittenRelease, config: Config, expected: Content
 ) -> Findings:
     """Examines the parts of a release that was just written; VerificationError if they are not what they must be.
     `expected`: what the source's rows come to under the written recoding."""
@@ -85,7 +84,7 @@ def verify(
     try:
         seen = sorted(_on_parts(spark, parts, _look, look), key=lambda each: each.number)
         local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, expected))
-        known = _known(con, seen)
+        known = _known(database, seen)
         found = _judge(spark, seen, known, written, config)
     except ClusterLost:  # which says nothing about the release
         raise
@@ -123,31 +122,31 @@ def _part_of(written: WrittenRelease, number: int) -> WrittenRelease:
 def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     written, columns, tuples = given
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        with spread.database() as con, translated(READING):
+        with spread.task_database() as database, translated(READING):
             part = _part_of(written, number)
             files = files_of(part)
-            wrong = difference_in_files(con, files)
-            if not wrong and (disorder := rows_out_of_order(con, files)):
+            wrong = difference_in_files(database, files)
+            if not wrong and (disorder := rows_out_of_order(database, files)):
                 wrong = f"has {disorder:,} rows out of order"
             seen = Seen(number, wrong)
             if not wrong:
-                _see(seen, open_written(con, files, columns), tuples)
+                _see(seen, open_written(database, files, columns), tuples)
         yield from spread.packed([(pickle.dumps(seen),)], PICKLED)
 
 
 def _see(seen: Seen, grouped: Grouped, tuples: list[tuple[str, ...]]) -> None:
-    con = grouped.con
+    database = grouped.database
     for names in tuples:
         code_values(grouped, names)
     for names in [*((name,) for name in grouped.sensitive), *tuples]:
         places = "_".join(str(grouped.sensitive.index(name)) for name in names)
-        seen.values[names] = con.sql(f"SELECT v, n FROM values_{places}").to_arrow_table()
+        seen.values[names] = database.query(f"SELECT v, n FROM values_{places}").to_arrow_table()
     seen.rows = grouped.rows()
-    seen.groups = int(con.sql(f"SELECT count(*) FROM {grouped.GROUPS}").fetchall()[0][0])
+    seen.groups = int(database.one(f"SELECT count(*) FROM {grouped.GROUPS}")[0])
     seen.content = published(grouped, labelled=True)
     seen.first, seen.last = (_end(grouped, "ASC NULLS FIRST"), _end(grouped, "DESC NULLS LAST"))
     if grouped.bucketized:
-        low, high = con.sql(f"SELECT min(g), max(g) FROM {grouped.GROUPS}").fetchall()[0]
+        low, high = database.one(f"SELECT min(g), max(g) FROM {grouped.GROUPS}")
         seen.numbers = int(low), int(high) + 1
         seen.wrong = difference_in_numbers(grouped, seen.numbers[0])
 
@@ -155,7 +154,7 @@ def _see(seen: Seen, grouped: Grouped, tuples: list[tuple[str, ...]]) -> None:
 def _end(grouped: Grouped, order: str) -> Label:
     """The labels of the first row in an order."""
     labels, by = ", ".join(grouped.labels), ", ".join(f"{label} {order}" for label in grouped.labels)
-    end: Label = grouped.con.sql(f"SELECT {labels} FROM {grouped.VIEW} ORDER BY {by} LIMIT 1").fetchall()[0]
+    end: Label = grouped.database.one(f"SELECT {labels} FROM {grouped.VIEW} ORDER BY {by} LIMIT 1")
     return end
 
 
@@ -182,13 +181,13 @@ def _place(label: Label) -> list[tuple[bool, bytes]]:
     return [(part is not None, (part or "").encode()) for part in label]
 
 
-def _known(con: duckdb.DuckDBPyConnection, seen: list[Seen]) -> KnownValues:
+def _known(database: Database, seen: list[Seen]) -> KnownValues:
     """The values of all parts, numbered in their order."""
     known = {}
     for columns in seen[0].values:
-        con.register("values_of_parts", pa.concat_tables([each.values[columns] for each in seen]))
+        database.register("values_of_parts", pa.concat_tables([each.values[columns] for each in seen]))
         query = numbered_values("SELECT v, CAST(sum(n) AS BIGINT) AS n FROM values_of_parts GROUP BY v")
-        known[columns] = con.sql(f"{query} ORDER BY code").to_arrow_table()
+        known[columns] = database.query(f"{query} ORDER BY code").to_arrow_table()
     return known
 
 
@@ -245,11 +244,11 @@ def _add(total: Findings, other: Findings) -> None:
 def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     written, columns, known, criteria, before = given
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        with spread.database() as con, translated(READING):
+        with spread.task_database() as database, translated(READING):
             files = files_of(_part_of(written, number))
             for file in files:
-                file.open(con)
-            grouped = open_written(con, files, columns, known)
+                file.open(database)
+            grouped = open_written(database, files, columns, known)
             for names in known:
                 code_values(grouped, names)
             judged = judged_part(grouped, criteria, before[number])

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from anon.core.arrays import Flags, Ints
-from anon.core.database import connect, interruptible, translated
+from anon.core.database import Database, connect, interruptible, translated
 from anon.criteria import Criterion, Groups, Signatures, State
 from anon.recoding.assignment import Assignment
 from anon.search.budget import SearchBudget
@@ -58,8 +57,8 @@ class Mending:
         """Merge groups until all criteria hold; `doubtful` marks for each criterion the groups that may fail it. Return
         False, and change nothing, if the whole table as one group fails one."""
         assert self.budget.spill is not None
-        with closing(connect(self.budget.memory.total, self.budget.threads, self.budget.spill)) as con:
-            while (failed := self._failed(con, doubtful)).any():
+        with closing(connect(self.budget.memory.total, self.budget.threads, self.budget.spill)) as database:
+            while (failed := self._failed(database, doubtful)).any():
                 if not self.into.any():
                     return False
                 before, self.level = self.level, raised(self.level, failed)
@@ -75,13 +74,13 @@ class Mending:
         """Return the first group of the run that each group is in."""
         return np.arange(len(self.level)) >> self.level << self.level
 
-    def _failed(self, con: duckdb.DuckDBPyConnection, doubtful: list[Flags]) -> Flags:
+    def _failed(self, database: Database, doubtful: list[Flags]) -> Flags:
         """Return the runs that fail a criterion, marked at their first groups; all, if they fail one only together."""
         into, failed, names = self.into, np.zeros(len(self.level), bool), set[str]()
         first = into == np.arange(len(into))
         checked = [mask if c.alone else first for c, mask in zip(self.criteria, doubtful)]
         states: dict[int, State] = {}
-        for number, groups in self._groups(con, into, np.logical_or.reduce(checked)):
+        for number, groups in self._groups(database, into, np.logical_or.reduce(checked)):
             for at, criterion in enumerate(self.criteria):
                 mine, seen = checked[at][number], self._seen_by(at, groups)
                 unsafe = mine & ~criterion.safe_alone(seen, len(number)) if mine.any() else mine
@@ -101,7 +100,7 @@ class Mending:
         before = sum(len(criterion.attributes) for criterion in self.criteria[:at])
         return replace(groups, signatures=groups.signatures[before : before + len(self.criteria[at].attributes)])
 
-    def _groups(self, con: duckdb.DuckDBPyConnection, into: Ints, wanted: Flags) -> Iterator[tuple[Ints, Groups]]:
+    def _groups(self, database: Database, into: Ints, wanted: Flags) -> Iterator[tuple[Ints, Groups]]:
         """Yield the wanted runs, some at a time: the numbers of their first groups, and their histograms."""
         names = [f"k{kind}" for kind in range(1 + len(self.adversaries))]
         schema = pa.schema([(name, pa.int64()) for name in ("g", "n", *names)])
@@ -110,9 +109,9 @@ class Mending:
             f"SELECT g, kind, code, sum(n)::BIGINT AS n FROM (SELECT g, {each}, n FROM assigned) "
             "GROUP BY g, kind, code ORDER BY g, kind, code"
         )
-        con.register("assigned", pa.RecordBatchReader.from_batches(schema, self._entries(into, wanted, schema)))
+        database.register("assigned", pa.RecordBatchReader.from_batches(schema, self._entries(into, wanted, schema)))
         with translated("checking the groups"):
-            batches = con.sql(query).to_arrow_reader(BATCH)
+            batches = database.query(query).to_arrow_reader(BATCH)
         for entries in _whole_groups(interruptible(batches, "checking the groups")):
             yield self._histograms(*entries)
 

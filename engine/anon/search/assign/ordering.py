@@ -139,11 +139,11 @@ def _by_database(cube: Cube, classes: Classes, budget: SearchBudget) -> Iterator
             yield pa.record_batch([pa.array(column) for column in (*codes, *numbers)], schema=schema)
 
     by = f"key, z, {', '.join(names)}"
-    with closing(connect(budget.memory.total, budget.threads, budget.spill)) as con:
-        con.register("unordered", pa.RecordBatchReader.from_batches(schema, batches()))
+    with closing(connect(budget.memory.total, budget.threads, budget.spill)) as database:
+        database.register("unordered", pa.RecordBatchReader.from_batches(schema, batches()))
         query = f"SELECT {by}, sum(n)::BIGINT AS n FROM unordered GROUP BY {by} ORDER BY {by}"
         with translated("ordering the records"):
-            reader = con.sql(query).to_arrow_reader(BATCH)
+            reader = database.query(query).to_arrow_reader(BATCH)
         for batch in interruptible(reader, "ordering the records"):
             if batch.num_rows:
                 codes = np.stack([column.to_numpy() for column in batch.columns[2:-1]])

@@ -10,12 +10,11 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from anon.core import interrupt
-from anon.core.database import causes, connect, fed, interruptible, translated
+from anon.core.database import Database, causes, connect, fed, interruptible, translated
 from anon.search.lattice import kernels
 from anon.search.lattice.counting import NONE, PART, Block, sort
 
@@ -33,13 +32,13 @@ class SpillDatabase:
         self._names, self._lock = count(), Lock()
 
     @cached_property
-    def con(self) -> duckdb.DuckDBPyConnection:
+    def database(self) -> Database:
         with translated(WHAT, disk=True):
             self.folder.mkdir(mode=0o700)
-            con = connect(self.memory, self.threads, self.folder)
-            con.execute(f"SET memory_limit = '{self.memory}B'").fetchall()
-            con.execute("SET preserve_insertion_order = true").fetchall()
-        return con
+            database = connect(self.memory, self.threads, self.folder)
+            database.limit_bytes(self.memory)
+            database.set("preserve_insertion_order", True)
+        return database
 
     def counted(self, blocks: Iterator[Block], words: int) -> SpilledTable:
         """Return a table of entries that are given in any order and repeatedly."""
@@ -51,20 +50,20 @@ class SpillDatabase:
             with (
                 translated(WHAT, disk=True),
                 causes(failures),
-                closing(self.con.cursor()) as reading,
-                closing(self.con.cursor()) as writing,
+                closing(self.database.cursor()) as reading,
+                closing(self.database.cursor()) as writing,
             ):
                 reading.register("entries", fed(schema, _batches(map(_collapsed, blocks), schema), failures))
-                reader = reading.sql(f"SELECT * FROM entries ORDER BY {', '.join(keys)}").to_arrow_reader(PART)
+                reader = reading.query(f"SELECT * FROM entries ORDER BY {', '.join(keys)}").to_arrow_reader(PART)
                 ordered = _batches(_merged(_blocks(reader)), schema)
                 writing.register("ordered", fed(schema, ordered, failures))
-                writing.execute(f"CREATE TABLE {table} AS SELECT * FROM ordered").fetchall()
-                ((entries,),) = writing.sql(f"SELECT count(*) FROM {table}").fetchall()
-        return SpilledTable(self.con, table, entries)
+                writing.execute(f"CREATE TABLE {table} AS SELECT * FROM ordered")
+                (entries,) = writing.one(f"SELECT count(*) FROM {table}")
+        return SpilledTable(self.database, table, entries)
 
     def close(self) -> None:
-        if "con" in self.__dict__:
-            self.con.close()
+        if "database" in self.__dict__:
+            self.database.close()
 
 
 class SpilledTable:
@@ -72,18 +71,18 @@ class SpilledTable:
 
     bytes = 0
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, name: str, entries: int) -> None:
-        self.con, self.name, self.entries = con, name, entries
+    def __init__(self, database: Database, name: str, entries: int) -> None:
+        self.database, self.name, self.entries = database, name, entries
 
     def blocks(self) -> Iterator[Block]:
-        with closing(self.con.cursor()) as con:
+        with closing(self.database.cursor()) as database:
             with translated(WHAT, disk=True):
-                reader = con.sql(f"SELECT * FROM {self.name}").to_arrow_reader(PART)
+                reader = database.query(f"SELECT * FROM {self.name}").to_arrow_reader(PART)
             yield from _blocks(interruptible(reader, WHAT))
 
     def close(self) -> None:
-        with translated(WHAT, disk=True), closing(self.con.cursor()) as con:
-            con.execute(f"DROP TABLE {self.name}").fetchall()
+        with translated(WHAT, disk=True), closing(self.database.cursor()) as database:
+            database.execute(f"DROP TABLE {self.name}")
 
 
 def _batches(blocks: Iterator[Block], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ def published(grouped: Grouped, labelled: bool) -> Content:
             ["h"],
             f"SELECT {listed(labels)}, n, CAST(hash % {WRAP}::HUGEINT AS UBIGINT) AS h FROM {grouped.GROUPS}",
         )
-    return Content(*grouped.con.sql(content_of(groups, labels, sums)).fetchall()[0])
+    return Content(*grouped.database.one(content_of(groups, labels, sums)))
 
 
 def _buckets(grouped: Grouped, labels: list[str]) -> str:

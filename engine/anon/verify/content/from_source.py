@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from anon.config import Config
 from anon.config.support import exact_labels
-from anon.core.database import causes, fed, limit
+from anon.core.database import causes, fed
 from anon.core.memory import Memory
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
@@ -29,18 +29,18 @@ def expected(
     if isinstance(recoding, Assignment):
         return assigned_content(source, recoding, sensitive[0], hashes)
     applied = read_recoding(path, source, config, recoding)
-    limit(source.con, Memory(memory.total, memory.held + applied.nbytes))
+    source.database.limit(Memory(memory.total, memory.held + applied.nbytes))
     try:
         return _content(source, applied, hashes, labelled=not exact_labels(config))
     finally:
-        limit(source.con, memory)
+        source.database.limit(memory)
         source.check_unchanged()  # a difference that comes from the source is not the release's
 
 
 def row_hashes(source: Source, config: Config) -> dict[str, str]:
     """Return SQL for the hash h of what is published of a row in addition to its labels; for a bucketized release
     without the sensitive value, whose hash is v."""
-    types = describe(source.con, Source.VIEW)
+    types = describe(source.database, Source.VIEW)
 
     def hash_of(columns: list[Column]) -> str:
         return row_hash({column.alias: types[column.alias] for column in columns})
