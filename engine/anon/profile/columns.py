@@ -155,9 +155,7 @@ def profile(
 class _Profiling:
     """Counts the columns of a table, those of one kind together."""
 
-    def __init__(
-        self, database: Database, source: Registered, rows: int, on_progress: ProgressCallback
-    ) -> None:
+    def __init__(self, database: Database, source: Registered, rows: int, on_progress: ProgressCallback) -> None:
         self.database, self.source, self.rows, self.on_progress = database, source, rows, on_progress
         self.done: dict[str, ColumnProfile] = {}
 

@@ -108,9 +108,7 @@ class BucketizedRelease:
             group = pa.array(seen.numbers(rows.column("g").to_numpy()))
             yield rows.set_column(len(plain), "g", group)
 
-    def _labelled(
-        self, database: Database, recoding: AnyRecoding, seen: GroupNumbering
-    ) -> Iterator[pa.Table]:
+    def _labelled(self, database: Database, recoding: AnyRecoding, seen: GroupNumbering) -> Iterator[pa.Table]:
         """Yield the same with labels. Without kept columns all rows of a group are equal, and none is read."""
         keep = [column.alias for column in self.source.keep]
         batches = self._in_order(database, recoding, ["g", *keep]) if keep else _repeated(recoding.people)

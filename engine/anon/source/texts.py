@@ -68,9 +68,7 @@ def _total(database: int, held: int) -> int:
     return total
 
 
-def measure(
-    database: Database, view: str, kept: Sequence[str], held: Sequence[str], longest: dict[str, int]
-) -> Texts:
+def measure(database: Database, view: str, kept: Sequence[str], held: Sequence[str], longest: dict[str, int]) -> Texts:
     """Measure the columns of a view, given the bytes of the longest text of each; nothing if all of them are short."""
     rows = int(database.one(f"SELECT count(*) FROM {view}")[0])
     every = [*kept, *held]

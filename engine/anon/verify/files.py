@@ -78,9 +78,7 @@ def files_of(written: WrittenRelease) -> list[File]:
     return [first, File(values.path, values.types, "written_values", [list(values.types)[1]])]
 
 
-def open_written(
-    database: Database, files: list[File], columns: Columns, known: KnownValues | None = None
-) -> Grouped:
+def open_written(database: Database, files: list[File], columns: Columns, known: KnownValues | None = None) -> Grouped:
     """Return the release as a grouped table; for a part of it `known` are the values of the whole."""
     first, *others = files
     if not others:
