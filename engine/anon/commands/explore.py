@@ -245,7 +245,7 @@ def _homogeneity(opened: OpenedTable, threshold: Fraction) -> dict[str, Any]:
 
 
 def _elimination(opened: OpenedTable, threshold: Fraction) -> list[dict[str, int]]:
-    found = attacks.Elimination(len(opened.texts), threshold)
+    found = attacks.EliminationCounts(len(opened.texts), threshold)
     for groups in opened.histograms():
         found.add(groups)
     return [

@@ -163,7 +163,7 @@ def connect(memory: int, threads: int | None, spill: Path, file: Path | None = N
         "preserve_insertion_order": False,
         "disabled_optimizers": NOT_TRUSTED,
     }
-    database.limit(Memory(memory, held))
+    database.limit_bytes(Memory(memory, held).database)
     for name, value in settings.items():
         database.set(name, value)
     return database

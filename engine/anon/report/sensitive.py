@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from anon.core.database import translated
 from anon.criteria import Groups, Ints, Skyline
 from anon.criteria.naming import Names
-from anon.risk.attacks import Elimination
+from anon.risk.attacks import EliminationCounts
 from anon.risk.disclosure import Maxima
 from anon.risk.sections import sections
 from anon.risk.witness import Name
@@ -54,7 +54,7 @@ class AttackCounts:
     the maximum disclosure that pieces of knowledge give."""
 
     def __init__(self, values: int) -> None:
-        self.elimination, self.disclosure = Elimination(values, ALMOST), Maxima(PIECES, values)
+        self.elimination, self.disclosure = EliminationCounts(values, ALMOST), Maxima(PIECES, values)
 
     def add(self, groups: Groups) -> None:
         self.elimination.add(groups)

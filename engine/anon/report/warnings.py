@@ -33,7 +33,7 @@ DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*")
 
 
 @dataclass(frozen=True)
-class SensitiveValues:
+class ColumnValues:
     """The values of a sensitive column as text, and the number of individuals who have each."""
 
     column: str
@@ -59,7 +59,7 @@ def value_warnings(config: Config, found: Findings) -> Iterator[Warned]:
     """Yield the warnings about the values of a table."""
     for column in config.columns.sensitive:
         if column in found.values:
-            values = SensitiveValues(column, found.values[column], found.frequency[column])
+            values = ColumnValues(column, found.values[column], found.frequency[column])
             yield from _missing_values(config, values)
             yield from _look_alike_values(config, values)
             yield from _identifying_values(config, values)
@@ -80,7 +80,7 @@ def repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
     return listed
 
 
-def _missing_values(config: Config, values: SensitiveValues) -> Iterator[Warned]:
+def _missing_values(config: Config, values: ColumnValues) -> Iterator[Warned]:
     named = set().union(*(spec.named_values() for spec in config.privacy))
     missing = values.people(*(text is None for text in values.texts))
     text = f"individuals without a value of {values.column}, which counts as a value (nulls.sensitive: value)"
@@ -90,7 +90,7 @@ def _missing_values(config: Config, values: SensitiveValues) -> Iterator[Warned]
     yield "placeholder_values", values.people(*blank), text
 
 
-def _look_alike_values(config: Config, values: SensitiveValues) -> Iterator[Warned]:
+def _look_alike_values(config: Config, values: ColumnValues) -> Iterator[Warned]:
     spec, about = config.columns.sensitive[values.column], [c for c in config.privacy if c.protects(values.column)]
     alike = Counter(map(meant, values.words))
     text = f"values of {values.column} that differ only in spelling ({SPELLING})"
@@ -102,7 +102,7 @@ def _look_alike_values(config: Config, values: SensitiveValues) -> Iterator[Warn
         yield "numbers_as_categories", len(values.words), text
 
 
-def _identifying_values(config: Config, values: SensitiveValues) -> Iterator[Warned]:
+def _identifying_values(config: Config, values: ColumnValues) -> Iterator[Warned]:
     alone, everybody = values.frequency.count(1), sum(values.frequency)
     if config.columns.multiplicity == "single" and alone > UNIQUE_SHARE * everybody:
         text = (

@@ -50,7 +50,7 @@ def eliminated(groups: Groups, threshold: Fraction, most: int) -> list[Flags]:
     return list((signs(top[:, :1], left, threshold) >= 0).T)
 
 
-class Elimination:
+class EliminationCounts:
     """The numbers of groups and individuals that elimination affects, added up over the batches of a release."""
 
     def __init__(self, values: int, threshold: Fraction) -> None:
