@@ -396,7 +396,7 @@ def test_the_summary_fits_the_terminal(
     result = pipeline.run(given)
     lines = printed(result, width, {"release": str(result.release), "report ": "/elsewhere/report.json"})
     assert lines[0] == "The release is written and verified: every criterion holds."
-    assert ["criterion", "holds", "found", "asked", "worst", "group"] in [line.split() for line in lines]
+    assert ["criterion", "holds", "found", "required", "worst", "group"] in [line.split() for line in lines]
     assert "release  out" in lines and "report   /elsewhere/report.json" in lines
     assert "every row was counted as a different person (individual: row)" in lines
     assert max(map(len, lines)) <= width

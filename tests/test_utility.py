@@ -474,7 +474,7 @@ def test_sensitive_values_that_the_source_does_not_have_are_refused(house: House
 def test_a_bucketized_table_that_tells_nothing_of_some_rows_is_refused(house: House) -> None:
     house.write(table([(20, "00", "Flu"), (20, "00", "Flu"), (21, "01", "Cold")]))
     pair = bucketized([(("20", "00"), 0, "Flu"), (("20", "00"), 1, "Cold"), (("21", "01"), 0, "Flu")])
-    with pytest.raises(SourceError, match="tells nothing of 1 rows of the source"):
+    with pytest.raises(SourceError, match="has no trace of 1 rows of the source"):
         anon.utility(house.config(columns=COLUMNS), pair)
 
 
