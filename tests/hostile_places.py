@@ -200,7 +200,7 @@ CASES: dict[str, Case] = {
         machine=secret,
     ),
     "Ctrl-C before the search": Case(
-        130, ("interrupted; nothing was published, and nothing is left",), machine=interrupted("searched")
+        130, ("interrupted; nothing was published, and no checkpoint was kept",), machine=interrupted("searched")
     ),
     "memory that is exhausted": Case(6, ("out of memory", "limits.memory"), machine=broken(MemoryError)),
 }
