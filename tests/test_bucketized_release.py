@@ -335,7 +335,7 @@ def test_merge_and_colour_have_no_labels(house: House) -> None:
 
     for method in ("merge", "colour"):
         for wrong in ({"path": "out"}, {"path": "out", "form": "bucketized", "labels": "generalized"}):
-            config = load(house.config(method={"kind": method}, release=wrong), available_only=False)
+            config = load(house.config(method={"kind": method}, release=wrong))
             with pytest.raises(ConfigError, match="people with the same quasi-identifiers are in different groups"):
                 refuse_unsupported(config, run=True)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from anon.config import Config, load, parse_size
-from anon.config.load import AVAILABLE
 from tests.helpers_config import CONTRACT, POINT, SMALL, changed, criterion, file, problems
 
 
@@ -22,7 +21,7 @@ def test_the_only_sensitive_column_is_filled_in_where_values_matter() -> None:
 def test_the_example_of_the_contract_parses(tmp_path: Path) -> None:
     folder = tmp_path / "configs"
     folder.mkdir()
-    config = load(file(folder, CONTRACT), {}, available_only=False)
+    config = load(file(folder, CONTRACT), {})
     assert config.source.path == f"{folder}/extract/*.parquet"
     assert config.source.kind == "path"
     builders = config.columns.quasi_identifiers
@@ -55,22 +54,9 @@ def test_the_example_of_the_contract_parses(tmp_path: Path) -> None:
     assert config.base == folder
 
 
-def test_what_this_version_cannot_run_is_one_problem_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(AVAILABLE, "source", {"path"})
-    monkeypatch.setitem(AVAILABLE, "backend.kind", {"local"})
-    table = CONTRACT.replace("source: {path: extract/*.parquet}", "source: {table: db.name}")
-    found = problems(file(tmp_path, table.replace("kind: local", "kind: spark")))
-    assert [problem.path for problem in found] == ["source.table", "backend.kind"]
-    assert all("is not yet available in this version" in str(problem) for problem in found)
-
-
-def test_a_part_not_yet_available_is_refused_only_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(AVAILABLE, "source", {"path"})
-    data = changed("source", {"table": "db.t"})
-    assert [problem.path for problem in problems(data)] == ["source.table"]
-    config = load(data, {}, available_only=False)
-    assert load(config, available_only=False) is config
-    assert [problem.path for problem in problems(config)] == ["source.table"]
+def test_a_loaded_config_is_taken_as_it_is() -> None:
+    config = load(changed("source", {"table": "db.t"}), {})
+    assert load(config) is config
 
 
 def test_a_mistake_is_reported_before_what_is_not_available() -> None:
@@ -291,4 +277,4 @@ def test_a_tuple_of_sensitive_values_needs_no_single_column() -> None:
     data = changed("columns.sensitive", ["a", "b"])
     tuples = {"kind": "variational", "columns": ["a", "b"]}
     data["privacy"] = criterion("dissimilarity", epsilon=0.1, delta=0.5, k=2, distance=tuples)
-    assert load(data, {}, available_only=False).privacy[0].sensitive is None
+    assert load(data, {}).privacy[0].sensitive is None

@@ -73,7 +73,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 
 
 def test_the_schema_accepts_the_example_of_the_contract(tmp_path: Path) -> None:
-    example = load(file(tmp_path, CONTRACT), {}, available_only=False).original
+    example = load(file(tmp_path, CONTRACT), {}).original
     assert json_schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert valid(example)
     assert valid(SMALL)
@@ -93,7 +93,7 @@ def test_the_schema_accepts_the_example_of_the_contract(tmp_path: Path) -> None:
 )
 def test_the_schema_and_the_loader_accept_the_same_forms(place: str, value: Any) -> None:
     data = changed(place, value)
-    load(data, {"DSN": "x"}, available_only=False)
+    load(data, {"DSN": "x"})
     assert valid(data)
 
 
@@ -119,7 +119,7 @@ def test_the_schema_and_the_loader_accept_the_same_forms(place: str, value: Any)
 )
 def test_the_schema_and_the_loader_refuse_the_same_mistakes(place: str, value: Any) -> None:
     data = changed(place, value)
-    assert problems(data, available_only=False)
+    assert problems(data)
     assert not valid(data)
 
 

@@ -27,7 +27,7 @@ def with_secret() -> dict[str, Any]:
 
 
 def test_variables_are_put_in_and_kept_as_secrets() -> None:
-    config = load(with_secret(), {"PW": SECRET, "HOST": "db.example", "OTHER": "x"}, available_only=False)
+    config = load(with_secret(), {"PW": SECRET, "HOST": "db.example", "OTHER": "x"})
     assert config.source.postgres.dsn == f"postgresql://u:{quote(SECRET)}@db.example/db"
     assert config.source.postgres.query == "select ${x}"
     assert config.secrets == (("PW", SECRET), ("HOST", "db.example"))
@@ -46,7 +46,7 @@ def test_variables_are_put_in_and_kept_as_secrets() -> None:
 def test_a_password_in_a_connection_url_may_have_any_character(written: str, read: str) -> None:
     data = changed("source", {"postgres": {"dsn": written, "query": "select 1 as ${PW}"}})
     known = {"PW": "a@b/c#d%", "HOST": "[::1]:5", "URL": "postgresql://u:a%40b@h/db"}
-    source = load(data, known, available_only=False).source.postgres
+    source = load(data, known).source.postgres
     assert (source.dsn, source.query) == (read, "select 1 as a@b/c#d%")
 
 
@@ -58,7 +58,7 @@ def test_variables_come_from_the_environment_unless_given(monkeypatch: pytest.Mo
 
 
 def test_a_secret_is_in_no_representation_of_the_config() -> None:
-    config = load(with_secret(), {"PW": "s3cret", "HOST": "db.example"}, available_only=False)
+    config = load(with_secret(), {"PW": "s3cret", "HOST": "db.example"})
     shown = [repr(config), str(config), repr(config.source), config.text, json.dumps(config.original), config.digest]
     assert [text for text in shown if "s3cret" in text] == []
     assert "secrets" not in config.model_dump()

@@ -92,7 +92,7 @@ def agree(recoding: dict[str, Any], nodes: dict[oracle.Levels, oracle.Node], met
 def searched(table: Table, cases: list[str], counted: bool, suppress: Fraction, metric: str) -> Any:
     """What the search finds in the cube of a table; None if nothing is safe."""
     config, cube = (
-        load(table.config(Path("/"), [criterion(case) for case in cases]), run=False),
+        load(table.config(Path("/"), [criterion(case) for case in cases])),
         cube_of(table, counted),
     )
     values = dispatch.sensitive_values(config, cube)
@@ -110,7 +110,7 @@ def test_with_suppression_only_criteria_that_need_it_are_checked_on_every_node(c
     """What prunes asks for fewer nodes than there are, and finds what asking for all of them finds."""
     table = random_table(29)
     told: list[dict[str, Any]] = []
-    config = load(table.config(Path("/"), [criterion(case)]), run=False)
+    config = load(table.config(Path("/"), [criterion(case)]))
     cube = cube_of(table, True)
     values = dispatch.sensitive_values(config, cube)
     criteria = bind(config.privacy, values, shared=True)

@@ -51,7 +51,7 @@ def places(patch: pytest.MonkeyPatch, place: str) -> None:
 
 
 def searched(table: Table, cases: list[str], share: str, counted: bool, budget: SearchBudget) -> Any:
-    config = load(table.config(Path("/"), [criterion(case) for case in cases]), run=False)
+    config = load(table.config(Path("/"), [criterion(case) for case in cases]))
     cube = cube_of(table, counted)
     values = dispatch.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)

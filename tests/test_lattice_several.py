@@ -102,7 +102,7 @@ def searched(crowd: Crowd, cases: list[str], suppress: Fraction, metric: str, bu
     given = crowd.table.config(Path("/"), [criterion(case) for case in cases])
     given["columns"] |= {"individual": "id", "multiplicity": crowd.kind, "sensitive": ["d"]}
     given["release"]["form"] = "bucketized"
-    config, cube = load(given, run=False), several_cube_of(crowd.table, crowd.values)
+    config, cube = load(given), several_cube_of(crowd.table, crowd.values)
     values = dispatch.sensitive_values(config, cube)
     criteria, released = bind(config.privacy, values, shared=True), dispatch.released_values(config, values)
     try:

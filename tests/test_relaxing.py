@@ -172,7 +172,7 @@ def test_steps_are_halved_only_where_looser_criteria_never_refuse_more(
     ((name, parameters),) = criterion.items()
     own = parameters if name == "k_anonymity" else {"sensitive": "d", **parameters}
     table = random_table(3)
-    config = load(table.config(Path("/"), [{name: own}], suppress=suppress), run=False)
+    config = load(table.config(Path("/"), [{name: own}], suppress=suppress))
     cube = cube_of(table, True)
     values = dispatch.sensitive_values(config, cube)
     search = dispatch.lattice_search(config, cube, values, dispatch.budget_for(config, cube))

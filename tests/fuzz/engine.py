@@ -52,7 +52,7 @@ class Opened:
 
 def opened(case: Case, folder: Path) -> Opened:
     """Return the cube of a case as a source would give it."""
-    config, codes = load(case.config(folder), run=False), case.codes()
+    config, codes = load(case.config(folder)), case.codes()
     domains = [_domain(case, column) for column in case.quasi]
     if case.multiplicity == "single":
         return Opened(config, _cube(case, config, domains, codes), codes)

@@ -29,7 +29,7 @@ from anon.verify.judge import Findings
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Judge a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
     bucketized one. Never reads the config's source."""
-    config, progress = adjusted(load(config, run=False), options), progress or Progress()
+    config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=False, spreads=True)
     Memory(config.limits.memory).check()
     config = for_release(config, table)

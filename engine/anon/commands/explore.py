@@ -75,7 +75,7 @@ class OpenedTable:
 def _opened(
     config: Any, table: Any, options: Options, progress: Progress, column: str | None, shown: Sequence[str] = ()
 ) -> Iterator[OpenedTable]:
-    config = adjusted(load(config, run=False), options)
+    config = adjusted(load(config), options)
     refuse_unsupported(config, run=False)
     column = _column(config, column)
     Memory(config.limits.memory).check()

@@ -24,7 +24,7 @@ from anon.verify.grouped import Grouped
 def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Compare a release with the config's source: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them
     for a bucketized one."""
-    config, progress = adjusted(load(config, run=False), options), progress or Progress()
+    config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=False)
     Memory(config.limits.memory).check()
     with (

@@ -42,11 +42,10 @@ from anon.config.grammar import (
     Spark,
     json_schema,
 )
-from anon.config.load import AVAILABLE, LARGEST_EXPONENT, load, redact, without_secrets
+from anon.config.load import LARGEST_EXPONENT, load, redact, without_secrets
 from anon.config.values import parse_size
 
 __all__ = [
-    "AVAILABLE",
     "CRITERIA",
     "LARGEST_EXPONENT",
     "MOST_THREADS",

@@ -17,7 +17,6 @@ from urllib.parse import quote
 import yaml
 from pydantic import ValidationError
 
-from anon.config.criteria import CRITERIA
 from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
 from anon.config.yaml12 import parse_yaml
@@ -32,40 +31,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Secrets = tuple[tuple[str, str], ...]
 
-# What this version can run.
-AVAILABLE: dict[str, set[str]] = {
-    "source": {"path", "duckdb", "postgres", "table"},
-    "columns.multiplicity": {"single", "set", "multiset"},
-    "privacy": set(CRITERIA),
-    "method.kind": {"partition", "lattice", "merge", "colour", "reuse"},
-    "release.form": {"generalized", "bucketized"},
-    "backend.kind": {"local", "spark"},
-}
-# A check reads neither source nor method, and takes the form of its table and any multiplicity.
-CHECK_USES = ("privacy", "backend.kind")
-
 
 def load(
     config: str | os.PathLike[str] | Mapping[str, Any] | Config,
     environ: Mapping[str, str] | None = None,
     *,
-    available_only: bool = True,
-    run: bool = True,
     source: bool = True,
     base: Path | None = None,
 ) -> Config:
     """Return the validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
 
     Relative paths are relative to the file, or to `base` for a mapping, without it to the working directory.
-    `available_only=False` also takes what the grammar has and this version cannot run; `run=False` what it can only
-    check. `source=False`: the source is not read, so its variables need not be set.
+    `source=False`: the source is not read, so its variables need not be set.
     """
     variables = os.environ if environ is None else environ
-    loaded = config if isinstance(config, Config) else _loaded(config, _Draft(variables, source), base or Path.cwd())
-    missing = list(_unavailable(loaded, run)) if available_only else []
-    if missing:
-        raise ConfigError(missing)
-    return loaded
+    return config if isinstance(config, Config) else _loaded(config, _Draft(variables, source), base or Path.cwd())
 
 
 def redact(text: str, secrets: Secrets) -> str:
@@ -107,7 +87,7 @@ def without_secrets(*, source: bool) -> Callable[[Callable[Concatenate[Any, P], 
     def around(work: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
         @wraps(work)
         def keeping(config: Any, /, *rest: P.args, **more: P.kwargs) -> R:
-            loaded = load(config, available_only=False, source=source)
+            loaded = load(config, source=source)
             try:
                 return work(loaded, *rest, **more)
             except BaseException as error:
@@ -336,18 +316,3 @@ def _jsonable(value: Any) -> Any:
         named = value if hasattr(value, "__qualname__") else type(value)
         return f"{named.__module__}.{named.__qualname__}"
     return value if isinstance(value, str | int | None) else str(value)
-
-
-def _unavailable(config: Config, run: bool) -> Iterator[Problem]:
-    used = [
-        ("source", f"source.{config.source.kind}", config.source.kind),
-        ("columns.multiplicity", "columns.multiplicity", config.columns.multiplicity),
-        *(("privacy", f"privacy[{i}].{item.name}", item.name) for i, item in enumerate(config.privacy)),
-        ("method.kind", "method.kind", config.method.kind),
-        ("release.form", "release.form", config.release.form),
-        ("backend.kind", "backend.kind", config.backend.kind),
-    ]
-    for section, path, word in used:
-        if word not in AVAILABLE[section] and (run or section in CHECK_USES):
-            hint = "" if section in CHECK_USES else "`anon check` takes such a config"
-            yield Problem(path, "", f"{word} is not yet available in this version", hint)
