@@ -147,8 +147,8 @@ class Database:
 
 
 def connect(memory: int, threads: int | None, spill: Path, file: Path | None = None, held: int = 0) -> Database:
-    """A connection that keeps to a limit (bytes for the whole process, of which some are held by others) and spills
-    into the given folder; to a database file, for reading only, if one is named."""
+    """Return a database that keeps to a limit (bytes for the whole process, of which some are held by others) and
+    spills into the given folder; of a file, for reading only, if one is named."""
     if not in_utf8(spill):  # those of a run or a check were looked at before
         raise ConfigError.at("TMPDIR", f"{spill.parent}, which is not in UTF-8", "a path in UTF-8")
     database = Database(duckdb.connect(":memory:" if file is None else file, read_only=file is not None))
@@ -170,7 +170,7 @@ def connect(memory: int, threads: int | None, spill: Path, file: Path | None = N
 
 
 def quote(name: str) -> str:
-    """An identifier for SQL, whatever it contains.
+    """Return an identifier for SQL, whatever it contains.
 
     >>> quote('a"b')
     '"a""b"'
@@ -179,12 +179,12 @@ def quote(name: str) -> str:
 
 
 def literal(value: str | int | bool) -> str:
-    """A literal for SQL where a parameter cannot be bound."""
+    """Return a literal for SQL where a parameter cannot be bound."""
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def file_list(paths: Iterable[Path]) -> str:
-    """A list of files for SQL, where DuckDB would take each for a pattern.
+    """Return a list of files for SQL, where DuckDB would take each for a pattern.
 
     >>> print(file_list([Path("part[1].csv")]))
     ['part[[]1].csv']
@@ -193,7 +193,7 @@ def file_list(paths: Iterable[Path]) -> str:
 
 
 def in_utf8(path: Path) -> bool:
-    """Whether DuckDB can be told a path: names of files are bytes, its SQL is text.
+    """Return whether a path can be written in DuckDB's SQL: names of files are bytes, its SQL is text.
 
     >>> in_utf8(Path("café")), in_utf8(Path(os.fsdecode(b"caf\\xe9")))
     (True, False)
@@ -207,7 +207,7 @@ def in_utf8(path: Path) -> bool:
 
 @contextmanager
 def translated(what: str, disk: bool = False) -> Iterator[None]:
-    """Turns failures of DuckDB and of the disk below it into ours, saying what was being done. `disk`: with files of
+    """Turn failures of DuckDB and of the disk below it into ours, saying what was being done. `disk`: with files of
     our own, whose failures are those of the disk and not of the source."""
     try:
         yield
@@ -221,7 +221,8 @@ def translated(what: str, disk: bool = False) -> Iterator[None]:
 
 
 def interruptible(reader: Iterable[Any], what: str) -> Iterator[Any]:
-    """The batches of a reader. Failures of the reader are translated, those of whoever takes the batches are not."""
+    """Yield the batches of a reader. Failures of the reader are translated, those of the code that takes the batches
+    are not."""
     batches = iter(reader)
     while True:
         with translated(what):
@@ -232,7 +233,7 @@ def interruptible(reader: Iterable[Any], what: str) -> Iterator[Any]:
 
 
 def fed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], failures: list[BaseException]) -> pa.RecordBatchReader:
-    """A stream for DuckDB to read, which notes what goes wrong in it for `causes`."""
+    """Return a stream for DuckDB to read, which notes what goes wrong in it for `causes`."""
 
     def noting() -> Iterator[pa.RecordBatch]:
         try:
@@ -246,7 +247,7 @@ def fed(schema: pa.Schema, batches: Iterable[pa.RecordBatch], failures: list[Bas
 
 @contextmanager
 def causes(failures: list[BaseException]) -> Iterator[None]:
-    """What goes wrong in a stream that DuckDB reads arrives as a failure of DuckDB: raises the cause in its place."""
+    """Raise the cause in place of a failure of DuckDB: what goes wrong in a stream that it reads arrives as one."""
     try:
         yield
     except Exception:
@@ -256,13 +257,13 @@ def causes(failures: list[BaseException]) -> Iterator[None]:
 
 
 def is_interrupt(error: Exception) -> bool:
-    """Whether DuckDB stopped because of Ctrl-C; depending on where it was, it says so in one of three ways."""
+    """Return whether DuckDB stopped because of Ctrl-C; depending on where it was, it says so in one of three ways."""
     said = str(error)
     return isinstance(error, duckdb.InterruptException) or "Query interrupted" in said or "INTERRUPT Error" in said
 
 
 def _ours(what: str, error: Exception) -> BaseException:
-    """Our exception for a failure. It does not carry the original, whose text may quote data."""
+    """Return our exception for a failure. It does not carry the original, whose text may quote data."""
     said = str(error)
     if is_interrupt(error) or interrupt.requested():  # of a batch of ours, DuckDB says only that it failed
         return KeyboardInterrupt()
@@ -280,7 +281,7 @@ def _ours(what: str, error: Exception) -> BaseException:
 
 
 def reason(error: Exception) -> str:
-    """What may be repeated of a failure: never a data value."""
+    """Return what may be repeated of a failure: never a data value."""
     said = str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -1,5 +1,4 @@
-"""The Azure account behind az://, for stores.py (config -> source -> cube -> search -> release -> verify -> report): it
-is where the environment says, as Azure's own tools read it."""
+"""The Azure account behind az://, for stores.py: it is where the environment says, as Azure's own tools read it."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ VARIABLES = {
 
 
 def azure_files() -> fs.FileSystem:
-    """The file system of the account that the environment names."""
+    """Return the file system of the account that the environment names."""
     given = _given()
     account = given.get("AccountName") or _named_by(given.get("BlobEndpoint", ""))
     if not account:
@@ -33,14 +32,14 @@ def azure_files() -> fs.FileSystem:
 
 
 def _given() -> dict[str, str]:
-    """The parts of the connection string; without one, what the other variables say."""
+    """Return the parts of the connection string; without one, what the other variables say."""
     if said := os.environ.get("AZURE_STORAGE_CONNECTION_STRING"):
         return dict(part.strip().split("=", 1) for part in said.split(";") if "=" in part)
     return {part: os.environ[name] for part, name in VARIABLES.items() if os.environ.get(name)}
 
 
 def _named_by(endpoint: str) -> str | None:
-    """The account that an endpoint names: a connection string with a SAS token does not name it otherwise.
+    """Return the account that an endpoint names: a connection string with a SAS token does not name it otherwise.
 
     >>> _named_by("https://house.blob.core.windows.net/"), _named_by("http://127.0.0.1:10000/house")
     ('house', None)
@@ -50,7 +49,8 @@ def _named_by(endpoint: str) -> str | None:
 
 
 def _address(account: str, given: dict[str, str]) -> dict[str, str]:
-    """Where an account is, for pyarrow: what follows its name in the host, or a host that has the name in its path.
+    """Return where an account is, for pyarrow: what follows its name in the host, or a host that has the name in its
+    path.
 
     >>> _address("house", {"BlobEndpoint": "https://house.blob.core.windows.net/"})["dfs_storage_authority"]
     '.dfs.core.windows.net'

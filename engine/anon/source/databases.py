@@ -1,6 +1,6 @@
-"""Queries on databases as sources (config -> source -> cube -> search -> release -> verify -> report). A database is
-asked once, for the columns that are used, and the answer is copied to the private spill: every later pass reads that.
-Here what queries on databases share, and those on DuckDB files; postgres.py has PostgreSQL."""
+"""Queries on databases as sources. A database is asked once, for the columns that are used, and the answer is copied to
+the private spill: every later pass reads that. Here what queries on databases share, and those on DuckDB files;
+postgres.py has PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Query(Origin):
         self.marks = []
 
     def register(self, database: Database, name: str, columns: Columns | None, spill: Path) -> None:
-        """As every origin; without columns, which have no roles yet, all that can be read."""
+        """Register the answer as every origin does; without columns, which have no roles yet, all that can be read."""
         copy, tokens = spill / f"{name}.parquet", Tokens.from_columns(columns)
         selected = self.copy(columns, tokens, copy)
         rows = f"SELECT {selected} FROM read_parquet({literal(str(copy))})"
@@ -41,18 +41,18 @@ class Query(Origin):
 
     @abstractmethod
     def copy(self, columns: Columns | None, tokens: Tokens, to: Path) -> str:
-        """Writes the answer, but for columns that are not used and with tokens in place of identifiers, and says as
-        what DuckDB is to select it."""
+        """Write the answer without columns that are not used and with tokens in place of identifiers; return what
+        DuckDB is to select of it."""
 
     def part(self, listed: str, rows: str = "") -> str:
-        """SQL for some columns of the answer."""
+        """Return the SQL for some columns of the answer."""
         return f"SELECT {listed} FROM (\n{self.query}\n) AS source_query {rows}"
 
     def not_one_select(self, found: str) -> ConfigError:
         return ConfigError.at(f"source.{self.config.source.kind}.query", found, ONE_SELECT)
 
-    def told(self, said: str) -> str:
-        """The first line of what a database says of the query, without what came from variables."""
+    def first_line(self, said: str) -> str:
+        """Return the first line of what a database says of the query, without what came from variables."""
         return redact(said.strip().split("\n")[0], self.config.secrets)
 
 
@@ -94,7 +94,7 @@ class DuckDBQuery(Query):
             try:
                 yield
             except IN_THE_QUERY as error:
-                raise SourceError(f"{self.name}: the query: {self.told(str(error))}") from None
+                raise SourceError(f"{self.name}: the query: {self.first_line(str(error))}") from None
             except duckdb.PermissionException:
                 found = "the query, or a view it uses, reads another file or loads an extension"
                 raise SourceError(f"{self.name}: {found}; it may read the tables of this file only") from None

@@ -1,5 +1,5 @@
-"""What the name of a column says about it, in the source stage (config -> source -> cube -> search -> release -> verify
--> report): whether it names people, numbers them, or tells their age. Words of several languages, without accents."""
+"""What the name of a column says about it: whether it names people, numbers them, or gives their age. Words of several
+languages, without accents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def words(name: str) -> frozenset[str]:
 
 
 def numbers_people(name: str) -> bool:
-    """Whether a name says that a column numbers people.
+    """Return whether a name says that a column numbers people.
 
     >>> [numbers_people(name) for name in ("patient_id", "PersonNr", "ssn", "ward_id", "patient")]
     [True, True, True, False, False]
@@ -63,7 +63,7 @@ def numbers_people(name: str) -> bool:
 
 
 def names_people(name: str) -> bool:
-    """Whether a name says that a column holds names of people, and not of other things.
+    """Return whether a name says that a column holds names of people, and not of other things.
 
     >>> [names_people(name) for name in ("first_name", "LastName", "Nachname", "patient name", "name", "drug_name")]
     [True, True, True, True, False, False]
@@ -75,7 +75,7 @@ def names_people(name: str) -> bool:
 
 
 def may_name_people(name: str) -> bool:
-    """Whether a column may hold names, of people or of things.
+    """Return whether a column may hold names, of people or of things.
 
     >>> [may_name_people(name) for name in ("name", "drug_name", "Patientenname", "Imię", "born")]
     [True, True, True, True, False]
@@ -85,7 +85,7 @@ def may_name_people(name: str) -> bool:
 
 
 def points_at_people(name: str) -> bool:
-    """Whether a name says that a column holds numbers or addresses of people.
+    """Return whether a name says that a column holds numbers or addresses of people.
 
     >>> [points_at_people(name) for name in ("e_mail", "Kundennummer", "IBAN", "patient_id", "ward")]
     [True, True, True, True, False]

@@ -1,7 +1,6 @@
-"""Where the rows of a run come from, before any of them is read: files, a frame, an object store or a database. First
-of the source stage (config -> source -> cube -> search -> release -> verify -> report). Local Parquet files and frames
-are read where they are; everything else is copied once to the private spill, without the columns that the config does
-not use, so that every later pass sees the same rows."""
+"""Where the rows of a run come from, before any of them is read: files, a frame, an object store or a database. Local
+Parquet files and frames are read where they are; everything else is copied once to the private spill, without the
+columns that the config does not use, so that every later pass sees the same rows."""
 
 from __future__ import annotations
 
@@ -35,14 +34,14 @@ class Origin(ABC):
 
     @abstractmethod
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
-        """Makes it a table with at least the columns that are used; ConfigError if some are not there."""
+        """Make it a table with at least the columns that are used; ConfigError if some are not there."""
 
     def check_unchanged(self) -> None:  # noqa: B027
-        """SourceError if it is no longer what was read."""
+        """Raise SourceError if it is no longer what was read."""
 
 
 def wanted(columns: Columns) -> Take:
-    """Of the columns of a table those that a run looks at: not the identifiers, which only have to be there."""
+    """Return, of the columns of a table, those that a run reads: not the identifiers, which only have to be there."""
     used = set(columns.published()) | ({columns.individual} - {"row"})
 
     def take(names: list[str]) -> list[str]:
@@ -53,8 +52,8 @@ def wanted(columns: Columns) -> Take:
 
 
 def fingerprint(database: Database, name: str, tokens: Collection[str] = ()) -> tuple[int, str]:
-    """How many rows a table has, and a number that depends on them but not on their order, nor on tokens, which are
-    others in every run."""
+    """Return how many rows a table has, and a number that depends on them but not on their order, nor on tokens,
+    which are others in every run."""
     listed = ", ".join(quote(column) for column in describe(database, name) if column not in tokens)
     rows, total = one(database, f"SELECT count(*), coalesce(sum(CAST(hash({listed}) AS HUGEINT)), 0) FROM {name}")
     return int(rows), str(total)
@@ -98,7 +97,7 @@ class Files(Origin):
 
 
 def origin_of(config: Config, table: Any) -> Origin:
-    """The origin that the config names, or a frame in its place; of a trial a sample of it."""
+    """Return the origin that the config names, or a frame in its place; of a trial a sample of it."""
     if isinstance(table, Origin):
         return table
     whole = _whole(config, table)

@@ -58,7 +58,7 @@ class PersonKey:
 
 
 def refuse_person_keys(found: Sequence[PersonKey]) -> None:
-    """ConfigError if columns say that rows, each of which counts as a person, are not."""
+    """Raise ConfigError if columns say that rows, each of which counts as a person, are not."""
     if found:
         raise ConfigError([key.problem() for key in found])
 
@@ -127,15 +127,15 @@ class _Key:
         values, rows, repeated = (answers[each.name] for each in asked)
         if values < FEWEST or repeated < FEWEST or rows > ROWS_EACH * values:
             return None
-        telling, agreed = self._agreement(repeated) if self.others else ([], [])
-        person = self._is_person(telling, agreed)
+        distinctive, agreed = self._agreement(repeated) if self.others else ([], [])
+        person = self._is_person(distinctive, agreed)
         if not person and (words(self.key.name) & PLACES or not self._two_apart(agreed)):
             return None
         return PersonKey(self.key, int(repeated), [self.others[at].name for at in agreed], person)
 
     def _agreement(self, repeated: int) -> tuple[list[int], list[int]]:
-        """The other columns on which rows seldom agree by chance, and those of them that the repeated values agree
-        on."""
+        """Return the other columns on which rows seldom agree by chance, and those of them that the repeated values
+        agree on."""
         agree = ", ".join(f"{same(f'c{at}')} AS a{at}" for at in range(len(self.others)))
         people = f"SELECT count(*) AS n, {agree} FROM {self.rows} GROUP BY k HAVING count(*) > 1"
         asked = [Aggregate.counting(f"agree on {at}", f"a{at}") for at in range(len(self.others))]
@@ -144,15 +144,15 @@ class _Key:
             for at, column in enumerate(self.others)
         ]
         answers = self.table.evaluate(asked, f"({people}) AS t")
-        telling = [at for at in range(len(self.others)) if answers[f"expected on {at}"] <= CHANCE * repeated]
-        return telling, [at for at in telling if answers[f"agree on {at}"] >= AGREE * repeated]
+        distinctive = [at for at in range(len(self.others)) if answers[f"expected on {at}"] <= CHANCE * repeated]
+        return distinctive, [at for at in distinctive if answers[f"agree on {at}"] >= AGREE * repeated]
 
-    def _is_person(self, telling: list[int], agreed: list[int]) -> bool:
-        """Whether the name of the column says so, its values agree on an age or a birth, or on everything that others
-        may know; places do that with what they lie in."""
+    def _is_person(self, distinctive: list[int], agreed: list[int]) -> bool:
+        """Return whether the name of the column says so, its values agree on an age or a birth, or on everything that
+        others may know; places do that with what they lie in."""
         if numbers_people(self.key.name) or any(self.others[at].age for at in agreed if not self.key.age):
             return True
-        quasi = [at for at in telling if self.others[at].quasi]
+        quasi = [at for at in distinctive if self.others[at].quasi]
         together = set(quasi) <= set(agreed) and not words(self.key.name) & PLACES
         return together and self._two_apart(quasi)
 
@@ -160,7 +160,7 @@ class _Key:
         return any(self._independent(*pair) for pair in combinations(columns, 2))
 
     def _independent(self, one_column: int, other: int) -> bool:
-        """Whether neither of two columns follows from the other, from one value of the key to the next."""
+        """Return whether neither of two columns follows from the other, from one value of the key to the next."""
         return not self._follows(one_column, other) and not self._follows(other, one_column)
 
     def _follows(self, given: int, column: int) -> bool:
@@ -172,5 +172,5 @@ class _Key:
 
 
 def same(column: str) -> str:
-    """SQL: whether all rows of a group have one value of a column."""
+    """Return the SQL for whether all rows of a group have one value of a column."""
     return f"(min({column}) IS NOT DISTINCT FROM max({column}) AND count({column}) IN (0, count(*)))"

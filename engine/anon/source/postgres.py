@@ -1,7 +1,6 @@
-"""A query on PostgreSQL as the source (config -> source -> cube -> search -> release -> verify -> report), through the
-ADBC driver, which is an extra and imported only here. The answer is read as one stream in one snapshot that cannot
-write, and copied to the private spill. Neither the connection string nor what the server says of values is ever
-repeated."""
+"""A query on PostgreSQL as the source, through the ADBC driver, which is an extra and imported only here. The answer is
+read as one stream in one snapshot that cannot write, and copied to the private spill. Neither the connection string nor
+what the server says of values is ever repeated."""
 
 from __future__ import annotations
 
@@ -67,7 +66,7 @@ class PostgresQuery(Query):
         return ", ".join([*(_typed(field, to, self.name) for field in taken), *map(quote, tokens.columns.values())])
 
     def _copied(self, connection: Any, columns: Columns | None, tokens: Tokens, to: Path) -> list[pa.Field]:
-        """Writes the answer; its columns."""
+        """Write the answer; return its columns."""
         with self._answering(), closing(connection.cursor()) as cursor:
             cursor.execute("SET client_encoding TO 'UTF8'")
             connection.commit()
@@ -106,14 +105,14 @@ class PostgresQuery(Query):
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Failures without values: only what is wrong in the query itself is told as the server says it. Those of a
-        stream under way come as failures of Arrow or of the system, as those of our own disk do."""
+        """Translate failures without values: only what is wrong in the query itself is reported as the server says
+        it. Those of a stream under way come as failures of Arrow or of the system, as those of our own disk do."""
         try:
             yield
         except (self.driver.Error, OSError, pa.ArrowException) as error:
             state, said = re.search(r"SQLSTATE: (\w{5})", str(error)), re.search(r"ERROR:\s+([^\n]*)", str(error))
             if state and state[1].startswith("42") and said:
-                raise SourceError(f"PostgreSQL: the query: {self.told(said[1])}") from None
+                raise SourceError(f"PostgreSQL: the query: {self.first_line(said[1])}") from None
             if state or isinstance(error, self.driver.Error) or "libpq" in str(error):
                 known = f" (SQLSTATE {state[1]})" if state else "" if said else ", or the connection broke"
                 raise SourceError(f"reading PostgreSQL: the server refused the query{known}; {ASK}") from None
@@ -127,14 +126,14 @@ def _cancelled(connection: Any) -> bool:
 
 
 def _type(field: pa.Field) -> str:
-    """The name that PostgreSQL has for a column's type."""
+    """Return the name that PostgreSQL has for a column's type."""
     metadata = field.metadata or {}
     name: bytes = metadata.get(b"POSTGRESQL:type") or metadata.get(b"ADBC:postgresql:typname") or b""
     return name.decode()
 
 
 def _taken(schema: pa.Schema, columns: Columns | None) -> list[pa.Field]:
-    """The columns to read: those that are used, of which none may be unusable, or all that can be read."""
+    """Return the columns to read: those that are used, of which none may be unusable, or all that can be read."""
     if columns is None:
         return [field for field in schema if not _unusable(field)]
     taken = [schema.field(name) for name in wanted(columns)(schema.names)]
@@ -143,7 +142,7 @@ def _taken(schema: pa.Schema, columns: Columns | None) -> list[pa.Field]:
 
 
 def _unusable(field: pa.Field) -> bool:
-    """Whether a type has no text that says what it is; others are read as they are, as decimals or as text."""
+    """Return whether a type has no text that says what it is; others are read as they are, as decimals or as text."""
     no_text = (pa.types.is_nested, pa.types.is_binary, pa.types.is_time, pa.types.is_duration, pa.types.is_interval)
     return _type(field) == "money" or any(test(field.type) for test in no_text)
 
@@ -165,13 +164,13 @@ def _selected(field: pa.Field) -> str:
 
 
 def _tokens(tokens: Tokens) -> Iterator[str]:
-    """SQL for the tokens of identifiers; md5 is what every server has."""
+    """Return the SQL for the tokens of identifiers; md5 is what every server has."""
     for name, token in tokens.columns.items():
         yield f"md5({literal(tokens.key)} || {quote(name)}::text) AS {quote(token)}"
 
 
 def _typed(field: pa.Field, copy: Path, name: str) -> str:
-    """What DuckDB is to select of the copy: text that stands for exact numbers becomes a decimal."""
+    """Return what DuckDB is to select of the copy: text that stands for exact numbers becomes a decimal."""
     column = quote(field.name)
     if _type(field) != "numeric":
         return column
@@ -183,14 +182,14 @@ def _typed(field: pa.Field, copy: Path, name: str) -> str:
 
 
 def _declared(field: pa.Field) -> tuple[int, int] | None:
-    """Precision and scale of a type like numeric(10, 2); PostgreSQL keeps them in one number."""
+    """Return precision and scale of a type like numeric(10, 2); PostgreSQL keeps them in one number."""
     modifier = int((field.metadata or {}).get(b"POSTGRESQL:typmod", b"-1")) - 4
     precision, scale = modifier >> 16, modifier & 0x7FF
     return (precision, scale) if modifier >= 0 and scale <= precision else None
 
 
 def _digits(column: str, copy: Path, name: str) -> tuple[int, int]:
-    """Precision and scale that all values of a column fit in."""
+    """Return precision and scale that all values of a column fit in."""
     whole, places = f"split_part(ltrim({column}, '-'), '.', 1)", f"split_part({column}, '.', 2)"
     sql = (
         f"SELECT coalesce(max(length({whole})), 1), coalesce(max(length({places})), 0), "

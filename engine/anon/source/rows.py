@@ -115,8 +115,8 @@ class Source:
             self.database.execute(sql)
 
     def batches(self, columns: list[Column], counted: bool = False, view: str = VIEW) -> Iterator[pa.RecordBatch]:
-        """Streams the columns, in any order of rows, on a connection of its own. `counted`: equal rows once, with how
-        many they are in a last column."""
+        """Stream the columns, in any order of rows, on a separate connection. `counted`: equal rows once, with their
+        number in a last column."""
         names = ", ".join(column.alias for column in columns)
         rows = f"SELECT {names} FROM {view}"
         if counted:
@@ -132,12 +132,12 @@ class Source:
     def rows_of(
         self, sql: str, batch: int | None = None, tables: dict[str, pa.Table] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The result of a query on the views, and perhaps other tables, in batches, on a connection of its own."""
+        """Stream the result of a query on the views, and perhaps other tables, on a separate connection."""
         frame = {} if self.frame is None else {"raw_rows": self.frame}
         return self.stream(sql, frame | (tables or {}), batch or self.within(BATCH, self.widths))
 
     def stream(self, sql: str, tables: dict[str, Any], batch: int = BATCH) -> Iterator[pa.RecordBatch]:
-        """The result of a query in batches, on a connection of its own, which does not know what was registered with
+        """Stream the result of a query on a separate connection, which does not know what was registered with
         another."""
         with closing(self.database.cursor()) as database:
             with translated("reading the source"):
@@ -147,8 +147,8 @@ class Source:
             yield from interruptible(reader, "reading the source")
 
     def ends(self, columns: list[Column]) -> dict[str, tuple[int, int]]:
-        """The lowest and highest value of columns of whole numbers or dates (as days) that have any. Unlike for other
-        numbers, what Parquet files say of them can be believed."""
+        """Return the lowest and highest value of columns of whole numbers or dates (as days) that have any. Unlike
+        for other numbers, what Parquet files say of them can be believed."""
         listed = []
         for column in columns:
             number = f"({column.alias} - DATE '1970-01-01')" if column.kind == "date" else column.alias
@@ -163,11 +163,11 @@ class Source:
             return self.database.query(sql).to_arrow_table()
 
     def distinct(self, column: Column, most: int) -> pa.ChunkedArray:
-        """The different values of a column, or so many of them."""
+        """Return the distinct values of a column, at most `most` of them."""
         return self.query(f"SELECT DISTINCT {column.alias} FROM {self.VIEW} LIMIT {most}")[0]
 
     def rows_with(self, column: Column, values: pa.Array) -> int:
-        """How many rows have one of some values."""
+        """Return the number of rows that have one of some values."""
         self.database.register("some_values", pa.table({"v": values}))
         counted = self.query(f"SELECT count(*) FROM {self.VIEW} WHERE {column.alias} IN (SELECT v FROM some_values)")
         return int(counted[0][0].as_py())
@@ -177,7 +177,7 @@ class Source:
         return why_text(DuckDBRows(self.database, self.VIEW), column.alias)
 
     def check_unchanged(self) -> None:
-        """What every pass reads anew must be the same for all of them."""
+        """Raise SourceError if what every pass reads anew is no longer the same."""
         if self.origin is not None and self.origin.in_place:
             self.origin.check_unchanged()
 

@@ -1,6 +1,6 @@
-"""A sample of another origin, for trials (config -> source -> cube -> search -> release -> verify -> report). Who is in
-it depends on nothing but the data: on a hash of the individual, or of the row and which of its equals it is, so that it
-is the same on every machine, for every layout of the input and every order of its rows."""
+"""A sample of another origin, for trials. Who is in it depends on nothing but the data: on a hash of the individual, or
+of the row and which of its equals it is, so that it is the same on every machine, for every layout of the input and
+every order of its rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Sampled(Origin):
 
 
 def _sample(table: str, names: list[str], who: str | None, share: Fraction) -> str:
-    """SQL for the rows of the sample: those whose MD5, as text, comes before that of the share."""
+    """Return the SQL for the rows of the sample: those whose MD5, as text, comes before that of the share."""
     listed, limit = ", ".join(names), literal(f"{int(share * 2**128):032x}")
     if who is not None:
         return f"SELECT {listed} FROM {table} WHERE md5(CAST({who} AS VARCHAR)) < {limit}"

@@ -1,6 +1,6 @@
-"""Many columns of a table in one pass, in the source stage (config -> source -> cube -> search -> release -> verify ->
-report): their values in one column beside the number of the column they are from. A query for each column would bind
-all columns of a wide table each time, and the time of many aggregates in a query grows by their square."""
+"""Many columns of a table in one pass: their values in one column beside the number of the column they are from. A
+query for each column would bind all columns of a wide table each time, and the time of many aggregates in a query grows
+by their square."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Object stores (s3://, gs://, az://) through the file systems of pyarrow: listing, reading and writing. As a source
-(config -> source -> cube -> search -> release -> verify -> report) the files of a place are copied once to the private
-spill, Parquet without the columns that are not used; publish.py writes a verified release here. Credentials come from
-the environment of the process, where the client library of each store looks for them."""
+the files of a place are copied once to the private spill, Parquet without the columns that are not used; publish.py
+writes a verified release here. Credentials come from the environment of the process, where the client library of each
+store looks for them."""
 
 from __future__ import annotations
 
@@ -66,22 +66,23 @@ class Store:
         return self.path.partition("/")[0]
 
     def list(self, folder: str | None = None) -> list[fs.FileInfo]:
-        """The objects below a folder, in the order of their names; none if it is not there. This is the first thing to
-        ask: without credentials pyarrow fails here, but ends the process when it opens an object of Azure's."""
+        """Return the objects below a folder, in the order of their names; none if it is not there. This is the first
+        thing to ask: without credentials pyarrow fails here, but ends the process when it opens an object of
+        Azure's."""
         below = fs.FileSelector(self.path if folder is None else folder, recursive=True, allow_not_found=True)
         with reaching(self.uri):
             found = [info for info in self.files.get_file_info(below) if info.type == fs.FileType.File]
         return sorted(found, key=lambda info: info.path)
 
     def get(self, path: str, to: Path) -> None:
-        """Copies an object to a file."""
+        """Copy an object to a file."""
         with reaching(path), self.files.open_input_stream(path) as stream, to.open("xb") as file:
             while chunk := stream.read(CHUNK):
                 file.write(chunk)
                 interrupt.check()
 
     def put(self, file: Path, name: str, via: str | None = None) -> None:
-        """Copies a file to an object of the place. Azure shows an object, empty, from the moment it is opened: one that
+        """Copy a file to an object of the place. Azure shows an object, empty, from the moment it is opened: one that
         may be seen only when it is whole is put there via another name."""
         if via is None or self.scheme != "az":
             self._write(file, f"{self.path}/{name}")
@@ -98,7 +99,7 @@ class Store:
                 stream.write(chunk)
 
     def delete(self, name: str) -> None:
-        """Removes an object of the place if it is there."""
+        """Remove an object of the place if it is there."""
         path = f"{self.path}/{name}"
         with reaching(path):
             if self.files.get_file_info(path).type == fs.FileType.File:
@@ -115,7 +116,7 @@ def _files(scheme: str, bucket: str) -> fs.FileSystem:
 
 @contextmanager
 def reaching(what: str) -> Iterator[None]:
-    """Failures of a store in words of our own: what its libraries say may hold more than a log should."""
+    """Translate failures of a store into our own words: what its libraries say may hold more than a log should."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -134,7 +135,7 @@ class StoredFiles(Origin):
         self.marks = self._listed()
 
     def _listed(self) -> list[Mark]:
-        """Name, size and time of change of the objects; their names begin with the bucket."""
+        """Return name, size and time of change of the objects; their names begin with the bucket."""
         path = self.store.path
         fixed = next((at for at, letter in enumerate(path) if letter in "*?["), None)
         folder = path if fixed is None else path[:fixed].rpartition("/")[0]
@@ -174,7 +175,7 @@ class StoredFiles(Origin):
     def _register_csv(
         self, database: Database, name: str, paths: list[str], take: Take, tokens: Tokens, spill: Path
     ) -> None:
-        """Fetches the objects for as long as DuckDB makes Parquet of what is wanted of them."""
+        """Fetch the objects and keep them until DuckDB has written what is wanted of them as Parquet."""
         files = []
         for number, path in enumerate(paths):
             folder = spill / f"{name}-{number:05}"
@@ -186,7 +187,7 @@ class StoredFiles(Origin):
             file.unlink()
 
     def _copied(self, paths: list[str], take: Take, tokens: Tokens, folder: Path) -> list[Path]:
-        """The wanted columns of the objects, and tokens of identifiers, as files of the spill."""
+        """Copy the wanted columns of the objects, and tokens of identifiers, to files of the spill."""
         folder.mkdir(mode=0o700)
         first: pa.Schema | None = None
         copies = []
@@ -207,7 +208,7 @@ class StoredFiles(Origin):
 
 
 def _part_of(schema: pa.Schema, names: list[str]) -> pa.Schema | None:
-    """Some columns of a schema, without what is noted beside them."""
+    """Return some columns of a schema, without what is noted beside them."""
     if any(len(schema.get_all_field_indices(name)) != 1 for name in names):
         return None
     return pa.schema([schema.field(name).remove_metadata() for name in names])
@@ -225,13 +226,14 @@ def _copy(parquet: pq.ParquetFile, schema: pa.Schema, to: Path, tokens: Tokens) 
 
 
 def _is_table(path: str, folder: str) -> bool:
-    """Whether an object below a folder is a table. Names that begin with a dot or an underscore are others' notes."""
+    """Return whether an object below a folder is a table. Names that begin with a dot or an underscore are others'
+    notes."""
     parts = path.removeprefix(folder).strip("/").split("/")
     return path.lower().endswith(FORMATS) and not any(part.startswith((".", "_")) for part in parts)
 
 
 def _chosen(path: str, pattern: str) -> bool:
-    """Whether an object matches a pattern, or is a table in a folder that does.
+    """Return whether an object matches a pattern, or is a table in a folder that does.
 
     >>> _chosen("b/2024/x.parquet", "b/*/*.parquet"), _chosen("b/2024/x.parquet", "b/*.parquet")
     (True, False)
@@ -246,7 +248,7 @@ def _chosen(path: str, pattern: str) -> bool:
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:
-    """As a pattern of files: `*` stays within a name, `**` is any number of folders."""
+    """Match as a pattern of files does: `*` stays within a name, `**` is any number of folders."""
     if not pattern or not parts:
         return not parts and all(part == "**" for part in pattern)
     if pattern[0] == "**":

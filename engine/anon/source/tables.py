@@ -1,6 +1,5 @@
-"""From files and frames to one registered table of DuckDB, the first step of the source stage (config -> source -> cube
--> search -> release -> verify -> report): which files a path stands for, Parquet as it is, CSV typed by all of its
-values, any Arrow-speaking frame. Nothing here knows what a column is for."""
+"""Register files and frames as one table of DuckDB: which files a path stands for, Parquet as it is, CSV typed by all
+of its values, any Arrow-speaking frame. Nothing here knows what a column is for."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ class Registered:
 
 
 def resolve(path: str) -> list[Path]:
-    """The files behind a path, a glob or a folder, in the order of their names."""
+    """Return the files behind a path, a glob or a folder, in the order of their names."""
     if Path(path).is_dir():
         if not (found := _data_files(Path(path))):
             raise SourceError(f"{path}: the folder holds no .parquet and no .csv file")
@@ -78,8 +77,8 @@ def resolve(path: str) -> list[Path]:
 
 
 def _plain(files: list[Path]) -> list[Path]:
-    """The files, unless one is a pipe or a device, which a second pass would wait for forever, or DuckDB cannot be told
-    its name."""
+    """Return the files; SourceError if one is a pipe or a device, which a second pass would wait for forever, or if
+    its name cannot be written in SQL."""
     if unnamed := [file for file in files if not in_utf8(file)]:
         raise SourceError(f"{unnamed[0]}: its path is not in UTF-8; rename it")
     if other := [file for file in files if file.exists() and not file.is_file()]:
@@ -88,7 +87,8 @@ def _plain(files: list[Path]) -> list[Path]:
 
 
 def _once(files: list[Path]) -> list[Path]:
-    """The files, unless one is there under two names: people whose rows are read twice hide behind themselves."""
+    """Return the files; SourceError if one is there under two names: people whose rows are read twice hide behind
+    themselves."""
     seen: dict[tuple[int, int], Path] = {}
     for file in filter(Path.exists, files):
         about = file.stat()
@@ -99,7 +99,8 @@ def _once(files: list[Path]) -> list[Path]:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """The tables anywhere in a folder. Names that begin with a dot or an underscore are other programs' notes."""
+    """Return the tables anywhere in a folder. Names that begin with a dot or an underscore are other programs'
+    notes."""
     return sorted(
         file
         for file in folder.rglob("*")
@@ -110,8 +111,8 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 def bucketized_pair(table: Any) -> tuple[Any, Any] | None:
-    """The quasi-identifiers and the sensitive values of a bucketized table: two frames or paths, or a folder with
-    `qi` and `sensitive`, each a Parquet or CSV file or a folder of parts. None for any other table."""
+    """Return the quasi-identifiers and the sensitive values of a bucketized table: two frames or paths, or a folder
+    with `qi` and `sensitive`, each a Parquet or CSV file or a folder of parts. None for any other table."""
     if isinstance(table, tuple) and len(table) == 2:
         return table
     if not isinstance(table, (str, os.PathLike)) or not Path(table).is_dir():
@@ -157,8 +158,8 @@ def register_files(
     take: Take = list,
     tokens: Tokens = NO_TOKENS,
 ) -> list[str]:
-    """As `registered_files`; returns the names of the columns as they are written in the files, which DuckDB changes
-    where two are alike."""
+    """Do as `registered_files`; return the names of the columns as they are written in the files, which DuckDB
+    changes where two are alike."""
     return registered_files(database, name, paths, spill, as_text, take, tokens).names
 
 
@@ -171,8 +172,8 @@ def registered_files(
     take: Take = list,
     tokens: Tokens = NO_TOKENS,
 ) -> Registered:
-    """Makes a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but for
-    columns that are not wanted and with tokens in place of identifiers."""
+    """Make a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but
+    for columns that are not wanted and with tokens in place of identifiers."""
     if other := [path for path in paths if not _is_known(path)]:
         raise SourceError(
             f"{other[0]}: neither a Parquet file nor named .csv, and no other kind can be read; "
@@ -188,7 +189,7 @@ def registered_files(
 
 
 def _is_known(path: Path) -> bool:
-    """Whether a file is named like Parquet or CSV, or has another name and begins as Parquet does."""
+    """Return whether a file is named like Parquet or CSV, or has another name and begins as Parquet does."""
     if path.suffix.lower() in FORMATS:
         return True
     with translated(f"reading {path}"), path.open("rb") as file:
@@ -206,7 +207,7 @@ def _register_parquet(database: Database, name: str, paths: list[Path]) -> Regis
 
 
 def narrow(database: Database, name: str, paths: list[Path], columns: list[str]) -> None:
-    """Makes the view over Parquet files one of some columns. Every query binds all that a view has, which takes longer
+    """Restrict the view over Parquet files to some columns. Every query binds all that a view has, which takes longer
     than to read them where there are thousands."""
     listed = ", ".join(map(quote, columns))
     rows = f"SELECT {listed} FROM read_parquet({file_list(paths)}, hive_partitioning = false)"
@@ -215,7 +216,7 @@ def narrow(database: Database, name: str, paths: list[Path], columns: list[str])
 
 
 def _top_level(elements: list[tuple[str, int | None]]) -> Iterator[str]:
-    """The columns of a Parquet schema, which lists every node before its children; the first is the root.
+    """Return the columns of a Parquet schema, which lists every node before its children; the first is the root.
 
     >>> list(_top_level([("root", 2), ("a", 1), ("list", None), ("b", None)]))
     ['a', 'b']
@@ -228,7 +229,7 @@ def _top_level(elements: list[tuple[str, int | None]]) -> Iterator[str]:
 
 
 def _check_same_columns(database: Database, files: str) -> None:
-    """Parts of one table have the same columns of the same types; DuckDB would take the first part's word for it."""
+    """Refuse parts of one table that have other columns or types: DuckDB would assume those of the first part."""
     kind = "concat_ws(' ', name, type, type_length, num_children, converted_type, scale, precision, logical_type)"
     parts = database.query(
         f"SELECT file_name, list({kind} ORDER BY {kind}) FILTER (column_id > 0) AS columns "
@@ -298,7 +299,7 @@ def _copy_rows(database: Database, rows: str, copy: str) -> None:
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
-    """The separator that divides the first line into most fields, and these."""
+    """Return the separator that divides the first line into most fields, and these."""
 
     def fields(separator: str) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -339,8 +340,8 @@ def _check_bytes(path: Path) -> None:
 
 
 def _text_types(database: Database, base: str, columns: Sequence[str], size: int) -> dict[str, str]:
-    """SQL for each text column in the type that every value of it has; `size`: bytes of the files. An empty field is
-    null where it is not quoted, and in typed columns always."""
+    """Return the SQL for each text column in the type that every value of it has; `size`: bytes of the files. An
+    empty field is null where it is not quoted, and in typed columns always."""
     rows = int(one(database, f"SELECT count(*) FROM {base}")[0])
     fits = ", ".join(
         f"count_if(regexp_full_match(v, {literal(pattern)}) AND TRY_CAST(v AS {kind}) IS NOT NULL)"
@@ -368,7 +369,7 @@ def as_arrow(frame: Any) -> pa.Table:
 
 
 def register_frame(database: Database, name: str, frame: Any) -> list[str]:
-    """Makes a view over any Arrow-speaking frame, for this connection, and returns the names of its columns."""
+    """Make a view over any Arrow-speaking frame, for this connection, and return the names of its columns."""
     table = as_arrow(frame)
     with translated(f"reading a table of type {type(frame).__name__}"):
         database.register(name, table)
@@ -376,7 +377,7 @@ def register_frame(database: Database, name: str, frame: Any) -> list[str]:
 
 
 def describe(database: Database, name: str) -> dict[str, str]:
-    """The columns of a registered table with their DuckDB types."""
+    """Return the columns of a registered table with their DuckDB types."""
     with translated("reading the source"):
         relation = database.query(f"SELECT * FROM {name}")
         return {column: str(kind) for column, kind in zip(relation.columns, relation.types)}
@@ -408,5 +409,5 @@ def why_text(rows: Rows, column: str) -> str:
 
 
 def count_distinct(database: Database, table: str, sql: str) -> int:
-    """How many different values an expression takes; null is one of them."""
+    """Return how many different values an expression takes; null is one of them."""
     return int(one(database, f"SELECT count(*) FROM (SELECT DISTINCT {sql} FROM {table})")[0])

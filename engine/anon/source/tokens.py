@@ -1,6 +1,6 @@
-"""Identifiers as tokens, in the source stage (config -> source -> cube -> search -> release -> verify -> report).
-Sources that are copied to the spill hold a token in place of each identifier: equal values have equal tokens, and
-without the key, which is written nowhere, nothing else can be read off them. They show whether rows share a person."""
+"""Identifiers as tokens. Sources that are copied to the spill hold a token in place of each identifier: equal values
+have equal tokens, and without the key, which is written nowhere, nothing else can be read off them. They show whether
+rows share a person."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Tokens:
         database.execute(f"SET VARIABLE {KEY} = ?", [self.key])
 
     def sql(self, column: str) -> str:
-        """SQL of DuckDB for the token of an expression, on a connection that has the key."""
+        """Return the SQL of DuckDB for the token of an expression, on a connection that has the key."""
         return f"CASE WHEN {column} IS NOT NULL THEN hash(getvariable({literal(KEY)}), CAST({column} AS VARCHAR)) END"
 
     def selected(self) -> list[str]:
-        """SQL of DuckDB for all tokens, by the names of their columns."""
+        """Return the SQL of DuckDB for all tokens, by the names of their columns."""
         return [f"{self.sql(quote(name))} AS {quote(token)}" for name, token in self.columns.items()]
 
 

@@ -37,7 +37,7 @@ PICKLED = pa.schema([("pickled", pa.binary())])
 def examined(
     database: Database, config: Config, table: Any, show_values: bool, progress: Progress
 ) -> tuple[Findings, LeftOut]:
-    """What is found in a grouped table, and what of it was left out for null values."""
+    """Return what is found in a grouped table, and what of it was left out for null values."""
     assert isinstance(config.backend, Spark)
     first = table[0] if isinstance(table, tuple) else table
     with session(config.backend, first) as spark, spread.cleared():
@@ -102,14 +102,14 @@ class Examination:
         for part in parts:
             states = {at: verify.numbered(state, before) for at, state in part.judged.states.items()}
             judged.append(replace(part.judged, states=states))
-            labels |= {before + group: told for group, told in part.labels.items()}
+            labels |= {before + group: named for group, named in part.labels.items()}
             before += part.judged.found.groups
         verify.add_up(found, judged)
         worst = found.worst
-        found.labels = {group: told for group, told in labels.items() if group in worst}
+        found.labels = {group: named for group, named in labels.items() if group in worst}
 
     def _cross_table(self, attributes: tuple[str, ...], column: str) -> tuple[SignatureTable, Counting | None]:
-        """People by the values of some columns and a sensitive one, counted on the cluster."""
+        """Return people by the values of some columns and a sensitive one, counted on the cluster."""
         opened, names = self.opened, self.opened.columns
         whole = Grouped(self.database, list(names.quasi_identifiers), list(names.sensitive), names.keep, weighted=True)
         by = [*dict.fromkeys(whole.alias(name) for name in attributes), f"s{whole.sensitive.index(column)}"]
@@ -123,7 +123,7 @@ class Examination:
 
 
 def _known(database: Database, opened: Opened, config: Config) -> KnownValues:
-    """The values of each sensitive column, and the tuples of several that a distance looks at, numbered in order."""
+    """Return the values of each sensitive column, and the tuples of several that a distance looks at, in order."""
     tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
     names = [column.name for column in opened.sensitive]
     known = {}
@@ -143,7 +143,7 @@ def _known(database: Database, opened: Opened, config: Config) -> KnownValues:
 
 
 def _times(opened: Opened, aliases: list[str]) -> DataFrame:
-    """How often each combination of sensitive values occurs, as anon.verify.grouped counts it."""
+    """Return how often each combination of sensitive values occurs, as anon.verify.grouped counts it."""
     from pyspark.sql import functions
 
     multiplicity = opened.columns.multiplicity
@@ -152,7 +152,7 @@ def _times(opened: Opened, aliases: list[str]) -> DataFrame:
 
 
 def _in_parts(opened: Opened) -> DataFrame:
-    """All rows of a group in one partition, and the groups in order from one partition to the next."""
+    """Return the rows with all of a group in one partition, and the groups in order from one partition to the next."""
     with on_spark(READING):
         rows = opened.rows.count()
     parts = min(max(-(-rows // PART), 1), MOST_PARTS)
@@ -175,7 +175,7 @@ def _judged(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def judged_rows(database: Database, rows: pa.Table, work: Work, number: int) -> Part:
-    """Judges all rows of some groups, which are numbered from 0 on."""
+    """Judge all rows of some groups, which are numbered from 0 on."""
     for name, table in work.signatures.items():
         database.register(name, table)
     grouped = Grouped.from_part(database, rows, work.columns, work.keep, work.known)

@@ -26,20 +26,20 @@ FOUND = pa.schema([("groups", pa.int64()), ("labels", pa.string()), ("whole", pa
 
 
 def expected(source: SparkSource, config: Config, path: Path, recoding: AnyRecoding) -> Content:
-    """What the release of a source must hold under the recoding that was written to a path."""
+    """Return what the release of a source must hold under the recoding that was written to a path."""
     applied, hashes = read_recoding(path, source, config, recoding), row_hashes(source, config)
     sums = ["n", *(f"{name}_{half}" for name in hashes for half in ("high", "low"))]
     schema = pa.schema([(name, pa.int64()) for name in [*applied.by, *sums]])
     given = spread.Broadcast(source.spark, (applied, hashes))
     rows = spread.map_rows(source.frame_of_rows, _summed, given, schema).groupBy(*applied.by).sum(*sums)
     groups = rows.toDF(*schema.names)
-    told = spread.collect(spread.map_rows(groups, _content, given, FOUND), READING)
-    parts = (Content(row["groups"], int(row["labels"]), int(row["whole"])) for row in told.to_pylist())
+    table = spread.collect(spread.map_rows(groups, _content, given, FOUND), READING)
+    parts = (Content(row["groups"], int(row["labels"]), int(row["whole"])) for row in table.to_pylist())
     return sum(parts, EMPTY)
 
 
 def _summed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The sums over the rows of a batch that are of one group."""
+    """Return the sums over the rows of a batch that are of one group."""
     applied, hashes = given
     by = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in applied.by)
     halves = ", ".join(
@@ -58,7 +58,7 @@ def _summed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def _content(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What some groups come to, each of which is here as a whole."""
+    """Yield the content of some groups, each of which is here as a whole."""
     applied, hashes = given
     held = [batch for batch in batches if batch.num_rows]
     if not held:

@@ -52,7 +52,7 @@ class SparkRecords(Records):
 
 
 def unpacked(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[Codes]:
-    """The codes [columns, records] in batches of packed rows."""
+    """Return the codes [columns, records] in batches of packed rows."""
     for batch in batches:
         for codes in batch.column("codes"):
             yield np.frombuffer(codes.as_buffer(), np.uint16).reshape(width, -1)
@@ -95,7 +95,7 @@ class SparkRecordStore(RecordStore):
         return distinct, spread.collect(frame, READING).cast(schema).combine_chunks()
 
     def fill(self, cube: Cube, source: Source, encoder: Encoder) -> None:
-        """Equal rows are counted if there must be so many that this at least halves the table."""
+        """Encode the rows as records; equal rows are counted if there must be enough of them to halve the table."""
         assert isinstance(source, SparkSource)
         cube.counted = 2 * prod(domain.size for domain in encoder.domains) <= source.rows
         width = len(cube.domains) + len(cube.others) + 2 * cube.counted
@@ -113,7 +113,7 @@ class SparkRecordStore(RecordStore):
 
 
 def _counted_values(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The values of each column of the rows with how often they occur, every column's in rows of their own."""
+    """Return the values of each column of the rows with how often they occur, every column's in rows of their own."""
     held: dict[int, list[pa.Table]] = {}
     for batch in batches:
         for at, values in enumerate(batch.columns):
@@ -154,8 +154,8 @@ def _few(source: SparkSource, table: pa.Table, at: int) -> ValueCounts:
 
 
 def _binned(frame: DataFrame, name: str, at: int, distinct: int, kind: pa.DataType) -> ValueCounts:
-    """Bins of a column with too many values, as the local engine makes them: a value belongs to the bin that the share
-    of the rows below it has come to."""
+    """Return bins of a column with too many values, as the local engine makes them: a value belongs to the bin that
+    the share of the rows below it has come to."""
     own = frame.where(frame["c"] == at).select(name, "n")
     null = spread.collect(own.where(own[name].isNull()).select("n"), READING)["n"].to_numpy()
     ordered = spread.on_disk(own.where(own[name].isNotNull()).repartitionByRange(name).sortWithinPartitions(name))
@@ -189,7 +189,8 @@ def _part_total(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _bins_of_part(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The bins that some values, in order, belong to: the first and the last value of each here, and the rows."""
+    """Return the bins that some values, in order, belong to: the first and the last value of each here, and the
+    rows."""
     before, total, schema = given
     below = before.get(_part(), 0)
     for batch in batches:
@@ -204,7 +205,7 @@ def _bins_of_part(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
 
 
 def _encoded(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows as packed records."""
+    """Return rows as packed records."""
     encoder, width, counted = given
     own = len(encoder.domains) + len(encoder.combinations)
     for batch in batches:
@@ -216,7 +217,7 @@ def _encoded(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def _with_people(codes: Codes, people: NDArray[np.int64]) -> Codes:
-    """Records with the people that each stands for; one that stands for too many becomes several."""
+    """Return records with the people that each stands for; one that stands for too many becomes several."""
     times = -(-people // MOST)
     if (times > 1).any():
         codes = np.repeat(codes, times, axis=1)

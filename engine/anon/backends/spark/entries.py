@@ -58,7 +58,7 @@ class Entries:
         self.frame, self.numbering, self.entries = frame, numbering, entries
 
     def blocks(self) -> Iterator[Block]:
-        """The entries as a stream: the driver holds those of one partition."""
+        """Return the entries as a stream: the driver holds those of one partition."""
         with on_spark(COUNTING), spread.batches_of(self.frame.sparkSession, spread.PACKED):
             rows = self.frame.select("words", "counts").toLocalIterator()
         while True:
@@ -70,7 +70,8 @@ class Entries:
             yield _block(row.words, row.counts, len(self.numbering.words))
 
     def tally(self) -> tuple[Counter[int], int]:
-        """How many entries occur how often, and how many people are alone in their cell, counted by the executors."""
+        """Return how many entries occur how often, and how many people are alone in their cell, counted by the
+        executors."""
         given = spread.Broadcast(self.frame.sparkSession, self.numbering)
         table = spread.collect(spread.map_rows(self.frame, _tally, given, PICKLED), COUNTING, spread.PACKED)
         times, alone = Counter[int](), 0
@@ -130,7 +131,7 @@ class Counting:
     begins: Words  # of all buckets but the first
 
     def count(self, frame: DataFrame, most: int, fits: int) -> CountedEntries:
-        """Counts; `most`: entries that there could be, `fits`: as many as the driver takes."""
+        """Count the entries; `most`: those that there could be, `fits`: those that the driver takes."""
         spark, parts = frame.sparkSession, len(self.begins) + 1
         names = _names_of_partitions(spark, parts)
         given = spread.Broadcast(spark, (self, names)), spread.Broadcast(spark, len(self.numbering.words))
@@ -161,7 +162,7 @@ class Counting:
 
 
 def buckets_for(most: int, cores: int) -> int:
-    """In how many buckets entries are added up, given how many there could be."""
+    """Return in how many buckets entries are added up, given how many there could be."""
     return min(max(-(-most // BUCKET), min(2 * cores, -(-most // LEAST)), 1), BUCKETS)
 
 
@@ -198,7 +199,7 @@ def _sorted(blocks: Sequence[Block], width: int) -> SortedEntries:
 
 
 def _count(given: tuple[Counting, list[int]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Counts what a task holds, and gives it by bucket."""
+    """Count what a task holds, and yield it by bucket."""
     counting, names = given
     parts, space = counting.reader.parts(batches), counting.numbering.space
     for counted in _in_table(parts, counting.steps[0], space) if space <= DENSE else _in_turns(parts, counting.steps):
@@ -228,7 +229,7 @@ def _in_turns(parts: Iterator[CellPart], steps: list[Steps]) -> Iterator[Counted
 
 
 def _merge(width: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Adds up the entries of one bucket."""
+    """Add up the entries of one bucket."""
     held: list[Block] = []
     merged = 0
     for block in _unpacked(batches, width):

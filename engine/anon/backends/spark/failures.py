@@ -1,5 +1,5 @@
-"""What can go wrong on a cluster, told as the failures of anon.errors. What executors say may quote data, so only our
-own messages and the kind of a failure come through. (The full text is in the logs of the executors.)"""
+"""What can go wrong on a cluster, reported as the failures of anon.errors. What executors say may quote data, so only
+our own messages and the kind of a failure come through. (The full text is in the logs of the executors.)"""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ KNOWN: list[tuple[str, type[AnonError], str]] = [
 
 @contextmanager
 def on_spark(what: str) -> Iterator[None]:
-    """Turns failures of Spark into ours, saying what was being done."""
+    """Turn failures of Spark into ours, saying what was being done."""
     try:
         yield
     except AnonError:
@@ -113,7 +113,7 @@ def _ours(what: str, error: Exception) -> BaseException:
 
 
 def _stopped() -> bool:
-    """Whether the cluster has ended what runs on it."""
+    """Return whether the cluster has ended what runs on it."""
     spark = sys.modules.get("pyspark")
     context = spark and spark.SparkContext._active_spark_context
     stopped = True
@@ -122,27 +122,27 @@ def _stopped() -> bool:
     return stopped
 
 
-def _unmarked(told: dict[str, Any]) -> AnonError:
-    if told["kind"] == "ConfigError":
-        return ConfigError([Problem(**problem) for problem in told["problems"]])
-    return OURS[told["kind"]](told["said"])
+def _unmarked(facts: dict[str, Any]) -> AnonError:
+    if facts["kind"] == "ConfigError":
+        return ConfigError([Problem(**problem) for problem in facts["problems"]])
+    return OURS[facts["kind"]](facts["said"])
 
 
 def marked(error: AnonError) -> RuntimeError:
-    """One of our failures in a form that finds its way from an executor to the driver."""
+    """Return one of our failures in a form that reaches the driver from an executor."""
     problems = [vars(problem) for problem in getattr(error, "problems", [])]
-    told = {"kind": type(error).__name__, "said": str(error), "problems": problems}
-    return RuntimeError(MARK + json.dumps(told))
+    facts = {"kind": type(error).__name__, "said": str(error), "problems": problems}
+    return RuntimeError(MARK + json.dumps(facts))
 
 
-def told(work: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-    """Work of an executor whose failures of ours reach the driver as such."""
+def reporting(work: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    """Return work of an executor whose failures of ours reach the driver as such."""
 
     @wraps(work)
-    def telling(*arguments: Any) -> Iterator[Any]:
+    def wrapped(*arguments: Any) -> Iterator[Any]:
         try:
             yield from work(*arguments)
         except AnonError as error:
             raise marked(error) from None
 
-    return telling
+    return wrapped

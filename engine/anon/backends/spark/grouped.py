@@ -181,7 +181,8 @@ def _check_people(rows: DataFrame, columns: Columns) -> None:
 
 
 def _counted(rows: DataFrame, columns: Columns) -> DataFrame:
-    """Every different row with how often it occurs. Where individuals have several values, all rows as they are."""
+    """Return every different row with how often it occurs. Where individuals have several values, all rows as they
+    are."""
     if columns.multiplicity != "single":
         return rows
     names = [name for name in rows.columns if name != "who"]

@@ -73,10 +73,10 @@ class SparkLattice(LatticeSearch):
         return sets
 
     def _add_counts(self, *given: Any) -> None:
-        """The release is written from the records."""
+        """Keep the records: the release is written from them."""
 
     def _close_records(self) -> None:
-        """The same."""
+        """Do nothing: the records were kept."""
 
 
 class SparkValues(SensitiveValues):
@@ -106,7 +106,7 @@ class SparkSets(FrequencySets):
         self.ancestors: list[FrequencySet] = []
 
     def cube(self) -> First:
-        """Every different tuple, with its people."""
+        """Return every different tuple with its people."""
         columns, levels = self.records.columns, self.records.levels
         numbering = self._numbering(columns, levels)
         found = CubeSet(columns, levels, numbering, self._count(self.records, columns, levels, numbering, self.share))
@@ -131,8 +131,9 @@ class SparkSets(FrequencySets):
         return super().roll_up(known, columns, levels)
 
     def _ancestor(self, columns: tuple[int, ...]) -> First:
-        """The smallest set of these columns and others that the driver holds. If there is none, it gets one with as
-        many more columns as it has room for whatever is in it; if it has none for these alone, it is the first set."""
+        """Return the smallest set of these columns and others that the driver holds. If there is none, it gets one
+        with as many more columns as it has room for whatever is in it; if it has none for these alone, it is the
+        first set."""
         found = [known for known in self.ancestors if set(columns) <= set(known.columns)]
         if found:
             return min(found, key=lambda known: known.entries)
@@ -154,7 +155,7 @@ class SparkSets(FrequencySets):
         return self._numbering(columns, self._lowest(columns)).space <= self._fits(1, self.share)
 
     def _fits(self, words: int, limit: int) -> int:
-        """Entries that the driver takes."""
+        """Return entries that the driver takes."""
         return min(COLLECTED, limit // sorting_takes(1, words, True))
 
     def _count(
@@ -173,8 +174,8 @@ class SparkSets(FrequencySets):
         return Counting(reader, numbering, steps, begins).count(frame, most, self._fits(words, limit))
 
     def _begins(self, columns: tuple[int, ...], levels: Node, numbering: Numbering, buckets: int) -> Words:
-        """First words that buckets begin with, so that they have about as many entries each of a sample, and every cell
-        is in one."""
+        """Return first words that buckets begin with, so that they have about as many entries each of a sample, and
+        every cell is in one."""
         if buckets == 1:
             return np.empty(0, np.uint64)
         sample = RecordSet(self.sample(), self.records.values)
@@ -187,7 +188,7 @@ class SparkSets(FrequencySets):
 
 
 def _there(known: First) -> Entries | None:
-    """The entries of a set that is on the cluster."""
+    """Return the entries of a set that is on the cluster."""
     counted = known.counted if isinstance(known, FrequencySet) else None
     return counted if isinstance(counted, Entries) else None
 
@@ -197,7 +198,7 @@ def _cores(frame: DataFrame) -> int:
 
 
 def _collected(cube: Cube, width: int, work: Callable[[Any, Iterator[Codes]], Iterator[Codes]], given: Any) -> Codes:
-    """What work makes of the records of each partition, arrays [width, some], side by side."""
+    """Return what work makes of the records of each partition, arrays [width, some], side by side."""
     records = cube.records
     assert isinstance(records, SparkRecords)
     sent = spread.Broadcast(records.frame.sparkSession, (records.width, work, given))
@@ -213,12 +214,12 @@ def _blocks(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def _sampled(each: int, blocks: Iterator[Codes]) -> Iterator[Codes]:
-    """Some records of each block, from everywhere in it."""
+    """Return some records of each block, from everywhere in it."""
     for codes in blocks:
         yield codes[:, :: -(-codes.shape[1] // each) or 1]
 
 
 def _combinations(places: tuple[int, int], blocks: Iterator[Codes]) -> Iterator[Codes]:
-    """The different combinations of what follows the quasi-identifiers."""
+    """Return the different combinations of what follows the quasi-identifiers."""
     columns, width = places
     yield different(width, (codes[columns : columns + width] for codes in blocks))

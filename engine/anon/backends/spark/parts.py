@@ -43,7 +43,7 @@ def part_name(number: int) -> str:
 
 
 def parts_of(people: Ints) -> Ints:
-    """The part that each group goes to: one begins with the first group after so many rows.
+    """Return the part of each group: a part begins with the first group after a number of rows.
 
     >>> parts_of(np.array([3, PART, 5, 1]))
     array([0, 0, 1, 1])
@@ -59,11 +59,12 @@ class Form(ABC):
 
     schema: pa.Schema
     labelled: list[str]  # the columns that are labels
-    counts: ClassVar[bool] = False  # whether a row tells how often it occurs, or else is there as often
+    counts: ClassVar[bool] = False  # whether a row holds how often it occurs, or else is repeated
 
     @abstractmethod
     def table(self, rows: pa.Table) -> pa.Table:
-        """Rows of (group, other columns; how often, if that is told), in order of groups, as they are published."""
+        """Return the rows of (group, other columns; how often, if that is given), in order of groups, as they are
+        published."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,12 @@ class Groups:
         return int(self.part[-1]) + 1
 
     def of(self, number: int) -> tuple[int, int]:
-        """The first group of a part, and the first after it."""
+        """Return the first group of a part, and the first after it."""
         return int(np.searchsorted(self.part, number)), int(np.searchsorted(self.part, number, "right"))
 
 
 def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> int:
-    """Writes a table from rows (part, group, other columns, how often) in any order; returns its number of rows."""
+    """Write a table from rows (part, group, other columns, how often) in any order; return its number of rows."""
     path.mkdir(mode=0o777)
     spark, parts = rows.sparkSession, groups.parts
     places = max(min(parts, 16 * spark.sparkContext.defaultParallelism), 1)
@@ -92,15 +93,15 @@ def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> int:
         together = together.groupBy(*keys).sum("n").withColumnRenamed("sum(n)", "n")
     given = spread.Broadcast(spark, (str(path), form, groups))
     ordered = together.sortWithinPartitions(*keys)  # nulls come first
-    told = spread.collect(spread.map_rows(ordered, _write, given, DONE), WRITING)
-    if sum(told["people"].to_pylist()) != int(groups.people.sum()) or told.num_rows != parts:
+    written = spread.collect(spread.map_rows(ordered, _write, given, DONE), WRITING)
+    if sum(written["people"].to_pylist()) != int(groups.people.sum()) or written.num_rows != parts:
         raise changed()
     _check_shared(path, parts)
-    return sum(told["rows"].to_pylist())
+    return sum(written["rows"].to_pylist())
 
 
 def _check_shared(path: Path, parts: int) -> None:
-    """What the executors wrote must be here as well."""
+    """Raise ConfigError if what the executors wrote is not visible here."""
     missing = sum(not (path / part_name(number)).exists() for number in range(parts))
     if missing:
         found = f"a folder in which {missing:,} of {parts:,} parts that executors wrote are not seen from the driver"
@@ -108,7 +109,7 @@ def _check_shared(path: Path, parts: int) -> None:
 
 
 def _write(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Writes the parts of a partition, whose rows come in order; tells of each part that is whole."""
+    """Write the parts of a partition, whose rows come in order; yield a row for each complete part."""
     path, form, groups = given
     for number, rows in _by_part(batches):
         first, last = groups.of(number)
@@ -120,7 +121,7 @@ def _write(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def _by_part(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """The rows of each part as a stream, which must be used up before the next."""
+    """Return the rows of each part as a stream, which must be used up before the next."""
     waiting = _pieces(batches)
     piece = next(waiting, None)
 
@@ -140,7 +141,7 @@ def _by_part(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Runs of rows of one part, without its number."""
+    """Return runs of rows of one part, without its number."""
     for batch in batches:
         part = batch.column(0).to_numpy()
         edges = np.append(np.flatnonzero(np.append(True, part[1:] != part[:-1])), len(part)).tolist()
@@ -150,8 +151,8 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tells what is wrong with the place that an executor writes to."""
+def _explained() -> Iterator[None]:
+    """Report what is wrong with the place that an executor writes to."""
     try:
         yield
     except OSError as error:
@@ -186,9 +187,9 @@ class _Part:
     rows: int = 0
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> None:
-        """Writes it in row groups of the fixed size."""
+        """Write it in row groups of the fixed size."""
         under_way = self.path.with_name(f".{uuid.uuid4().hex}-{self.path.name}")
-        with _told():
+        with _explained():
             try:
                 write_tables(under_way, self.form.schema, self.form.labelled, self._tables(batches))
                 os.replace(under_way, self.path)  # noqa: PTH105

@@ -73,7 +73,7 @@ class SparkPasses(Passes):
 
 
 def arrays_of(counters: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of counters by name, flat."""
+    """Return the arrays of counters by name, flat."""
     found = {}
     for name, held in vars(counters).items():
         for key, array in held.items() if isinstance(held, dict) else [("", held)]:
@@ -82,7 +82,7 @@ def arrays_of(counters: Any) -> dict[str, NDArray[Any]]:
 
 
 def pieces_of(counters: Any, fresh: Any) -> Iterator[tuple[str, bytes]]:
-    """The arrays in pieces, without those in which nothing was counted."""
+    """Yield the arrays in pieces, without those in which nothing was counted."""
     before = arrays_of(fresh)
     for name, array in arrays_of(counters).items():
         for start in range(0, len(array), PIECE):
@@ -92,7 +92,7 @@ def pieces_of(counters: Any, fresh: Any) -> Iterator[tuple[str, bytes]]:
 
 
 def add_piece(counters: Any, key: str, piece: pa.Buffer) -> None:
-    """Adds a piece to counters as their own `add` does: what they reach is the lowest and the highest."""
+    """Add a piece to counters as their own `add` does: what they reach is the lowest and the highest."""
     name, column, kind, start = key.split(".")
     own = arrays_of(counters)[f"{name}.{column}"]
     _merge(name, own[int(start) :], np.frombuffer(piece, kind))
@@ -112,7 +112,7 @@ def _count(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def walked(codes: Codes, tree: Tree) -> Node:
-    """The node of the tree that each record comes to."""
+    """Return the node of the tree that each record reaches."""
     from anon.recoding import kernels
 
     node = np.zeros(codes.shape[1], np.uint32)
@@ -121,7 +121,7 @@ def walked(codes: Codes, tree: Tree) -> Node:
 
 
 def _add(given: None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Adds up pieces that come in order of their keys."""
+    """Add up pieces that come in order of their keys."""
     key, total = "", np.empty(0)
     for batch in batches:
         for name, counters in zip(batch.column("key").to_pylist(), batch.column("counters")):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def write(source: SparkSource, cube: Cube, recoding: AnyRecoding, config: Config, folder: Path) -> WrittenRelease:
-    """Writes the parts of the release and its description into the folder, which the executors must have too."""
+    """Write the parts of the release and its description into the folder, which the executors must have too."""
     sensitive = [cube.domain(column.name) for column in source.sensitive]
     release = Release(source, cube, recoding, sensitive, config, folder, parts_of(recoding.people))
     return release.generalized() if config.release.form == "generalized" else release.bucketized()
@@ -92,8 +92,8 @@ class Release:
         package.write_package(self.folder, self.config, resources, self.recoding, nulls, package.cells(self.recoding))
 
     def _rows(self, sensitive: list[Domain], keep: list[Column]) -> DataFrame:
-        """(part, group, sensitive codes, kept values, how many rows). Without kept columns the records tell them all.
-        Those who are suppressed are left out."""
+        """Return (part, group, sensitive codes, kept values, number of rows). Without kept columns the records hold
+        all of it. Those who are suppressed are left out."""
         source, recoding = self.source, self.recoding
         codes = [("part", pa.int32()), ("g", pa.int64()), *((f"s{i}", pa.int32()) for i in range(len(sensitive)))]
         kept = [(column.alias, source.types[column.alias]) for column in keep]
@@ -110,7 +110,8 @@ class Release:
         return spread.map_rows(records.frame, _counted_rows, given, schema)
 
     def _people(self) -> DataFrame:
-        """(part, group, how many): all rows of a group with labels and without kept columns are the same."""
+        """Return (part, group, number of rows): all rows of a group with labels and without kept columns are the
+        same."""
         spark, groups = self.source.spark, self.groups
         schema = pa.schema([("part", pa.int32()), ("g", pa.int64()), ("n", pa.int64())])
         numbers = spark.range(0, groups.parts, 1, min(groups.parts, spark.sparkContext.defaultParallelism))
@@ -178,7 +179,7 @@ def _kept_rows(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 
 def _counted_rows(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From records: equal ones of a batch are counted here already."""
+    """Yield rows made from records: equal ones of a batch are counted here already."""
     (width, people_at, sensitive), recoding, part, schema = given
     columns = len(recoding.domains)
     for codes in unpacked(batches, width):

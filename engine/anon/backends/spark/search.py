@@ -47,7 +47,7 @@ class SparkPartition(PartitionSearch):
         return int(self.cube.records.frame.sparkSession.sparkContext.defaultParallelism)
 
     def _largest_block(self) -> int:
-        """The memory that is known of is the driver's, and blocks are searched by executors."""
+        """Return the size of a block. Executors search the blocks, and the memory that is known is the driver's."""
         return self.budget.block
 
     def _top(
@@ -68,7 +68,7 @@ class SparkPartition(PartitionSearch):
         return [upper.fragment], cube.records, ended.roots, unique, ended.state
 
     def _blocks(self, records: Records, nodes: OpenNodes, state: list[State]) -> Iterator[BlockResult]:
-        """Searches all blocks from one state, and gives what they found in order; where that does not hold together
+        """Search all blocks from one state, and yield what they found in order; where that does not hold together
         with what the blocks before came to, the next ones are searched again."""
         runs = list(runs_of(nodes.people, self.limit))
         if not runs:  # the groups of the top are all there are
@@ -95,7 +95,7 @@ class SparkPartition(PartitionSearch):
         gathered.unpersist()
 
     def _gather(self, nodes: OpenNodes, runs: list[tuple[int, int]]) -> DataFrame:
-        """The records with all of a block's in one partition."""
+        """Return the records with all of a block's in one partition."""
         of_node = np.full(len(self.tree[0]), -1)
         for at, (first, last) in enumerate(runs):
             of_node[nodes.start[first:last]] = at
@@ -129,7 +129,8 @@ class SparkPartition(PartitionSearch):
         return {at: BlockResult.from_arrays(_loaded(arrays.as_buffer())) for at, arrays in found}
 
     def _unique(self, groups: OpenNodes, records: Ints) -> int:
-        """Individuals who are alone with their codes in groups of the top, each of which may take several places."""
+        """Return individuals who are alone with their codes in groups of the top, each of which may take several
+        places."""
         if not len(groups):
             return 0
         parts = -(-records // self.limit)
@@ -145,13 +146,13 @@ class SparkPartition(PartitionSearch):
 
 
 def _uncut() -> tuple[Ints, Ints, Ints, Ints]:
-    """A tree of the root alone."""
+    """Return a tree of the root alone."""
     return np.array([-1]), np.zeros(2, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64)
 
 
 def _placed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Records by their block, each with the number of its root there. Of several blocks for one node, the sum of a
-    record's codes says which it goes to, so that equal records come together."""
+    """Return records by their block, each with the number of its root there. Of several blocks for one node, the sum
+    of a record's codes says which it goes to, so that equal records come together."""
     width, columns, tree, of_node, root, several = given
     held: list[tuple[Codes, Any, Any]] = []
     size = 0
@@ -182,7 +183,7 @@ def _by_block(held: list[tuple[Codes, Any, Any]]) -> Iterator[pa.RecordBatch]:
 
 
 def _blocks_of(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[tuple[int, Codes, Any]]:
-    """The blocks in a partition, which is in order of them: number, records, and the root of each."""
+    """Return the blocks in a partition, which is in order of them: number, records, and the root of each."""
     number, codes, roots = -1, [np.empty((width, 0), np.uint16)], [np.empty(0, np.uint32)]
     for batch in batches:
         for at, root, own in zip(batch.column("block").to_pylist(), batch.column("root"), batch.column("codes")):
@@ -197,7 +198,7 @@ def _blocks_of(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[tuple[
 
 
 def _search(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What the blocks of a partition come to, without the counts that a local release is made of."""
+    """Yield what the blocks of a partition come to, without the counts that a local release is made of."""
     from anon.search.partition import kernels
 
     width, cube, rules, roots, state = given

@@ -1,5 +1,5 @@
-"""Finds or starts the Spark session of a run, before anything is read: what is missing for that is told with what to do
-about it. A session that was there before is left as it was."""
+"""Find or start the Spark session of a run, before anything is read: what is missing for that is reported with what to
+do about it. A session that was there before is left as it was."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ DURING = {
 
 @contextmanager
 def session(backend: Spark, table: Any = None) -> Iterator[SparkSession]:
-    """The session of a table that is a DataFrame, the one that is active, or a new one, which is stopped afterwards."""
+    """Yield the session of a table that is a DataFrame, the one that is active, or a new one, which is stopped
+    afterwards."""
     pyspark = _imported()
     found = getattr(table, "sparkSession", None) or pyspark.sql.SparkSession.getActiveSession()
     spark = found or _started(pyspark, backend)
@@ -60,7 +61,7 @@ def session(backend: Spark, table: Any = None) -> Iterator[SparkSession]:
 
 
 def is_frame(table: Any) -> bool:
-    """Whether a table is a DataFrame of Spark, without importing Spark to find out."""
+    """Return whether a table is a DataFrame of Spark, without importing Spark to find out."""
     kinds = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(table).__mro__}
     return any(re.fullmatch(r"pyspark\.sql\..*\bDataFrame", kind) for kind in kinds)
 
@@ -79,7 +80,7 @@ def _imported() -> Any:
 
 
 def check_java() -> None:
-    """SourceError if there is no Java that Spark runs on."""
+    """Raise SourceError if there is no Java that Spark runs on."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     do = f"install Java {JAVA} or 21 (such as the package openjdk-{JAVA}-jre-headless) and set JAVA_HOME to its folder"
@@ -113,7 +114,7 @@ def _started(pyspark: Any, backend: Spark) -> SparkSession:
 
 @contextmanager
 def _environment(pyspark: Any, python: str | None, here: bool) -> Iterator[None]:
-    """Where processes of a cluster on one machine find Spark, each other and this Python; the Python of executors
+    """Set where processes of a cluster on one machine find Spark, each other and this Python; the Python of executors
     elsewhere, where the config names one."""
     wanted = {"PYSPARK_PYTHON": python or (sys.executable if here else None)}
     if here:
@@ -131,7 +132,7 @@ def _environment(pyspark: Any, python: str | None, here: bool) -> Iterator[None]
 
 
 def _settle(spark: SparkSession, backend: Spark) -> None:
-    """Settings of a run that a session takes while it is running."""
+    """Apply the settings of a run that a session accepts while it is running."""
     cores = spark.sparkContext.defaultParallelism
     for name, value in DURING.items():
         spark.conf.set(name, backend.conf.get(name) or value or str(max(2 * cores, 2)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from anon.backends.spark.failures import on_spark, told
+from anon.backends.spark.failures import on_spark, reporting
 from anon.core.database import Database, connect
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 PACKED = 8  # rows of a batch where each row holds many records
-TASK_MEMORY = 1_000_000_000  # bytes: what DuckDB is told that the process of a task may have
+TASK_MEMORY = 1_000_000_000  # bytes: the memory of the process of a task, by which DuckDB is limited
 Work = Callable[[Any, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 TYPES = {"int64": "bigint", "int32": "int", "double": "double", "date32[day]": "date", "bool": "boolean"}
@@ -33,14 +33,14 @@ TYPES |= {"string": "string", "binary": "binary", "timestamp[us]": "timestamp_nt
 
 
 def spark_type(kind: pa.DataType) -> str:
-    """Spark's name of an Arrow type."""
+    """Return Spark's name of an Arrow type."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     return "timestamp" if pa.types.is_timestamp(kind) and kind.tz else TYPES[str(kind)]
 
 
 def ddl(schema: pa.Schema) -> str:
-    """A schema of ours as Spark writes it.
+    """Return a schema of ours as Spark writes it.
 
     >>> ddl(pa.schema([("q0", pa.int64()), ("k0", pa.timestamp("us", "UTC"))]))
     '`q0` bigint, `k0` timestamp'
@@ -49,7 +49,7 @@ def ddl(schema: pa.Schema) -> str:
 
 
 def column(name: str) -> SparkColumn:
-    """A column by its name, whatever it contains."""
+    """Return a column by its name, whatever it contains."""
     from pyspark.sql import functions
 
     return functions.col("`" + name.replace("`", "``") + "`")
@@ -60,8 +60,8 @@ _to_clear: ContextVar[list[Callable[[], Any]]] = ContextVar("_to_clear")
 
 @contextmanager
 def cleared() -> Iterator[None]:
-    """What is put on the disks of executors meanwhile is taken away at the end, whatever happens: the session may live
-    on, and it is personal data."""
+    """Remove what is put on the disks of executors meanwhile, whatever happens: the session may outlive the run, and
+    it is personal data."""
     token = _to_clear.set([])
     try:
         yield
@@ -106,8 +106,8 @@ class _Received:
 
 
 def map_rows(frame: DataFrame, work: Work, given: Broadcast, schema: pa.Schema) -> DataFrame:
-    """Rows of another schema from those of a frame, made by work(what was given, batches)."""
-    return frame.mapInArrow(partial(_do, told(work), given), ddl(schema))
+    """Return rows of another schema from those of a frame, made by work(what was given, batches)."""
+    return frame.mapInArrow(partial(_do, reporting(work), given), ddl(schema))
 
 
 def _do(work: Work, given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -115,7 +115,7 @@ def _do(work: Work, given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 def collect(frame: DataFrame, what: str, rows: int | None = None) -> pa.Table:
-    """The rows of a frame; `rows`: how many of them go into a batch between Spark and Python."""
+    """Return the rows of a frame; `rows`: how many of them go into a batch between Spark and Python."""
     spark = frame.sparkSession
     with on_spark(what), batches_of(spark, rows):
         spark.sparkContext.setJobDescription(f"anon: {what}")
@@ -124,7 +124,7 @@ def collect(frame: DataFrame, what: str, rows: int | None = None) -> pa.Table:
 
 @contextmanager
 def batches_of(spark: SparkSession, rows: int | None) -> Iterator[None]:
-    """The size of batches for queries that are begun meanwhile."""
+    """Set the size of batches for queries that are begun meanwhile."""
     before = spark.conf.get(BATCH)
     if rows is not None:
         spark.conf.set(BATCH, str(rows))
@@ -135,7 +135,7 @@ def batches_of(spark: SparkSession, rows: int | None) -> Iterator[None]:
 
 
 def on_disk(frame: DataFrame) -> DataFrame:
-    """The frame kept on the disks of the executors; what is lost there is made again from what it was made of."""
+    """Keep a frame on the disks of the executors; what is lost there is computed again."""
     from pyspark import StorageLevel
 
     _to_clear.get().append(frame.unpersist)
@@ -144,8 +144,8 @@ def on_disk(frame: DataFrame) -> DataFrame:
 
 @contextmanager
 def task_database() -> Iterator[Database]:
-    """DuckDB in a task of an executor. It spills to the disks that Spark has there, where the cluster removes what a
-    task left that was killed."""
+    """Open DuckDB in a task of an executor. It spills to the disks that Spark has there, where the cluster removes
+    what a task left that was killed."""
     disk = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
     with (
         TemporaryDirectory(prefix="anon-", dir=disk) as folder,
@@ -155,6 +155,6 @@ def task_database() -> Iterator[Database]:
 
 
 def packed(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows as batches of one row each: for rows that hold much."""
+    """Return rows as batches of one row each: for rows that hold much."""
     for row in rows:
         yield pa.record_batch([pa.array([value], field.type) for value, field in zip(row, schema)], schema=schema)

@@ -69,13 +69,13 @@ class Judged:
 
     found: Findings
     states: dict[int, State]
-    kept: dict[str, dict[str, int]]  # per kept column the sums behind what is told of it
+    kept: dict[str, dict[str, int]]  # per kept column the sums behind what is reported of it
 
 
 def verify(
     spark: SparkSession, database: Database, written: WrittenRelease, config: Config, expected: Content
 ) -> Findings:
-    """Examines the parts of a release that was just written; VerificationError if they are not what they must be.
+    """Examine the parts of a release that was just written; VerificationError if they are not what they must be.
     `expected`: what the source's rows come to under the written recoding."""
     parts = len(list(written.path.iterdir()))
     local.refuse(_difference_in_names(written, parts))
@@ -89,8 +89,8 @@ def verify(
     except ClusterLost:  # which says nothing about the release
         raise
     except (SourceError, ValueError) as error:
-        told = f" ({error})" if isinstance(error, SourceError) else ""
-        raise VerificationError(f"the written release cannot be read back{told}; nothing was published") from error
+        cause = f" ({error})" if isinstance(error, SourceError) else ""
+        raise VerificationError(f"the written release cannot be read back{cause}; nothing was published") from error
     local.refuse_unsafe(found, written, config)
     return found
 
@@ -105,7 +105,7 @@ def _difference_in_names(written: WrittenRelease, parts: int) -> str:
 
 
 def _on_parts(spark: SparkSession, parts: int, work: spread.Work, given: spread.Broadcast) -> list[Any]:
-    """Does work on every part and gives what it came to."""
+    """Do work on every part and return the results."""
     tasks = min(parts, 16 * spark.sparkContext.defaultParallelism)
     numbers = spark.range(0, parts, 1, tasks)
     table = spread.collect(spread.map_rows(numbers, work, given, PICKLED), READING, spread.PACKED)
@@ -113,7 +113,7 @@ def _on_parts(spark: SparkSession, parts: int, work: spread.Work, given: spread.
 
 
 def _part_of(written: WrittenRelease, number: int) -> WrittenRelease:
-    """What was written, of one part: its files."""
+    """Return the files of one part."""
     name, values = part_name(number), written.values
     own = None if values is None else replace(values, path=values.path / name)
     return replace(written, path=Path(written.path) / name, values=own)
@@ -152,14 +152,14 @@ def _see(seen: Seen, grouped: Grouped, tuples: list[tuple[str, ...]]) -> None:
 
 
 def _end(grouped: Grouped, order: str) -> Label:
-    """The labels of the first row in an order."""
+    """Return the labels of the first row in an order."""
     labels, by = ", ".join(grouped.labels), ", ".join(f"{label} {order}" for label in grouped.labels)
     end: Label = grouped.database.one(f"SELECT {labels} FROM {grouped.VIEW} ORDER BY {by} LIMIT 1")
     return end
 
 
 def _difference(seen: list[Seen], expected: Content) -> str:
-    """What in all parts together is not as it was meant to be, or nothing; without any value of the data."""
+    """Return what in all parts together is not as it was meant to be, or nothing; without any value of the data."""
     if any(_place(before.last) >= _place(after.first) for before, after in pairwise(seen)):
         return "has parts that are out of order or share a group"
     found = sum((each.content for each in seen), EMPTY)
@@ -167,7 +167,7 @@ def _difference(seen: list[Seen], expected: Content) -> str:
 
 
 def _difference_in_numbers(seen: list[Seen]) -> str:
-    """The groups of a bucketized release are numbered from 0 on, from part to part."""
+    """Return the difference if the groups of a bucketized release are not numbered from 0 on, from part to part."""
     after = 0
     for each in seen:
         if each.numbers is not None and each.numbers != (after, after + each.groups):
@@ -177,12 +177,12 @@ def _difference_in_numbers(seen: list[Seen]) -> str:
 
 
 def _place(label: Label) -> list[tuple[bool, bytes]]:
-    """Labels in canonical order: UTF-8 bytes, nulls first."""
+    """Return labels in canonical order: UTF-8 bytes, nulls first."""
     return [(part is not None, (part or "").encode()) for part in label]
 
 
 def _known(database: Database, seen: list[Seen]) -> KnownValues:
-    """The values of all parts, numbered in their order."""
+    """Return the values of all parts, numbered in their order."""
     known = {}
     for columns in seen[0].values:
         database.register("values_of_parts", pa.concat_tables([each.values[columns] for each in seen]))
@@ -203,7 +203,7 @@ def _judge(
 
 
 def values_of(known: KnownValues, found: Findings, config: Config) -> Values:
-    """The values of a table as criteria are bound to them, which what is found tells too."""
+    """Return the values of a table as criteria are bound to them, and note them in what is found."""
     objects = {}
     for name in config.columns.sensitive:
         objects[name] = known[name,]["v"].to_pylist()
@@ -213,7 +213,7 @@ def values_of(known: KnownValues, found: Findings, config: Config) -> Values:
 
 
 def add_up(found: Findings, judged: list[Judged]) -> None:
-    """What all parts together come to."""
+    """Add up the results of all parts."""
     states: dict[int, State] = {}
     for each in judged:
         _add(found, each.found)
@@ -229,7 +229,7 @@ def add_up(found: Findings, judged: list[Judged]) -> None:
 
 
 def _tuples(known: KnownValues, objects: dict[str, list[Any]], columns: tuple[str, ...]) -> Ints:
-    """The tuples of some sensitive columns, each as the codes of its values."""
+    """Return the tuples of some sensitive columns, each as the codes of its values."""
     return codes_of(known[columns]["v"].to_pylist(), [objects[name] for name in columns])
 
 
@@ -256,7 +256,7 @@ def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> Judged:
-    """Judges the groups of one part, which are numbered from `before` on."""
+    """Judge the groups of one part, which are numbered from `before` on."""
     found = Findings(criteria=criteria)
     states = {}
     for at, state in local.judged(grouped, found).items():
@@ -268,7 +268,7 @@ def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> Jud
 
 
 def numbered(state: State, before: int) -> State:
-    """A state whose groups are numbered from `before` on."""
+    """Return a state whose groups are numbered from `before` on."""
     witness = state.witness.copy()
     witness[:, -1] += before
     return State(state.values, witness)
