@@ -14,7 +14,7 @@ from anon.backends.spark import rows as spark_rows
 from anon.core.database import Database
 from anon.errors import Problem, SourceError
 from anon.source import requirements
-from anon.source.requirements import COUNT, Aggregate, Answers, DuckDBRows, Requirement, Unanswered
+from anon.source.requirements import COUNT, Aggregate, DuckDBRows, Requirement, RowAnswers, Unanswered
 from anon.source.rows import Typing
 from tests import helpers_spark as cluster_of
 from tests.conftest import House
@@ -43,11 +43,11 @@ SAFE = [{"k_anonymity": {"k": 2}}]
 
 def test_a_requirement_without_an_answer_is_an_error() -> None:
     required = Requirement("finite", "isinf(v)", Problem("columns.x", f"{COUNT} infinite values", "finite numbers"))
-    assert Answers({"finite": 0}).problems([required]) == []
-    assert Answers({"finite": 1200}).problems([required])[0].found == "1,200 infinite values"
+    assert RowAnswers({"finite": 0}).problems([required]) == []
+    assert RowAnswers({"finite": 1200}).problems([required])[0].found == "1,200 infinite values"
     for lost in ({}, {"other": 0}, {"finite": None}):
         with pytest.raises(Unanswered, match="finite"):
-            Answers(lost).problems([required])
+            RowAnswers(lost).problems([required])
     assert issubclass(Unanswered, SourceError)
 
 

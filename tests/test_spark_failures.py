@@ -15,7 +15,7 @@ import pytest
 
 import anon
 from anon.backends.spark import failures, parts, session
-from anon.backends.spark.release import Counted
+from anon.backends.spark.release import CountedForm
 from anon.errors import AnonError, ClusterLost, ConfigError, ResourceError, SourceError
 from tests.conftest import House
 
@@ -139,8 +139,8 @@ def test_a_part_that_cannot_be_written_says_what_the_place_must_be(
         raise OSError(number, "")
 
     monkeypatch.setattr(parts, "write_tables", refused)
-    form = Counted(pa.schema([]), [], None)  # type: ignore[arg-type]
-    part = parts._Part(tmp_path / "part-000000.parquet", form, 0, np.zeros(1, np.int64))
+    form = CountedForm(pa.schema([]), [], None)  # type: ignore[arg-type]
+    part = parts.PartWriter(tmp_path / "part-000000.parquet", form, 0, np.zeros(1, np.int64))
     with pytest.raises(kind, match=words):
         part.write(iter(()))
     assert not list(tmp_path.iterdir())

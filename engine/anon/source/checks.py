@@ -15,7 +15,7 @@ from anon.core.database import Database, literal, quote
 from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
 from anon.source.left_out import Reasons
-from anon.source.requirements import COUNT, Aggregate, Answers, Requirement, SqlTable
+from anon.source.requirements import COUNT, Aggregate, Requirement, RowAnswers, SqlTable
 from anon.source.stacked import answers, stacked
 from anon.source.tables import ANY_DATE, CSV_TYPES, Registered, one
 
@@ -170,7 +170,7 @@ class NullPolicy:
             Aggregate.counting("rows without a sensitive value", only_sensitive),
         ]
 
-    def dropped(self, answers: Answers) -> Reasons:
+    def dropped(self, answers: RowAnswers) -> Reasons:
         """Return the number of rows that are dropped, by the reason."""
         return Reasons(*(int(answers[each.name]) for each in self.aggregates))
 

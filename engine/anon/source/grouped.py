@@ -21,7 +21,7 @@ from anon.source.checks import (
     named_in_every_row,
 )
 from anon.source.left_out import LeftOut, Reasons, left_out_people
-from anon.source.requirements import COUNT, ROWS, Answers, DuckDBRows, Question, Requirement, Rows
+from anon.source.requirements import COUNT, ROWS, DuckDBRows, Question, Requirement, RowAnswers, Rows
 from anon.source.rows import Column, Typing
 from anon.source.tables import bucketized_pair, describe, register
 from anon.source.types import label_sql, negative_zeros
@@ -92,7 +92,7 @@ class CheckedLabels:
     dropped: Reasons
     problems: list[Problem]
     policy: NullPolicy
-    answers: Answers
+    answers: RowAnswers
 
     @property
     def rows(self) -> int:

@@ -54,7 +54,7 @@ class Requirement:
 ROWS = Aggregate("rows", "count(*)")
 
 
-class Answers:
+class RowAnswers:
     """The answers of a backend by the names of aggregates and requirements."""
 
     def __init__(self, by_name: Mapping[str, Any]) -> None:
@@ -85,11 +85,11 @@ class Rows(ABC):
     answers are added up, so an aggregate of a table must be the sum of those of its parts."""
 
     @abstractmethod
-    def evaluate(self, questions: Sequence[Question]) -> Answers:
+    def evaluate(self, questions: Sequence[Question]) -> RowAnswers:
         """Evaluate all questions in one pass over the rows."""
 
     @abstractmethod
-    def evaluate_distinct(self, sql: str, questions: Sequence[Question]) -> Answers:
+    def evaluate_distinct(self, sql: str, questions: Sequence[Question]) -> RowAnswers:
         """Evaluate questions over the distinct values `v` of an expression, without null."""
 
     @abstractmethod
@@ -103,7 +103,7 @@ class SqlTable(ABC):
     name: str
 
     @abstractmethod
-    def evaluate(self, questions: Sequence[Question], relation: str = "") -> Answers:
+    def evaluate(self, questions: Sequence[Question], relation: str = "") -> RowAnswers:
         """Evaluate questions over the table, or over a relation made of it, in one query."""
 
 
@@ -114,7 +114,7 @@ class DuckDBRows(Rows, SqlTable):
     database: Database
     name: str
 
-    def evaluate(self, questions: Sequence[Question], relation: str = "") -> Answers:
+    def evaluate(self, questions: Sequence[Question], relation: str = "") -> RowAnswers:
         """Evaluate all questions in one pass, or in one for every 250 of them: the time of many aggregates in a query
         grows by their square."""
         answers: dict[str, Any] = {}
@@ -125,9 +125,9 @@ class DuckDBRows(Rows, SqlTable):
             with translated("reading the source"):
                 row = self.database.one(sql)
             answers |= {each.name: answer for each, answer in zip(part, row, strict=True)}
-        return Answers(answers)
+        return RowAnswers(answers)
 
-    def evaluate_distinct(self, sql: str, questions: Sequence[Question]) -> Answers:
+    def evaluate_distinct(self, sql: str, questions: Sequence[Question]) -> RowAnswers:
         return self.evaluate(questions, f"({self._distinct(sql)}) AS t")
 
     def distinct(self, sql: str, most: int) -> pa.ChunkedArray:

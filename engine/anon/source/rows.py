@@ -32,7 +32,7 @@ from anon.source.checks import (
 from anon.source.left_out import LeftOut, Reasons, left_out_people
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.persons import PersonKey, attributes_of, person_keys
-from anon.source.requirements import ROWS, Answers, DuckDBRows, Requirement, Rows, SqlTable
+from anon.source.requirements import ROWS, DuckDBRows, Requirement, RowAnswers, Rows, SqlTable
 from anon.source.tables import describe, why_text
 from anon.source.texts import Texts
 from anon.source.types import (
@@ -297,7 +297,7 @@ class Typing:
             if isinstance(column, TypedColumn) and role != "keep"
         ]
 
-    def usable(self, rows: Rows, answers: Answers) -> tuple[dict[str, list[Column]], list[Problem]]:
+    def usable(self, rows: Rows, answers: RowAnswers) -> tuple[dict[str, list[Column]], list[Problem]]:
         """Return the columns by role as the rows allow them, and the problems of all that they do not."""
         problems: list[Problem] = []
         found: dict[str, list[Column]] = {role: [] for role in self.roles}
@@ -313,7 +313,7 @@ class Typing:
                     problems += error.problems
         return found, problems
 
-    def _usable(self, rows: Rows, answers: Answers, role: str, index: int) -> TypedColumn:
+    def _usable(self, rows: Rows, answers: RowAnswers, role: str, index: int) -> TypedColumn:
         """Return a column, perhaps with labels in place of values; Unusable or ConfigError if the rows forbid it."""
         name = self.roles[role][index]
         column = self.typed[role, name]

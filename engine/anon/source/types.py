@@ -14,7 +14,7 @@ from anon import hierarchy
 from anon.config import Builder
 from anon.core.database import Database, quote
 from anon.errors import Problem
-from anon.source.requirements import COUNT, Aggregate, Answers, DuckDBRows, Requirement, Rows
+from anon.source.requirements import COUNT, Aggregate, DuckDBRows, Requirement, RowAnswers, Rows
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 SMALL_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"}  # that 32 bits with a sign hold
@@ -129,7 +129,7 @@ def negative_zeros(name: str, type_name: str) -> list[Aggregate]:
     return [Aggregate.counting(f"negative zeros of {name}", written)]
 
 
-def label_sql(name: str, type_name: str, answers: Answers) -> str:
+def label_sql(name: str, type_name: str, answers: RowAnswers) -> str:
     """Return the SQL for a published label such that two labels are equal if a reader sees the same. DuckDB takes 0.0
     and -0.0 for equal, and 1 month and 30 days: those are compared as text."""
     column = quote(name)

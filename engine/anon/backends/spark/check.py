@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from anon.backends.spark import spread, verify
 from anon.backends.spark.failures import on_spark
-from anon.backends.spark.grouped import READING, Opened, open_grouped
+from anon.backends.spark.grouped import READING, OpenedGroups, open_grouped
 from anon.backends.spark.session import session
 from anon.config import Columns, Config, Spark
 from anon.core.database import Database, translated
@@ -49,16 +49,16 @@ def examined(
 
 
 @dataclass(frozen=True)
-class Part:
+class CheckedPart:
     """What an executor found in one partition."""
 
     number: int
-    judged: verify.Judged
+    judged: verify.JudgedPart
     labels: dict[int, dict[str, str | None]]  # of the groups that its states are about, if asked for
 
 
 @dataclass(frozen=True)
-class Work:
+class CheckWork:
     """What executors need to judge a partition."""
 
     columns: Columns
@@ -75,7 +75,7 @@ class Examination:
     """One check of a table whose values are known."""
 
     database: Database
-    opened: Opened
+    opened: OpenedGroups
     config: Config
     known: KnownValues
 
@@ -88,7 +88,9 @@ class Examination:
             names = {signature_table(each) for criterion in found.criteria for each in criterion.attributes}
             signatures = {name: self.database.query(f"SELECT * FROM {name}").to_arrow_table() for name in names}
         schema = pa.schema([opened.schema.field(n) for n in opened.schema.names if n in opened.rows.columns])
-        work = Work(opened.columns, opened.columns.keep, schema, self.known, signatures, found.criteria, show_values)
+        work = CheckWork(
+            opened.columns, opened.columns.keep, schema, self.known, signatures, found.criteria, show_values
+        )
         given = spread.Broadcast(opened.rows.sparkSession, work)
         table = spread.collect(spread.map_rows(_in_parts(opened), _judged, given, PICKLED), JUDGING)
         made = [pickle.loads(each.as_buffer()) for each in table["pickled"]]  # noqa: S301 - our own executors'
@@ -96,7 +98,7 @@ class Examination:
         self._add_up(found, parts)
         return found
 
-    def _add_up(self, found: Findings, parts: list[Part]) -> None:
+    def _add_up(self, found: Findings, parts: list[CheckedPart]) -> None:
         labels: dict[int, dict[str, str | None]] = {}
         before, judged = 0, []
         for part in parts:
@@ -122,7 +124,7 @@ class Examination:
         return cross_table(whole, attributes, column, self.config.limits.memory)
 
 
-def _known(database: Database, opened: Opened, config: Config) -> KnownValues:
+def _known(database: Database, opened: OpenedGroups, config: Config) -> KnownValues:
     """Return the values of each sensitive column, and the tuples of several that a distance looks at, in order."""
     tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
     names = [column.name for column in opened.sensitive]
@@ -142,7 +144,7 @@ def _known(database: Database, opened: Opened, config: Config) -> KnownValues:
     return known
 
 
-def _times(opened: Opened, aliases: list[str]) -> DataFrame:
+def _times(opened: OpenedGroups, aliases: list[str]) -> DataFrame:
     """Return how often each combination of sensitive values occurs, as anon.verify.grouped counts it."""
     from pyspark.sql import functions
 
@@ -151,7 +153,7 @@ def _times(opened: Opened, aliases: list[str]) -> DataFrame:
     return opened.rows.groupBy(*aliases).agg(counts[multiplicity].alias("n"))
 
 
-def _in_parts(opened: Opened) -> DataFrame:
+def _in_parts(opened: OpenedGroups) -> DataFrame:
     """Return the rows with all of a group in one partition, and the groups in order from one partition to the next."""
     with on_spark(READING):
         rows = opened.rows.count()
@@ -159,7 +161,7 @@ def _in_parts(opened: Opened) -> DataFrame:
     return opened.rows.repartitionByRange(parts, *opened.labels)  # nulls come first
 
 
-def _judged(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _judged(work: CheckWork, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -174,7 +176,7 @@ def _judged(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     yield from spread.packed([(pickle.dumps(part),)], PICKLED)
 
 
-def judged_rows(database: Database, rows: pa.Table, work: Work, number: int) -> Part:
+def judged_rows(database: Database, rows: pa.Table, work: CheckWork, number: int) -> CheckedPart:
     """Judge all rows of some groups, which are numbered from 0 on."""
     for name, table in work.signatures.items():
         database.register(name, table)
@@ -184,4 +186,4 @@ def judged_rows(database: Database, rows: pa.Table, work: Work, number: int) -> 
     judged = verify.judged_part(grouped, work.criteria, 0)
     about = {group for state in judged.states.values() for group in state.witness[:, -1].tolist()}
     places = about & set(range(judged.found.groups))
-    return Part(number, judged, labels_of(grouped, places) if work.labels and places else {})
+    return CheckedPart(number, judged, labels_of(grouped, places) if work.labels and places else {})

@@ -23,7 +23,7 @@ from anon.source import Column, check_present, describe, individual_sql, registe
 from anon.source.checks import any_of, individual_problems
 from anon.source.grouped import CheckedLabels, check_labels, present
 from anon.source.left_out import LeftOut, left_out_people
-from anon.source.requirements import Answers
+from anon.source.requirements import RowAnswers
 from anon.source.tables import as_arrow, bucketized_pair
 from anon.source.types import INTEGERS, WIDE_INTEGERS, label_sql, negative_zeros
 
@@ -35,7 +35,7 @@ AS_THEY_ARE = ("DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "BOOLE
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedGroups:
     """The rows of a grouped table: q0, ..., s0, ..., k0, ..., and how often `c` each occurs, or where individuals have
     several values `who` each is about."""
 
@@ -51,7 +51,7 @@ class Opened:
         return [f"q{index}" for index in range(len(self.columns.quasi_identifiers))]
 
 
-def open_grouped(spark: SparkSession, database: Database, config: Config, table: Any) -> Opened:
+def open_grouped(spark: SparkSession, database: Database, config: Config, table: Any) -> OpenedGroups:
     """Open a table: a path of Parquet files, a table of the catalog, a DataFrame, or any Arrow-speaking frame."""
     raw, schema = _raw(spark, database, table)
     columns = present(config.columns, raw.columns)
@@ -75,7 +75,7 @@ def open_grouped(spark: SparkSession, database: Database, config: Config, table:
     if who is not None:
         _check_people(rows, columns)
         left_out = _left_out(every, checked)
-    return Opened(_counted(rows, columns), view, columns, checked.sensitive, checked.rows, left_out)
+    return OpenedGroups(_counted(rows, columns), view, columns, checked.sensitive, checked.rows, left_out)
 
 
 def _raw(spark: SparkSession, database: Database, table: Any) -> tuple[DataFrame, pa.Schema]:
@@ -139,7 +139,7 @@ def _query(columns: Columns, types: dict[str, str], checked: CheckedLabels, who:
     return f"SELECT {', '.join(f'{sql} AS {alias}' for alias, sql in named.items())} FROM raw_rows"
 
 
-def _label(name: str, kind: str, answers: Answers) -> str | None:
+def _label(name: str, kind: str, answers: RowAnswers) -> str | None:
     """Return the SQL for a label in a type that Spark has too, in the same order and with the same text; None if there
     is none."""
     column = quote(name)

@@ -68,7 +68,7 @@ class Form(ABC):
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupParts:
     """The people of each group and the part that it goes to."""
 
     people: Ints
@@ -83,7 +83,7 @@ class Groups:
         return int(np.searchsorted(self.part, number)), int(np.searchsorted(self.part, number, "right"))
 
 
-def write_table(rows: DataFrame, path: Path, form: Form, groups: Groups) -> int:
+def write_table(rows: DataFrame, path: Path, form: Form, groups: GroupParts) -> int:
     """Write a table from rows (part, group, other columns, how often) in any order; return its number of rows."""
     path.mkdir(mode=0o777)
     spark, parts = rows.sparkSession, groups.parts
@@ -113,7 +113,7 @@ def _write(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     path, form, groups = given
     for number, rows in _by_part(batches):
         first, last = groups.of(number)
-        part = _Part(Path(path) / part_name(number), form, first, np.zeros(last - first, np.int64))
+        part = PartWriter(Path(path) / part_name(number), form, first, np.zeros(last - first, np.int64))
         part.write(rows)
         if not np.array_equal(part.people, groups.people[first:last]):
             raise changed()
@@ -177,7 +177,7 @@ def _user() -> str:
 
 
 @dataclass
-class _Part:
+class PartWriter:
     """One part under way: its first group, and what has been written of its groups so far."""
 
     path: Path

@@ -23,7 +23,7 @@ PIECES = pa.schema([("key", pa.string()), ("counters", pa.binary())])
 COUNTING = "counting records"
 
 
-class Whole(RecordChunk):
+class WholeChunk(RecordChunk):
     """Records of which all columns are there."""
 
     def __init__(self, codes: Codes) -> None:
@@ -34,7 +34,7 @@ class Whole(RecordChunk):
 
 
 @dataclass
-class Facts:
+class PassCosts:
     """What passes have cost, for those who measure."""
 
     passes: int = 0
@@ -48,7 +48,7 @@ class SparkPasses(Passes):
 
     def __init__(self, records: SparkRecords) -> None:
         self.records, self.parts = records, records.frame.rdd.getNumPartitions()
-        self.facts = Facts()
+        self.facts = PassCosts()
 
     def count(self, fresh: Callable[[], C], work: Callable[[RecordChunk, Node, C], None], tree: Tree) -> C:
         assert isinstance(self.records, SparkRecords)
@@ -107,7 +107,7 @@ def _count(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     width, fresh, work, tree = given
     own = fresh()
     for codes in unpacked(batches, width):
-        work(Whole(codes), walked(codes, tree), own)
+        work(WholeChunk(codes), walked(codes, tree), own)
     yield from spread.packed(pieces_of(own, fresh()), PIECES)
 
 

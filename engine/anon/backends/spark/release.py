@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from anon.backends.spark import spread
 from anon.backends.spark.counting import SparkRecords, unpacked
-from anon.backends.spark.parts import Form, Groups, part_name, parts_of, write_table
+from anon.backends.spark.parts import Form, GroupParts, part_name, parts_of, write_table
 from anon.backends.spark.source import SparkSource
 from anon.config import Config
 from anon.cube import Cube, Domain, Encoder
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 def write(source: SparkSource, cube: Cube, recoding: AnyRecoding, config: Config, folder: Path) -> WrittenRelease:
     """Write the parts of the release and its description into the folder, which the executors must have too."""
     sensitive = [cube.domain(column.name) for column in source.sensitive]
-    release = Release(source, cube, recoding, sensitive, config, folder, parts_of(recoding.people))
+    release = SparkRelease(source, cube, recoding, sensitive, config, folder, parts_of(recoding.people))
     return release.generalized() if config.release.form == "generalized" else release.bucketized()
 
 
 @dataclass(frozen=True)
-class Release:
+class SparkRelease:
     """One release under way."""
 
     source: SparkSource
@@ -49,13 +49,13 @@ class Release:
     part: Any
 
     @property
-    def groups(self) -> Groups:
-        return Groups(self.recoding.people, self.part)
+    def groups(self) -> GroupParts:
+        return GroupParts(self.recoding.people, self.part)
 
     def generalized(self) -> WrittenRelease:
         source, path = self.source, self.folder / "release.parquet"
         layout = Layout.from_source(source, self.recoding, self.sensitive, "parquet")
-        form = Generalized(layout.schema, [column.name for column in source.quasi_identifiers], layout)
+        form = GeneralizedForm(layout.schema, [column.name for column in source.quasi_identifiers], layout)
         rows = write_table(self._rows(self.sensitive, source.keep), path, form, self.groups)
         fields = self._labels() + package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
         self._describe([self._resource(path, fields, rows)])
@@ -65,10 +65,10 @@ class Release:
 
     def bucketized(self) -> WrittenRelease:
         source, qi, values = self.source, self.folder / "qi.parquet", self.folder / "sensitive.parquet"
-        labelled = Labelled.of(source, self.recoding)
+        labelled = LabelledForm.of(source, self.recoding)
         people = self._rows([], source.keep) if source.keep else self._people()
         rows = write_table(people, qi, labelled, self.groups)
-        counted = Counted.of(source, self.sensitive[0])
+        counted = CountedForm.of(source, self.sensitive[0])
         held = write_table(self._rows(self.sensitive, []), values, counted, self.groups)
         fields = [*self._labels(), *package.values(source.keep, "kept"), GROUP]
         held_fields = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
@@ -119,7 +119,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Generalized(Form):
+class GeneralizedForm(Form):
     """Rows of (group, sensitive codes, kept values) as the generalized form has them."""
 
     layout: Layout
@@ -129,13 +129,13 @@ class Generalized(Form):
 
 
 @dataclass(frozen=True)
-class Labelled(Form):
+class LabelledForm(Form):
     """Rows of (group, kept values) as the first table of the bucketized form has them."""
 
     labels: list[ColumnLabels]
 
     @classmethod
-    def of(cls, source: SparkSource, recoding: AnyRecoding) -> Labelled:
+    def of(cls, source: SparkSource, recoding: AnyRecoding) -> LabelledForm:
         names, types = [column.name for column in source.quasi_identifiers], source.types
         fields = [(name, label_type("parquet")) for name in names]
         fields += [(column.name, types[column.alias]) for column in source.keep]
@@ -148,14 +148,14 @@ class Labelled(Form):
 
 
 @dataclass(frozen=True)
-class Counted(Form):
+class CountedForm(Form):
     """Rows of (group, sensitive code, how often) as the second table of the bucketized form has them."""
 
     sensitive: Domain
     counts = True
 
     @classmethod
-    def of(cls, source: SparkSource, sensitive: Domain) -> Counted:
+    def of(cls, source: SparkSource, sensitive: Domain) -> CountedForm:
         (column,) = source.sensitive
         kind = source.types[column.alias]
         return cls(pa.schema([("group", pa.int64()), (column.name, kind), ("count", pa.int64())]), [], sensitive)

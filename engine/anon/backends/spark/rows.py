@@ -15,7 +15,7 @@ import pyarrow as pa
 from anon.backends.spark import spread
 from anon.backends.spark.failures import on_spark
 from anon.core.database import Database, translated
-from anon.source.requirements import Aggregate, Answers, Question, Rows, SqlTable, aggregates
+from anon.source.requirements import Aggregate, Question, RowAnswers, Rows, SqlTable, aggregates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,12 +31,12 @@ class BatchedRows(Rows):
     frame: DataFrame
     schema: pa.Schema
 
-    def evaluate(self, questions: Sequence[Question]) -> Answers:
+    def evaluate(self, questions: Sequence[Question]) -> RowAnswers:
         if not questions:
-            return Answers({})
+            return RowAnswers({})
         given = spread.Broadcast(self.frame.sparkSession, (self.schema, aggregates(questions)))
         table = spread.collect(spread.map_rows(self.frame, _evaluated, given, ANSWERS), READING)
-        return Answers(self._added_up(table, questions))
+        return RowAnswers(self._added_up(table, questions))
 
     def _added_up(self, table: pa.Table, questions: Sequence[Question]) -> dict[str, int]:
         """Return the sum of the answers of all tasks by name."""
@@ -48,7 +48,7 @@ class BatchedRows(Rows):
             total[name] += number
         return dict(total)
 
-    def evaluate_distinct(self, sql: str, questions: Sequence[Question]) -> Answers:
+    def evaluate_distinct(self, sql: str, questions: Sequence[Question]) -> RowAnswers:
         values, schema = self._distinct(sql)
         return BatchedRows(values, schema).evaluate(questions)
 
@@ -109,12 +109,12 @@ class SparkTable(SqlTable):
     spark: SparkSession
     name: str
 
-    def evaluate(self, questions: Sequence[Question], relation: str = "") -> Answers:
+    def evaluate(self, questions: Sequence[Question], relation: str = "") -> RowAnswers:
         asked = aggregates(questions)
         query = f"SELECT {', '.join(each.sql for each in asked)} FROM {relation or self.name}"
         with on_spark(READING):
             (row,) = self.spark.sql(query).collect()
-        return Answers({each.name: answer for each, answer in zip(asked, row, strict=True)})
+        return RowAnswers({each.name: answer for each, answer in zip(asked, row, strict=True)})
 
 
 @contextmanager

@@ -49,7 +49,7 @@ Label = tuple[str | None, ...]
 
 
 @dataclass
-class Seen:
+class PartContent:
     """What an executor saw in one part before it was judged."""
 
     number: int
@@ -64,7 +64,7 @@ class Seen:
 
 
 @dataclass
-class Judged:
+class JudgedPart:
     """What an executor found when it judged one part."""
 
     found: Findings
@@ -128,13 +128,13 @@ def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
             wrong = difference_in_files(database, files)
             if not wrong and (disorder := rows_out_of_order(database, files)):
                 wrong = f"has {disorder:,} rows out of order"
-            seen = Seen(number, wrong)
+            seen = PartContent(number, wrong)
             if not wrong:
                 _see(seen, open_written(database, files, columns), tuples)
         yield from spread.packed([(pickle.dumps(seen),)], PICKLED)
 
 
-def _see(seen: Seen, grouped: Grouped, tuples: list[tuple[str, ...]]) -> None:
+def _see(seen: PartContent, grouped: Grouped, tuples: list[tuple[str, ...]]) -> None:
     database = grouped.database
     for names in tuples:
         code_values(grouped, names)
@@ -158,7 +158,7 @@ def _end(grouped: Grouped, order: str) -> Label:
     return end
 
 
-def _difference(seen: list[Seen], expected: Content) -> str:
+def _difference(seen: list[PartContent], expected: Content) -> str:
     """Return what in all parts together is not as it was meant to be, or nothing; without any value of the data."""
     if any(_place(before.last) >= _place(after.first) for before, after in pairwise(seen)):
         return "has parts that are out of order or share a group"
@@ -166,7 +166,7 @@ def _difference(seen: list[Seen], expected: Content) -> str:
     return difference_in_content(found, expected) or _difference_in_numbers(seen)
 
 
-def _difference_in_numbers(seen: list[Seen]) -> str:
+def _difference_in_numbers(seen: list[PartContent]) -> str:
     """Return the difference if the groups of a bucketized release are not numbered from 0 on, from part to part."""
     after = 0
     for each in seen:
@@ -181,7 +181,7 @@ def _place(label: Label) -> list[tuple[bool, bytes]]:
     return [(part is not None, (part or "").encode()) for part in label]
 
 
-def _known(database: Database, seen: list[Seen]) -> KnownValues:
+def _known(database: Database, seen: list[PartContent]) -> KnownValues:
     """Return the values of all parts, numbered in their order."""
     known = {}
     for columns in seen[0].values:
@@ -192,7 +192,7 @@ def _known(database: Database, seen: list[Seen]) -> KnownValues:
 
 
 def _judge(
-    spark: SparkSession, seen: list[Seen], known: KnownValues, written: WrittenRelease, config: Config
+    spark: SparkSession, seen: list[PartContent], known: KnownValues, written: WrittenRelease, config: Config
 ) -> Findings:
     found = Findings(rows=sum(each.rows for each in seen))
     found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
@@ -212,7 +212,7 @@ def values_of(known: KnownValues, found: Findings, config: Config) -> Values:
     return Values(found.values, found.frequency, tuples=partial(_tuples, known, objects), objects=objects)
 
 
-def add_up(found: Findings, judged: list[Judged]) -> None:
+def add_up(found: Findings, judged: list[JudgedPart]) -> None:
     """Add up the results of all parts."""
     states: dict[int, State] = {}
     for each in judged:
@@ -255,7 +255,7 @@ def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         yield from spread.packed([(pickle.dumps(judged),)], PICKLED)
 
 
-def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> Judged:
+def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> JudgedPart:
     """Judge the groups of one part, which are numbered from `before` on."""
     found = Findings(criteria=criteria)
     states = {}
@@ -264,7 +264,7 @@ def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> Jud
         states[at] = state if by_number else numbered(state, before)
     if len(grouped.sensitive) > 1:
         found.homogeneous_rows = local.people_of(grouped, local.alike(grouped, grouped.key))["homogeneous"]
-    return Judged(replace(found, criteria=[]), states, local.people_with_kept(grouped, found))
+    return JudgedPart(replace(found, criteria=[]), states, local.people_with_kept(grouped, found))
 
 
 def numbered(state: State, before: int) -> State:
