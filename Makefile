@@ -29,7 +29,7 @@ spark: .venv/ready           ## Spark for its tests, where there is Java
 	@if { command -v java || test -n "$$JAVA_HOME"; } >/dev/null \
 	&& ! $(BIN)/python -c "import pandas, pyspark" 2>/dev/null; then \
 	$(LOCKED)/spark.lock || true; fi
-	@$(BIN)/python -m tests.helpers_spark
+	@$(BIN)/python -m tests.helpers.spark
 
 test: .venv/ready adult spark ## lint, types, tests
 	$(BIN)/ruff check .
@@ -41,10 +41,10 @@ fuzz: .venv/ready            ## searches and check against exhaustive references
 	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED),--cases $(or $(CASES),100000) --first $(or $(FIRST),0))
 
 test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worker processes; needs Java
-	$(BIN)/pytest -m '' -rs --durations=15 tests/test_spark*.py
+	$(BIN)/pytest -m '' -rs --durations=15 tests/backends
 
 faults: .venv/ready          ## a fault at every system call of a publication: kills, failing disks, signals
-	$(BIN)/pytest -m long tests/test_publication.py tests/test_faults.py
+	$(BIN)/pytest -m long tests/release/test_publication.py tests/release/test_faults.py
 
 sanitize: .venv/ready adult spark ## all tests, or TESTS, with kernels that stop at an access outside an array; needs g++
 	$(BIN)/python -m tests.sanitized $(TESTS)

@@ -1,8 +1,8 @@
 """`anon check` and pycanon on the Adult table, grouped in several ways: `python bench/agreement.py`.
 
 pycanon pins its own versions of what anon runs on, so it lives in an environment of its own, .cache/pycanon, made the
-first time. Its figures are kept in bench/results/pycanon.json, which tests/test_pycanon.py holds anon to; the table
-that is printed is kept in bench/results/pycanon.md. Exit 1 where the two disagree.
+first time. Its figures are kept in bench/results/pycanon.json, which tests/verify/test_pycanon.py holds anon to; the
+table that is printed is kept in bench/results/pycanon.md. Exit 1 where the two disagree.
 """
 
 from __future__ import annotations

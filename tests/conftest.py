@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import anon
 from anon.cli.app import app
 from anon.runs.result import Result
-from tests.helpers_faults import Count
+from tests.helpers.faults import Count
 
 TINY: dict[str, Any] = {
     "source": {"path": "table.parquet"},
@@ -136,7 +136,7 @@ def house(tmp_path: Path) -> House:
 @pytest.fixture
 def spark_here() -> None:
     """For tests that start a Spark cluster of their own; without Java or Spark they are skipped."""
-    from tests import helpers_spark
+    from tests.helpers import spark as helpers_spark
 
     helpers_spark.needed()
 
@@ -144,7 +144,7 @@ def spark_here() -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
     """A Spark cluster of two worker processes, which all tests share; without Java or Spark they are skipped."""
-    from tests import helpers_spark
+    from tests.helpers import spark as helpers_spark
 
     with helpers_spark.started() as spark:
         yield spark

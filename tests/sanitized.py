@@ -61,7 +61,7 @@ def run_tests(variant: str, tests: tuple[str, ...], address: bool = False) -> bo
 
 def main() -> None:
     asked = tuple(sys.argv[1:])
-    of_kernels = asked or tuple(f"tests/{name}.py" for name in OF_KERNELS)
+    of_kernels = asked or tuple(str(path) for name in OF_KERNELS for path in (ROOT / "tests").rglob(f"{name}.py"))
     usable = [name for name in hatch_build.VARIANTS if "avx2" not in name or compiled._has_wide_vectors()]
     passed = [run_tests(name, *given) for name in usable for given in ((asked or ALL, False), (of_kernels, True))]
     if not all(passed):

@@ -68,8 +68,8 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     check_files(config, run=True)
     limits = config.limits
     Memory(limits.memory).check()
-    queries: list[str] = []
     with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as database:
+        database.record()
         places = DiskUsage(Memory(limits.memory).records, spill)
         with progress.stage("source"):
             origin = origin_of(config, table)
@@ -81,7 +81,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             dispatch.memory_of(config, cube).check("values")
         facts = _facts(config, source, cube, options, places, copied) | _up_to_date(config, options, origin)
         facts["warnings"] += _existing_folders(config, facts)
-        sql = [redact(sql, config.secrets) for sql in queries]
+        sql = [redact(sql, config.secrets) for sql in database.queries]
         if isinstance(config.method, Reuse) and facts["feasible"] and "up_to_date" not in facts:
             facts |= _reuse(config, source, cube, spill, options, progress)
         source.check_unchanged()

@@ -1,0 +1,114 @@
+"""The lattice search on a Spark cluster: the same recoding and rows as on one machine, whether the driver can take the
+frequency sets or they stay with the executors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import anon
+from anon.backends.spark import entries, lattice
+from anon.errors import ConfigError, UnsafeError
+from anon.search import lattice as local
+from tests.conftest import House
+from tests.helpers import spark as cluster_of
+
+pytestmark = pytest.mark.xdist_group("spark")
+ROWS = 900
+DISEASE = {"sensitive": "disease"}
+MONOTONE = [
+    {"k_anonymity": {"k": 4}},
+    {"l_diversity": {"kind": "entropy", "l": 1.3} | DISEASE},  # with both sensitive columns: joint
+    {"t_closeness": {"t": 0.7, "distance": {"kind": "equal"}} | DISEASE},
+    {"skyline": {"points": [{"l": 1, "k": 2, "m": 1, "c": 0.95}]} | DISEASE},
+]
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the frequency sets that stayed on the cluster."""
+    sizes: list[int] = []
+    plain = entries.Entries.__init__
+
+    def noting(self: entries.Entries, frame: Any, numbering: Any, many: int) -> None:
+        sizes.append(many)
+        plain(self, frame, numbering, many)
+
+    monkeypatch.setattr(entries.Entries, "__init__", noting)
+    return sizes
+
+
+def people(rows: int = ROWS) -> pa.Table:
+    draw = np.random.default_rng(rows)
+    some = draw.random(rows) < 0.05
+    return pa.table(
+        {
+            "age": pa.array(draw.integers(0, 60, rows), mask=some),
+            "zip": [f"{code:02d}" for code in draw.integers(0, 40, rows)],
+            "sex": [["m", "f"][one] for one in draw.integers(0, 2, rows)],
+            "disease": [f"d{min(one, 4)}" for one in draw.geometric(0.4, rows)],
+            "cost": draw.integers(0, 3, rows) * 100,
+            "ward": [f"w{one}" for one in draw.integers(0, 3, rows)],
+        }
+    )
+
+
+def wanted(privacy: list[Any], **method: Any) -> dict[str, Any]:
+    return {
+        "columns__quasi_identifiers": {"age": {"intervals": [10, 30]}, "zip": {"digits": 2}, "sex": {"suppress": True}},
+        "columns__sensitive": {"disease": {}, "cost": {"as_categories": True}},
+        "privacy": privacy,
+        "method": {"kind": "lattice"} | method,
+    }
+
+
+def test_sets_that_the_driver_takes_give_the_same_release(
+    cluster: Any, house: House, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Why no finer node is safe is told by the different rows of the table alone: here every row occurs twice, and one
+    machine has as many records as there are different rows, the cluster as there are rows."""
+    monkeypatch.setattr(local, "EXPLAINED", 500)
+    table = pa.concat_tables([people(ROWS // 2)] * 2)
+    changes = wanted(MONOTONE, choose="divergence", suppress=0.1) | {"columns__keep": ["ward"]}
+    told, _ = cluster_of.run_both(house, table, **changes)
+    assert told.facts["suppressed"] > 0 and not kept
+    assert told.report["lattice"]["finer"] is not None
+
+
+@pytest.mark.long
+def test_sets_that_stay_with_the_executors_give_the_same_release(
+    cluster: Any, house: House, kept: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small ones are taken as before, and the others are made of these where they can be."""
+    monkeypatch.setattr(lattice, "COLLECTED", 150)
+    monkeypatch.setattr(entries, "BUCKET", 500)
+    changes = wanted([{"l_diversity": {"kind": "distinct", "l": 2, "joint": False} | DISEASE}], suppress=0.05)
+    cluster_of.run_both(house, people(), **changes)
+    assert kept and max(kept) > 600 and min(kept) > 150
+
+
+@pytest.mark.long
+def test_no_safe_node_is_told_as_on_one_machine(cluster: Any, house: House) -> None:
+    house.write(people())
+    said = []
+    for backend in ({"kind": "local"}, cluster_of.BACKEND):
+        changes = wanted([{"l_diversity": {"kind": "entropy", "l": 3.9} | DISEASE}], suppress=0.01)
+        with pytest.raises(UnsafeError) as error:
+            anon.run(house.config(**changes) | {"backend": backend})
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("method", [{"kind": "merge"}, {"kind": "colour"}])
+def test_methods_that_need_one_machine_are_refused(house: House, method: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"method\.kind.*backend spark.*partition or lattice"):
+        anon.run(house.config(method=method, release__form="bucketized", backend=cluster_of.BACKEND))
+
+
+def test_more_people_than_a_counter_counts_are_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "MOST", ROWS - 1)
+    with pytest.raises(ConfigError, match=r"method\.kind.*lattice with 900 rows"):
+        house.run(people(), **wanted([{"k_anonymity": {"k": 2}}]))
