@@ -25,6 +25,6 @@ def refuse() -> None:
 
 
 def allow() -> None:
-    """Load pandas again for whoever asks for it."""
+    """Allow pandas to be loaded again."""
     if _refusal in sys.meta_path:
         sys.meta_path.remove(_refusal)

@@ -125,7 +125,7 @@ class Source:
         yield from self.rows_of(rows, self.within(size, [column.alias for column in columns]))
 
     def within(self, rows: int, aliases: Iterable[str]) -> int:
-        """The rows of a batch, so many or fewer, with texts of some columns."""
+        """Return the rows of a batch, at most the given number, fewer where the texts of some columns are long."""
         width = sum(self.widths.get(alias, 0) for alias in aliases)
         return min(rows, max(int(TEXT / max(width, 1)), FEWEST))
 

@@ -1,5 +1,5 @@
-"""How much memory the long texts of a source take, before anything is done with them. DuckDB works on 2,048 rows at a
-time and merges what it has sorted in parts of 122,880 rows, whatever the rows hold; the different texts of
+"""Compute the memory that the long texts of a source require, before they are processed. DuckDB works on 2,048 rows
+at a time and merges what it has sorted in parts of 122,880 rows, whatever the rows hold; the different texts of
 quasi-identifiers and sensitive columns are held as a whole."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Texts:
 
     @property
     def held(self) -> int:
-        """What is held of the different texts until the release is judged."""
+        """Return the bytes that the distinct texts take until the release is judged."""
         return HELD * self._more
 
     @property
@@ -39,17 +39,17 @@ class Texts:
         return max(self.distinct - SPARE, 0)
 
     def database(self, threads: int) -> int:
-        """What DuckDB needs to sort and to group rows with them. Measured with kept texts of 500 bytes to 1 MB, and
-        sensitive ones of 2 to 30 kB."""
+        """Return the bytes that DuckDB needs to sort and to group rows with them. Measured with kept texts of 500
+        bytes to 1 MB, and sensitive ones of 2 to 30 kB."""
         merged = min(self.kept, threads * self.part)
         return DATABASE + (11 * merged + 15 * self._more + (30 + 8 * threads) * self.vector) // 10
 
     def least(self, threads: int) -> int:
-        """The memory of the whole process of which DuckDB gets that."""
+        """Return the memory of the whole process that leaves these bytes to DuckDB."""
         return max(_total(self.database(threads), self.held + VALUE * self.values), LEAST)
 
     def threads(self, memory: int, most: int) -> int:
-        """How many threads DuckDB may use, at most so many; ResourceError if the memory is too little for one."""
+        """Return the number of threads that DuckDB may use, up to `most`; ResourceError if not even one is possible."""
         for threads in range(most, 0, -1):
             if self.least(threads) <= memory:
                 return threads
@@ -60,8 +60,8 @@ class Texts:
 
 
 def _total(database: int, held: int) -> int:
-    """The least memory of a process that leaves so much to a database; see `Memory.database`, which takes a fifth of
-    what is free for records, and 40 MB or a tenth of the whole for batches."""
+    """Return the least memory of a process that leaves the given bytes to a database; see `Memory.database`, which
+    takes a fifth of what is free for records, and 40 MB or a tenth of the whole for batches."""
     total = LIBRARIES + held + (database + BATCHES) * 5 // 4
     while Memory(total, held).database < database:
         total += total // 100
@@ -81,7 +81,7 @@ def measure(database: Database, view: str, kept: Sequence[str], held: Sequence[s
 
 
 def _longest(database: Database, view: str, columns: Sequence[str], rows: int) -> tuple[int, int]:
-    """The bytes of texts of all rows, and of so many of those with most of them."""
+    """Return the bytes of the texts of all rows, and of the given number of rows with the most of them."""
     length = " + ".join(f"coalesce(strlen({alias}), 0)" for alias in columns)
     lengths = f"SELECT {length} AS n FROM {view}"
     (total,) = database.one(f"SELECT coalesce(sum(n), 0) FROM ({lengths})")
@@ -90,7 +90,7 @@ def _longest(database: Database, view: str, columns: Sequence[str], rows: int) -
 
 
 def _distinct(database: Database, view: str, alias: str) -> tuple[int, int]:
-    """The bytes and the number of the different texts of a column; of one that has too many, or short ones, nothing."""
+    """Return the bytes and the number of the distinct texts of a column; zeros if they are too many or short."""
     each = f"SELECT max(strlen({alias})) AS n FROM {view} WHERE {alias} IS NOT NULL GROUP BY hash({alias})"
     count, size = database.one(f"SELECT count(*), coalesce(sum(n), 0) FROM ({each})")
     return (int(size), int(count)) if count <= MOST and size > SHORT else (0, 0)
