@@ -28,7 +28,7 @@ FLAGS = (
 ADDRESS = "-fsanitize=address"
 ALL = ("-n", "auto", "--dist", "loadgroup", "tests")
 OF_KERNELS = (
-    "test_compiled", "test_search_kernels", "test_partition", "test_lattice_places", "test_every_criterion",
+    "test_kernels", "test_search_kernels", "test_partition", "test_lattice_places", "test_every_criterion",
     "test_bucketized_methods", "test_utility", "test_skylines", "test_skyline_memo", "test_ck_safety", "test_proximity",
     "test_r_robustness", "test_merge", "test_colour",
 )  # fmt: skip

@@ -12,7 +12,7 @@ from anon.config.support import exact_labels, refuse_unsupported
 from anon.core.checkpoint import Checkpoint
 from anon.core.memory import Memory
 from anon.core.progress import Progress
-from anon.criteria.naming import Names
+from anon.criteria.value_names import Names
 from anon.recoding.outcome import Outcome
 from anon.report import facts
 from anon.report.run_report import blocking_of_cuts, report_of
@@ -23,8 +23,8 @@ from anon.runs.identity import same_run
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.previous import PreviousRelease
-from anon.runs.publish import RunArtifacts, check_places, publish, write_run
 from anon.runs.result import Result, refuse_warnings
+from anon.runs.run_folder import RunArtifacts, check_places, publish, write_run
 from anon.runs.saved_priors import save_estimates
 from anon.runs.workspace import StateFolders, locked_release, workspace
 from anon.search.prepare import check_not_vacuous

@@ -122,7 +122,7 @@ def test_criteria_that_judge_all_groups_together(cluster: Any, house: House, mon
     """Blocks are searched from the state that the top left; those that do not hold with what came before, which is said
     here of every fifth, are searched again. And the driver adds up no counters by itself."""
     from anon.backends.spark import passes
-    from anon.backends.spark.search import SparkPartition
+    from anon.backends.spark.partition import SparkPartition
 
     searched: list[int] = []
     search = SparkPartition._searched

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import anon
-from anon.backends.spark import entries, lattice
+from anon.backends.spark import frequency_sets, lattice
 from anon.errors import ConfigError, UnsafeError
 from anon.search import lattice as local
 from tests.conftest import House
@@ -31,13 +31,13 @@ MONOTONE = [
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the frequency sets that stayed on the cluster."""
     sizes: list[int] = []
-    plain = entries.Entries.__init__
+    plain = frequency_sets.Entries.__init__
 
-    def noting(self: entries.Entries, frame: Any, numbering: Any, many: int) -> None:
+    def noting(self: frequency_sets.Entries, frame: Any, numbering: Any, many: int) -> None:
         sizes.append(many)
         plain(self, frame, numbering, many)
 
-    monkeypatch.setattr(entries.Entries, "__init__", noting)
+    monkeypatch.setattr(frequency_sets.Entries, "__init__", noting)
     return sizes
 
 
@@ -84,7 +84,7 @@ def test_sets_that_stay_with_the_executors_give_the_same_release(
 ) -> None:
     """Small ones are taken as before, and the others are made of these where they can be."""
     monkeypatch.setattr(lattice, "COLLECTED", 150)
-    monkeypatch.setattr(entries, "BUCKET", 500)
+    monkeypatch.setattr(frequency_sets, "BUCKET", 500)
     changes = wanted([{"l_diversity": {"kind": "distinct", "l": 2, "joint": False} | DISEASE}], suppress=0.05)
     cluster_of.run_both(house, people(), **changes)
     assert kept and max(kept) > 600 and min(kept) > 150

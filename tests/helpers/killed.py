@@ -19,7 +19,7 @@ BLOCK = 4_000  # bytes: a block holds a few hundred records
 LOADED = [
     "anon.__main__", "anon.cli.app", "anon.pipeline", "anon.search.partition.search", "anon.cube.kernels",
     "anon.search.partition.kernels",
-    "anon.criteria.kernels", "anon.loss.kernels", "anon.risk.kernels_skylines",
+    "anon.criteria.kernels_skyline", "anon.loss.kernels", "anon.risk.kernels_skylines",
 ]  # fmt: skip
 
 _server = get_context("forkserver")

@@ -12,7 +12,7 @@ import pytest
 from anon.core.memory import LIBRARIES
 from anon.errors import ResourceError
 from anon.hierarchy import HierarchyGap, inspect, paths, read
-from anon.hierarchy.labels import LabelLevel
+from anon.hierarchy.label_levels import LabelLevel
 from tests.helpers.hierarchy import HierarchyFile, csv_file, labels, refusal, tree_of
 
 EDUCATION = "Bachelors;Higher;*\n10th;School;*\nMasters;Higher;*\n11th;School;*\n"

@@ -30,7 +30,7 @@ from anon.search import budget
 from anon.search.partition import decide
 from anon.search.partition import search as partition
 from anon.source import open_source
-from anon.source.texts import Texts
+from anon.source.long_texts import Texts
 from anon.verify import grouped
 
 ROWS, BLOCK = 30_000, 40_000  # a block holds a few thousand of them

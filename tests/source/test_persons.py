@@ -16,7 +16,7 @@ import anon
 from anon.commands.plan import plan
 from anon.core.database import Database
 from anon.errors import ConfigError
-from anon.source import persons
+from anon.source import person_keys
 from anon.source.requirements import DuckDBRows
 from tests.conftest import House
 from tests.helpers.source import as_csv
@@ -143,22 +143,22 @@ ROW_EACH: dict[str, dict[str, list[str]]] = {
 def test_people_with_a_row_each_are_not_suspected(name: str) -> None:
     roles = ROW_EACH[name]
     columns = [
-        persons.Attribute(f"columns.{role}", column, column, True, role == "quasi_identifiers")
+        person_keys.Attribute(f"columns.{role}", column, column, True, role == "quasi_identifiers")
         for role, listed in roles.items()
         for column in listed
     ]
     for seed in range(6):
         with closing(Database.in_memory()) as database:
             database.register("given", pa.Table.from_pylist(one_row_each(seed=seed)))
-            assert persons.person_keys(DuckDBRows(database, "given"), columns, sample=True) == []
+            assert person_keys.person_keys(DuckDBRows(database, "given"), columns, sample=True) == []
 
 
 def test_only_a_part_of_the_values_is_compared_in_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persons, "COMPARED", 500)
-    columns = [persons.Attribute("columns.keep[0]", "number", "number", True)]
-    columns += [persons.Attribute("columns.quasi_identifiers.born", "born", "born", False, True)]
+    monkeypatch.setattr(person_keys, "COMPARED", 500)
+    columns = [person_keys.Attribute("columns.keep[0]", "number", "number", True)]
+    columns += [person_keys.Attribute("columns.quasi_identifiers.born", "born", "born", False, True)]
     with closing(Database.in_memory()) as database:
         database.register("given", pa.Table.from_pylist(visits(800)))
-        (found,) = persons.person_keys(DuckDBRows(database, "given"), columns, sample=True)
-        (every,) = persons.person_keys(DuckDBRows(database, "given"), columns, sample=False)
+        (found,) = person_keys.person_keys(DuckDBRows(database, "given"), columns, sample=True)
+        (every,) = person_keys.person_keys(DuckDBRows(database, "given"), columns, sample=False)
     assert 20 <= found.repeated < every.repeated / 5

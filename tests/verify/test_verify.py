@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from anon import pipeline, release
 from anon.cli.app import app
 from anon.commands.check import check
-from anon.criteria.naming import Names
+from anon.criteria.value_names import Names
 from anon.errors import SourceError, VerificationError
 from anon.release import WrittenRelease
 from anon.verify import grouped, judge

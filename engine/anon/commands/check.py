@@ -14,8 +14,8 @@ from anon.core.database import connect, translated
 from anon.core.memory import Memory
 from anon.core.progress import Progress
 from anon.criteria import RRobustness as BoundRRobustness
-from anon.criteria.naming import Names
 from anon.criteria.priors import write_prior
+from anon.criteria.value_names import Names
 from anon.errors import ConfigError
 from anon.report import facts
 from anon.runs.named_files import check_files

@@ -20,8 +20,8 @@ from anon.core.memory import Memory
 from anon.core.progress import Progress
 from anon.core.text import SPELLING, meant, text
 from anon.criteria import Groups, priors
-from anon.criteria.naming import Names
 from anon.criteria.prior_files import read_prior
+from anon.criteria.value_names import Names
 from anon.errors import ConfigError, Problem, SourceError
 from anon.risk import attacks
 from anon.risk.disclosure import curves

@@ -19,7 +19,7 @@ from anon.core.disk import errors_at, make_private
 from anon.core.memory import LIBRARIES, Memory
 from anon.core.progress import Progress
 from anon.criteria import Values, bind
-from anon.criteria.naming import number
+from anon.criteria.value_names import number
 from anon.cube import Cube, RecordStore, records
 from anon.errors import UnsafeError
 from anon.recoding.levels import ColumnLevels
@@ -28,8 +28,8 @@ from anon.report.warnings import repeated
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.previous import PreviousRelease
-from anon.runs.publish import check_places
 from anon.runs.result import Result
+from anon.runs.run_folder import check_places
 from anon.runs.scratch import scratch
 from anon.search import dispatch
 from anon.search.prepare import build_cube, check_not_vacuous

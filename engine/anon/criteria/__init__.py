@@ -17,9 +17,9 @@ from anon.criteria.protocol import (
     Verdict,
     exact,
 )
+from anon.criteria.pruning import prunes
 from anon.criteria.r_robustness import RRobustness
 from anon.criteria.skyline import Point, Skyline, Slot
-from anon.criteria.suppression import prunes
 
 __all__ = [
     "CLOSE",

@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anon.criteria.arithmetic import at_most, chosen, signs, size_of
+from anon.criteria.bind_distances import bind_distance
 from anon.criteria.distances import Distance
-from anon.criteria.distances_of_config import bind_distance
 from anon.criteria.protocol import INDIVIDUALS, Finding, Floats, GroupCriterion, Groups, Ints, exact
 
 if TYPE_CHECKING:

@@ -226,10 +226,10 @@ class Skyline(Criterion):
         return cls(str(spec.sensitive), points, binder.shared, binder.values.multiplicity)
 
     def minima(self, groups: Groups, owner: Ints, owners: int) -> Floats:
-        from anon.criteria import kernels
+        from anon.criteria import kernels_skyline
 
         values = self._empty(owners)
-        kernels.lower_minima(KINDS.index(self.multiplicity), groups, self._slots, owner, values)
+        kernels_skyline.lower_minima(KINDS.index(self.multiplicity), groups, self._slots, owner, values)
         return values
 
     def state(self, groups: Groups) -> State:
@@ -237,10 +237,10 @@ class Skyline(Criterion):
         return self.lowered(State(values, np.zeros((len(values), self._width), np.int64)), groups)
 
     def lowered(self, state: State, groups: Groups) -> State:
-        from anon.criteria import kernels
+        from anon.criteria import kernels_skyline
 
         memo = self._memo(groups)
-        kernels.fold(
+        kernels_skyline.fold(
             KINDS.index(self.multiplicity), groups, self._slots, self._asked, self._depth, memo, state.values,
             state.witness,
         )  # fmt: skip
@@ -249,11 +249,11 @@ class Skyline(Criterion):
     def beside(
         self, groups: Groups, owner: Ints, owners: int, state: State
     ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-        from anon.criteria import kernels
+        from anon.criteria import kernels_skyline
 
         verdict, lowers = np.full(owners, SAFE, np.int8), np.zeros(owners, np.int8)
         bounds = self._least, self._tolerance
-        kernels.beside(
+        kernels_skyline.beside(
             KINDS.index(self.multiplicity), groups, self._slots, owner, bounds, state.values, verdict, lowers
         )
         return verdict, lowers == 0
@@ -269,10 +269,10 @@ class Skyline(Criterion):
         return np.zeros((1 << rows.bit_length() >> 1, width), np.int64)
 
     def judge(self, minima: Floats) -> NDArray[np.int8]:
-        from anon.criteria import kernels
+        from anon.criteria import kernels_skyline
 
         verdict = np.empty(len(minima), np.int8)
-        kernels.judge(minima, self._least, self._tolerance, verdict)
+        kernels_skyline.judge(minima, self._least, self._tolerance, verdict)
         return verdict
 
     def verdict(self, state: State) -> Verdict:
@@ -354,10 +354,10 @@ def _told(finding: Finding, name: Callable[[int], str]) -> dict[str, Any]:
 def _ratios(minima: Floats) -> Floats:
     """Return the three negated ratios of Theorem 2 per row and slot; inf where no group has the value (never inf *
     0)."""
-    from anon.criteria import kernels
+    from anon.criteria import kernels_skyline
 
     ratios = np.empty((len(minima), minima.shape[1] // STATISTICS, 3))
-    kernels.ratios(minima, ratios)
+    kernels_skyline.ratios(minima, ratios)
     return ratios
 
 

@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anon.criteria.arithmetic import at_least
+from anon.criteria.bind_distances import bind_distance
 from anon.criteria.distances import Distance, Line, TreeLevels, in_order
-from anon.criteria.distances_of_config import bind_distance
 from anon.criteria.protocol import Finding, Floats, GroupCriterion, Groups, Ints, exact
 from anon.errors import ConfigError
 

@@ -14,7 +14,7 @@ from anon.core.text import Value, text
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.files import HierarchyGap, HierarchyTable, read, rooted
 from anon.hierarchy.intervals import IntervalCells, in_units
-from anon.hierarchy.labels import ROOT, Paths, Row
+from anon.hierarchy.label_levels import ROOT, Paths, Row
 
 if TYPE_CHECKING:
     from anon.config import Builder, Calendar, Digits, HierarchyFile, Intervals, Suppress

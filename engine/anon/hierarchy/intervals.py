@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from anon.core.text import span, text
-from anon.hierarchy.labels import ROOT, Row
+from anon.hierarchy.label_levels import ROOT, Row
 
 Number = int | Decimal
 

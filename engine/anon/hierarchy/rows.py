@@ -14,7 +14,7 @@ from anon.errors import ConfigError, Problem, ResourceError
 from anon.hierarchy.builders import cell_paths, masked
 from anon.hierarchy.files import HierarchyTable, checked, rooted
 from anon.hierarchy.intervals import IntervalCells
-from anon.hierarchy.labels import ROOT, Row
+from anon.hierarchy.label_levels import ROOT, Row
 from anon.hierarchy.records import read_records, read_text, refuse
 
 MOST_NUMBERS = 1_000_000  # far above the number of values that a column with a hierarchy may have

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from anon.core.arrays import Ints
 from anon.errors import ConfigError
-from anon.hierarchy.labels import ROOT, LabelLevel, Paths, Row, first_of_name
+from anon.hierarchy.label_levels import ROOT, LabelLevel, Paths, Row, first_of_name
 
 
 @dataclass(frozen=True, eq=False)

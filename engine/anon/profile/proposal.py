@@ -12,7 +12,7 @@ from anon.cube.domain import CODES
 from anon.errors import ConfigError, Problem
 from anon.profile.columns import NUMBERS, ColumnProfile, Profile, few_enough
 from anon.profile.recognition import direct_identifier, doubtful
-from anon.source.naming import POSTAL, words
+from anon.source.column_words import POSTAL, words
 
 IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP = "identifier", "quasi-identifier", "sensitive", "keep", "drop"
 ROLES = (IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable
 
 from anon.profile.columns import LONG, NUMBERS, ColumnProfile
-from anon.source.naming import AGES, KEYS, PLACES, may_name_people, names_people, points_at_people, words
+from anon.source.column_words import AGES, KEYS, PLACES, may_name_people, names_people, points_at_people, words
 
 NEARLY = 0.95  # distinct values per row with a value from which on a column is a key
 ENOUGH_ROWS = 100  # with fewer, numbers may all differ by chance

@@ -10,7 +10,7 @@ from typing import Any
 from anon.config import Config, Skyline
 from anon.config import Criterion as Spec
 from anon.criteria import Criterion, Finding, RRobustness, Verdict
-from anon.criteria.naming import Names, number
+from anon.criteria.value_names import Names, number
 from anon.report.warnings import UNIQUE_SHARE, Warned, value_warnings
 from anon.source.left_out import LeftOut
 from anon.verify.judge import FEW, NEARLY, Findings

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from anon.core.database import translated
 from anon.criteria import Groups, Ints, Skyline
-from anon.criteria.naming import Names
+from anon.criteria.value_names import Names
 from anon.risk.attacks import EliminationCounts
 from anon.risk.disclosure import Maxima
 from anon.risk.sections import sections

@@ -18,7 +18,7 @@ from anon.core.memory import Memory
 from anon.core.progress import ProgressCallback
 from anon.core.terminal import one_line
 from anon.criteria import Criterion, Groups, Signatures, Values, bind, prunes
-from anon.criteria.naming import Names, refusal
+from anon.criteria.value_names import Names, refusal
 from anon.cube import Cube
 from anon.errors import BlockedByValue, UnsafeError
 from anon.search.budget import SearchBudget

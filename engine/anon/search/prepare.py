@@ -11,7 +11,7 @@ from anon.cube import Combinations, Combined, Cube, RecordStore, Tuples, WidenCo
 from anon.errors import ConfigError, Problem
 from anon.recoding.tree import refuse_values_like_labels
 from anon.source import Column, Source
-from anon.source.persons import refuse_person_keys
+from anon.source.person_keys import refuse_person_keys
 
 MANY_NAMES = 65_537  # distinct values, more than a cube can hold
 MANY_NUMBERS = 1_000  # distinct values; more of them are unlikely to be categories

@@ -17,7 +17,7 @@ from anon.config import Config, Limits, Nulls, Sensitive
 from anon.core.database import Database, interruptible, quote, translated
 from anon.core.memory import Memory
 from anon.errors import ConfigError, Problem, SourceError
-from anon.source import texts
+from anon.source import long_texts
 from anon.source.checks import (
     LONGEST,
     Cell,
@@ -30,11 +30,11 @@ from anon.source.checks import (
     width_problems,
 )
 from anon.source.left_out import LeftOut, Reasons, left_out_people
+from anon.source.long_texts import Texts
 from anon.source.origins import Mark, Origin, origin_of
-from anon.source.persons import PersonKey, attributes_of, person_keys
+from anon.source.person_keys import PersonKey, attributes_of, person_keys
 from anon.source.requirements import ROWS, DuckDBRows, Requirement, RowAnswers, Rows, SqlTable
 from anon.source.tables import describe, why_text
-from anon.source.texts import Texts
 from anon.source.types import (
     TypedColumn,
     Unusable,
@@ -386,7 +386,7 @@ def check_widths(source: Source, limits: Limits) -> None:
         raise ConfigError(problems)
     longest = {column.alias: most or 0 for (_, column), most in zip(cells, found[1::3])}
     kept, held = ([c.alias for role, c in cells if (role == "keep") == keep] for keep in (True, False))
-    _make_room(source, texts.measure(source.database, Source.VIEW, kept, held, longest), limits)
+    _make_room(source, long_texts.measure(source.database, Source.VIEW, kept, held, longest), limits)
 
 
 def _make_room(source: Source, found: Texts, limits: Limits) -> None:

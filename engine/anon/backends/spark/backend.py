@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon.backends.base import Backend
-from anon.backends.spark import check, content, release, spread, verify
+from anon.backends.spark import check, content, executors, release, verify
 from anon.backends.spark.counting import SparkRecordStore
 from anon.backends.spark.session import session
 from anon.backends.spark.source import SparkSource, open_source, origin_of
@@ -46,7 +46,7 @@ class SparkSearches(dispatch.Searches):
     """The searches that leave the records with the executors."""
 
     def partition(self) -> type[PartitionSearch]:
-        from anon.backends.spark.search import SparkPartition
+        from anon.backends.spark.partition import SparkPartition
 
         return SparkPartition
 
@@ -75,7 +75,7 @@ class SparkBackend(Backend):
         assert isinstance(config.backend, Spark)
         with (
             session(config.backend, table) as spark,
-            spread.cleared(),
+            executors.cleared(),
             closing(connect(limits.memory, limits.threads, work.spill)) as database,
         ):
             yield cls(config, show_values, work, progress, database, spark=spark)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from anon.backends.spark import spread, verify
+from anon.backends.spark import executors, verify
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.grouped import READING, OpenedGroups, open_grouped
 from anon.backends.spark.session import session
@@ -40,7 +40,7 @@ def examined(
     """Return what is found in a grouped table, and what of it was left out for null values."""
     assert isinstance(config.backend, Spark)
     first = table[0] if isinstance(table, tuple) else table
-    with session(config.backend, first) as spark, spread.cleared():
+    with session(config.backend, first) as spark, executors.cleared():
         with progress.stage("read"):
             opened = open_grouped(spark, database, config, table)
             examination = Examination(database, opened, config, _known(database, opened, config))
@@ -91,8 +91,8 @@ class Examination:
         work = CheckWork(
             opened.columns, opened.columns.keep, schema, self.known, signatures, found.criteria, show_values
         )
-        given = spread.Broadcast(opened.rows.sparkSession, work)
-        table = spread.collect(spread.map_rows(_in_parts(opened), _judged, given, PICKLED), JUDGING)
+        given = executors.Broadcast(opened.rows.sparkSession, work)
+        table = executors.collect(executors.map_rows(_in_parts(opened), _judged, given, PICKLED), JUDGING)
         made = [pickle.loads(each.as_buffer()) for each in table["pickled"]]  # noqa: S301 - our own executors'
         parts = sorted(made, key=lambda part: part.number)
         self._add_up(found, parts)
@@ -117,7 +117,7 @@ class Examination:
         by = [*dict.fromkeys(whole.alias(name) for name in attributes), f"s{whole.sensitive.index(column)}"]
         counted = opened.rows.groupBy(*by).sum("c").withColumnRenamed("sum(c)", "c")
         schema = pa.schema([*(opened.schema.field(name) for name in by), ("c", pa.int64())])
-        self.database.register(Grouped.VIEW, spread.collect(counted, READING).cast(schema))
+        self.database.register(Grouped.VIEW, executors.collect(counted, READING).cast(schema))
         self.database.register("known_values", self.known[column,])
         table = f"values_{whole.sensitive.index(column)}"
         self.database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM known_values")
@@ -131,7 +131,7 @@ def _known(database: Database, opened: OpenedGroups, config: Config) -> KnownVal
     known = {}
     for columns in [*((name,) for name in names), *tuples]:
         aliases = [f"s{names.index(name)}" for name in columns]
-        table = spread.collect(_times(opened, aliases), READING)
+        table = executors.collect(_times(opened, aliases), READING)
         kinds = pa.schema([*(opened.schema.field(alias) for alias in aliases), ("n", pa.int64())])
         database.register("counted_values", table.cast(kinds))
         packed = ", ".join(f"{alias} := {alias}" for alias in aliases)
@@ -171,9 +171,9 @@ def _judged(work: CheckWork, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         return
     extra = [held[0].schema.field(name) for name in held[0].schema.names if name not in work.schema.names]
     rows = pa.Table.from_batches(held).cast(pa.schema([*work.schema, *extra]))
-    with spread.task_database() as database, translated(JUDGING):
+    with executors.task_database() as database, translated(JUDGING):
         part = judged_rows(database, rows, work, context.partitionId())
-    yield from spread.packed([(pickle.dumps(part),)], PICKLED)
+    yield from executors.packed([(pickle.dumps(part),)], PICKLED)
 
 
 def judged_rows(database: Database, rows: pa.Table, work: CheckWork, number: int) -> CheckedPart:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.rows import READING
 from anon.backends.spark.source import SparkSource
 from anon.config import Config
@@ -30,10 +30,10 @@ def expected(source: SparkSource, config: Config, path: Path, recoding: AnyRecod
     applied, hashes = read_recoding(path, source, config, recoding), row_hashes(source, config)
     sums = ["n", *(f"{name}_{half}" for name in hashes for half in ("high", "low"))]
     schema = pa.schema([(name, pa.int64()) for name in [*applied.by, *sums]])
-    given = spread.Broadcast(source.spark, (applied, hashes))
-    rows = spread.map_rows(source.frame_of_rows, _summed, given, schema).groupBy(*applied.by).sum(*sums)
+    given = executors.Broadcast(source.spark, (applied, hashes))
+    rows = executors.map_rows(source.frame_of_rows, _summed, given, schema).groupBy(*applied.by).sum(*sums)
     groups = rows.toDF(*schema.names)
-    table = spread.collect(spread.map_rows(groups, _content, given, FOUND), READING)
+    table = executors.collect(executors.map_rows(groups, _content, given, FOUND), READING)
     parts = (Content(row["groups"], int(row["labels"]), int(row["whole"])) for row in table.to_pylist())
     return sum(parts, EMPTY)
 
@@ -46,7 +46,7 @@ def _summed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         f"CAST(sum({name} // {HALF}) AS BIGINT) AS {name}_high, CAST(sum({name} % {HALF}) AS BIGINT) AS {name}_low"
         for name in hashes
     )
-    with spread.task_database() as database, translated(READING):
+    with executors.task_database() as database, translated(READING):
         for name, table in applied.keys.tables.items():
             database.register(name, table)
         for batch in batches:
@@ -68,8 +68,8 @@ def _content(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
         for name in hashes
     )
     groups = applied.groups(f"SELECT {', '.join(applied.by)}, n, {totals} FROM sums", labelled=True)
-    with spread.task_database() as database, translated(READING):
+    with executors.task_database() as database, translated(READING):
         for name, table in (applied.tables() | {"sums": pa.Table.from_batches(held)}).items():
             database.register(name, table)
         found = database.one(content_of(groups, applied.labels, list(hashes)))
-    yield from spread.packed([(found[0], *map(str, found[1:]))], FOUND)
+    yield from executors.packed([(found[0], *map(str, found[1:]))], FOUND)

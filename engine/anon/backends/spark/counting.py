@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.source import SparkSource
 from anon.core.arrays import Codes
@@ -67,14 +67,14 @@ class SparkRecordStore(RecordStore):
         different = list({column.alias: column for column in columns}.values())
         types = source.types
         schema = pa.schema([("c", pa.int32()), *((c.alias, types[c.alias]) for c in different), ("n", pa.int64())])
-        given = spread.Broadcast(source.spark, schema)
+        given = executors.Broadcast(source.spark, schema)
         names = [column.alias for column in different]
-        counted = spread.map_rows(source.select(different), _counted_values, given, schema)
-        frame = spread.on_disk(counted.groupBy("c", *names).sum("n").withColumnRenamed("sum(n)", "n"))
-        distinct = spread.collect(frame.groupBy("c").count(), READING)
+        counted = executors.map_rows(source.select(different), _counted_values, given, schema)
+        frame = executors.on_disk(counted.groupBy("c", *names).sum("n").withColumnRenamed("sum(n)", "n"))
+        distinct = executors.collect(frame.groupBy("c").count(), READING)
         sizes = dict(zip(distinct["c"].to_pylist(), distinct["count"].to_pylist()))
         few = [at for at in range(len(names)) if sizes[at] <= CODES]
-        table = spread.collect(frame.where(frame["c"].isin(few)), READING)
+        table = executors.collect(frame.where(frame["c"].isin(few)), READING)
         found = {}
         for at, name in enumerate(names):
             small = at in few
@@ -92,7 +92,7 @@ class SparkRecordStore(RecordStore):
         if distinct > CODES:
             return distinct, None
         schema = pa.schema([*((name, source.types[name]) for name in names), ("n", pa.int64())])
-        return distinct, spread.collect(frame, READING).cast(schema).combine_chunks()
+        return distinct, executors.collect(frame, READING).cast(schema).combine_chunks()
 
     def fill(self, cube: Cube, source: Source, encoder: Encoder) -> None:
         """Encode the rows as records; equal rows are counted if there must be enough of them to halve the table."""
@@ -103,9 +103,9 @@ class SparkRecordStore(RecordStore):
         rows = source.frame_of_rows.selectExpr(*(f"{name} as r{at}" for at, name in enumerate(names)))
         if cube.counted:
             rows = rows.groupBy(*rows.columns).count()
-        given = spread.Broadcast(source.spark, (encoder, width, cube.counted))
-        frame = spread.on_disk(spread.map_rows(rows, _encoded, given, RECORDS))
-        sums = spread.collect(frame.groupBy().sum("n"), READING)
+        given = executors.Broadcast(source.spark, (encoder, width, cube.counted))
+        frame = executors.on_disk(executors.map_rows(rows, _encoded, given, RECORDS))
+        sums = executors.collect(frame.groupBy().sum("n"), READING)
         cube.records = SparkRecords(frame, int(sums[0][0].as_py()), width)
         if not cube.counted and cube.records.count != source.rows:
             raise SourceError("rows appeared or disappeared while the source was being read")
@@ -157,18 +157,20 @@ def _binned(frame: DataFrame, name: str, at: int, distinct: int, kind: pa.DataTy
     """Return bins of a column with too many values, as the local engine makes them: a value belongs to the bin that
     the share of the rows below it has come to."""
     own = frame.where(frame["c"] == at).select(name, "n")
-    null = spread.collect(own.where(own[name].isNull()).select("n"), READING)["n"].to_numpy()
-    ordered = spread.on_disk(own.where(own[name].isNotNull()).repartitionByRange(name).sortWithinPartitions(name))
+    null = executors.collect(own.where(own[name].isNull()).select("n"), READING)["n"].to_numpy()
+    ordered = executors.on_disk(own.where(own[name].isNotNull()).repartitionByRange(name).sortWithinPartitions(name))
     spark = frame.sparkSession
     totals = pa.schema([("part", pa.int32()), ("n", pa.int64())])
-    parts = spread.collect(spread.map_rows(ordered, _part_total, spread.Broadcast(spark, totals), totals), READING)
+    parts = executors.collect(
+        executors.map_rows(ordered, _part_total, executors.Broadcast(spark, totals), totals), READING
+    )
     people = dict(zip(parts["part"].to_pylist(), parts["n"].to_pylist()))
     before = {part: sum(n for other, n in people.items() if other < part) for part in people}
     bins = pa.schema([("bin", pa.int64()), ("v", kind), ("last", kind), ("n", pa.int64())])
-    given = spread.Broadcast(spark, (before, sum(people.values()), bins))
-    of_parts = spread.map_rows(ordered, _bins_of_part, given, bins)
+    given = executors.Broadcast(spark, (before, sum(people.values()), bins))
+    of_parts = executors.map_rows(ordered, _bins_of_part, given, bins)
     binned = of_parts.groupBy("bin").agg({"v": "min", "last": "max", "n": "sum"})
-    table = spread.collect(binned.orderBy("bin"), READING)
+    table = executors.collect(binned.orderBy("bin"), READING)
     ordered.unpersist()
     first, last = (pa.concat_arrays(table[name].cast(kind).chunks) for name in ("min(v)", "max(last)"))
     rows = np.append(null, table["sum(n)"].to_numpy()).astype(np.int64)
@@ -213,7 +215,7 @@ def _encoded(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
         codes[own:] = 0  # the people, and the one value that everybody has without a sensitive column
         if counted:
             codes = _with_people(codes, batch.column(batch.num_columns - 1).to_numpy())
-        yield from spread.packed([(codes.shape[1], codes.tobytes())], RECORDS)
+        yield from executors.packed([(codes.shape[1], codes.tobytes())], RECORDS)
 
 
 def _with_people(codes: Codes, people: NDArray[np.int64]) -> Codes:

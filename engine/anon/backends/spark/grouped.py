@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.rows import BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
@@ -59,7 +59,7 @@ def open_grouped(spark: SparkSession, database: Database, config: Config, table:
     types = describe(database, "raw_rows")
     check_present(columns, types, raw.columns)
     who = individual_sql(columns, types)
-    used = raw.select(*(spread.column(name) for name in schema.names if name in _used(columns)))
+    used = raw.select(*(executors.column(name) for name in schema.names if name in _used(columns)))
     zeros = [each for name in columns.keep for each in negative_zeros(name, types[name])]
     checked = check_labels(BatchedRows(used, schema), config, columns, types, who, zeros)
     if checked.problems:
@@ -67,7 +67,7 @@ def open_grouped(spark: SparkSession, database: Database, config: Config, table:
     query = _query(columns, types, checked, who)
     with translated(READING):
         view = database.query(query).to_arrow_table().schema
-    every = spread.on_disk(spread.map_rows(used, _rows, spread.Broadcast(spark, (schema, query)), view))
+    every = executors.on_disk(executors.map_rows(used, _rows, executors.Broadcast(spark, (schema, query)), view))
     rows = every
     if checked.dropped.all:
         rows = every.dropna(subset=[column.alias for column in checked.sensitive])
@@ -156,7 +156,7 @@ def _label(name: str, kind: str, answers: RowAnswers) -> str | None:
 
 def _rows(given: tuple[pa.Schema, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema, query = given
-    with spread.task_database() as database:
+    with executors.task_database() as database:
         for _ in registered(database, schema, batches):
             with translated(READING):
                 yield from database.query(query).to_arrow_table().to_batches()
@@ -186,4 +186,4 @@ def _counted(rows: DataFrame, columns: Columns) -> DataFrame:
     if columns.multiplicity != "single":
         return rows
     names = [name for name in rows.columns if name != "who"]
-    return spread.on_disk(rows.select(*names).groupBy(*names).count().withColumnRenamed("count", "c"))
+    return executors.on_disk(rows.select(*names).groupBy(*names).count().withColumnRenamed("count", "c"))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.counting import SparkRecords, unpacked
-from anon.backends.spark.entries import COUNTING, Counting, Entries, OfEntries, OfRecords, buckets_for
+from anon.backends.spark.frequency_sets import COUNTING, Counting, Entries, OfEntries, OfRecords, buckets_for
 from anon.core.arrays import Codes
 from anon.cube import Cube
 from anon.cube.records import InMemory
@@ -201,8 +201,8 @@ def _collected(cube: Cube, width: int, work: Callable[[Any, Iterator[Codes]], It
     """Return what work makes of the records of each partition, arrays [width, some], side by side."""
     records = cube.records
     assert isinstance(records, SparkRecords)
-    sent = spread.Broadcast(records.frame.sparkSession, (records.width, work, given))
-    table = spread.collect(spread.map_rows(records.frame, _blocks, sent, BLOCKS), COUNTING, spread.PACKED)
+    sent = executors.Broadcast(records.frame.sparkSession, (records.width, work, given))
+    table = executors.collect(executors.map_rows(records.frame, _blocks, sent, BLOCKS), COUNTING, executors.PACKED)
     blocks = [np.frombuffer(codes.as_buffer(), np.uint16).reshape(width, -1) for codes in table["codes"]]
     return np.concatenate(blocks, axis=1)
 
@@ -210,7 +210,7 @@ def _collected(cube: Cube, width: int, work: Callable[[Any, Iterator[Codes]], It
 def _blocks(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     width, work, own = given
     for codes in work(own, unpacked(batches, width)):
-        yield from spread.packed([(np.ascontiguousarray(codes).tobytes(),)], BLOCKS)
+        yield from executors.packed([(np.ascontiguousarray(codes).tobytes(),)], BLOCKS)
 
 
 def _sampled(each: int, blocks: Iterator[Codes]) -> Iterator[Codes]:

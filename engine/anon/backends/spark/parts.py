@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.errors import ConfigError, ResourceError
 from anon.release.files import changed, repeated, row_groups, write_tables
 
@@ -91,9 +91,9 @@ def write_table(rows: DataFrame, path: Path, form: Form, groups: GroupParts) -> 
     together, keys = rows.repartition(places, "part"), rows.columns[:-1]
     if form.counts:
         together = together.groupBy(*keys).sum("n").withColumnRenamed("sum(n)", "n")
-    given = spread.Broadcast(spark, (str(path), form, groups))
+    given = executors.Broadcast(spark, (str(path), form, groups))
     ordered = together.sortWithinPartitions(*keys)  # nulls come first
-    written = spread.collect(spread.map_rows(ordered, _write, given, DONE), WRITING)
+    written = executors.collect(executors.map_rows(ordered, _write, given, DONE), WRITING)
     if sum(written["people"].to_pylist()) != int(groups.people.sum()) or written.num_rows != parts:
         raise changed()
     _check_shared(path, parts)
@@ -117,7 +117,7 @@ def _write(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         part.write(rows)
         if not np.array_equal(part.people, groups.people[first:last]):
             raise changed()
-        yield from spread.packed([(number, int(part.people.sum()), part.rows)], DONE)
+        yield from executors.packed([(number, int(part.people.sum()), part.rows)], DONE)
 
 
 def _by_part(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.core.arrays import Codes
 from anon.search.partition.passes import C, Node, Passes, RecordChunk, Tree
@@ -53,13 +53,13 @@ class SparkPasses(Passes):
     def count(self, fresh: Callable[[], C], work: Callable[[RecordChunk, Node, C], None], tree: Tree) -> C:
         assert isinstance(self.records, SparkRecords)
         spark = self.records.frame.sparkSession
-        given = spread.Broadcast(spark, (self.records.width, fresh, work, tree))
-        frame = spread.map_rows(self.records.frame, _count, given, PIECES)
+        given = executors.Broadcast(spark, (self.records.width, fresh, work, tree))
+        frame = executors.map_rows(self.records.frame, _count, given, PIECES)
         total = fresh()
         if self.parts * sum(array.nbytes for array in arrays_of(total).values()) > DIRECT:
-            merge = spread.Broadcast(spark, None)
-            frame = spread.map_rows(frame.repartition("key").sortWithinPartitions("key"), _add, merge, PIECES)
-        table = spread.collect(frame, COUNTING, spread.PACKED)
+            merge = executors.Broadcast(spark, None)
+            frame = executors.map_rows(frame.repartition("key").sortWithinPartitions("key"), _add, merge, PIECES)
+        table = executors.collect(frame, COUNTING, executors.PACKED)
         for key, counters in zip(table["key"].to_pylist(), table["counters"]):
             add_piece(total, key, counters.as_buffer())
         self.facts.passes += 1
@@ -108,7 +108,7 @@ def _count(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     own = fresh()
     for codes in unpacked(batches, width):
         work(WholeChunk(codes), walked(codes, tree), own)
-    yield from spread.packed(pieces_of(own, fresh()), PIECES)
+    yield from executors.packed(pieces_of(own, fresh()), PIECES)
 
 
 def walked(codes: Codes, tree: Tree) -> Node:
@@ -130,7 +130,7 @@ def _add(given: None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
                 _merge(name.split(".")[0], total, piece)
                 continue
             if key:
-                yield from spread.packed([(key, total.tobytes())], PIECES)
+                yield from executors.packed([(key, total.tobytes())], PIECES)
             key, total = name, piece.copy()
     if key:
-        yield from spread.packed([(key, total.tobytes())], PIECES)
+        yield from executors.packed([(key, total.tobytes())], PIECES)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.backends.spark.parts import Form, GroupParts, part_name, parts_of, write_table
 from anon.backends.spark.source import SparkSource
@@ -101,13 +101,13 @@ class SparkRelease:
         if keep:
             coded = [*source.quasi_identifiers, *source.sensitive[: len(sensitive)]]
             encoder = Encoder(coded, [*recoding.domains, *sensitive])
-            given = spread.Broadcast(source.spark, (encoder, recoding, self.part, schema))
-            return spread.map_rows(source.select([*coded, *keep]), _kept_rows, given, schema)
+            given = executors.Broadcast(source.spark, (encoder, recoding, self.part, schema))
+            return executors.map_rows(source.select([*coded, *keep]), _kept_rows, given, schema)
         records = self.cube.records
         assert isinstance(records, SparkRecords)
         places = records.width, self.cube.people_at, len(sensitive)
-        given = spread.Broadcast(source.spark, (places, recoding, self.part, schema))
-        return spread.map_rows(records.frame, _counted_rows, given, schema)
+        given = executors.Broadcast(source.spark, (places, recoding, self.part, schema))
+        return executors.map_rows(records.frame, _counted_rows, given, schema)
 
     def _people(self) -> DataFrame:
         """Return (part, group, number of rows): all rows of a group with labels and without kept columns are the
@@ -115,7 +115,7 @@ class SparkRelease:
         spark, groups = self.source.spark, self.groups
         schema = pa.schema([("part", pa.int32()), ("g", pa.int64()), ("n", pa.int64())])
         numbers = spark.range(0, groups.parts, 1, min(groups.parts, spark.sparkContext.defaultParallelism))
-        return spread.map_rows(numbers, _people_rows, spread.Broadcast(spark, (groups, schema)), schema)
+        return executors.map_rows(numbers, _people_rows, executors.Broadcast(spark, (groups, schema)), schema)
 
 
 @dataclass(frozen=True)

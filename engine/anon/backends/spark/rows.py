@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.failures import on_spark
 from anon.core.database import Database, translated
 from anon.source.requirements import Aggregate, Question, RowAnswers, Rows, SqlTable, aggregates
@@ -34,8 +34,8 @@ class BatchedRows(Rows):
     def evaluate(self, questions: Sequence[Question]) -> RowAnswers:
         if not questions:
             return RowAnswers({})
-        given = spread.Broadcast(self.frame.sparkSession, (self.schema, aggregates(questions)))
-        table = spread.collect(spread.map_rows(self.frame, _evaluated, given, ANSWERS), READING)
+        given = executors.Broadcast(self.frame.sparkSession, (self.schema, aggregates(questions)))
+        table = executors.collect(executors.map_rows(self.frame, _evaluated, given, ANSWERS), READING)
         return RowAnswers(self._added_up(table, questions))
 
     def _added_up(self, table: pa.Table, questions: Sequence[Question]) -> dict[str, int]:
@@ -54,7 +54,7 @@ class BatchedRows(Rows):
 
     def distinct(self, sql: str, most: int) -> pa.ChunkedArray:
         values, schema = self._distinct(sql)
-        return spread.collect(values.limit(most), READING).cast(schema).sort_by("v")["v"]
+        return executors.collect(values.limit(most), READING).cast(schema).sort_by("v")["v"]
 
     def _distinct(self, sql: str) -> tuple[DataFrame, pa.Schema]:
         """Return the distinct values of an expression as a frame, with its columns as DuckDB has them."""
@@ -62,8 +62,8 @@ class BatchedRows(Rows):
         with closing(Database.in_memory()) as database, translated(READING):
             database.register("raw_rows", self.schema.empty_table())
             schema = database.query(query).to_arrow_table().schema
-        given = spread.Broadcast(self.frame.sparkSession, (self.schema, query))
-        return spread.map_rows(self.frame, _values, given, schema).distinct(), schema
+        given = executors.Broadcast(self.frame.sparkSession, (self.schema, query))
+        return executors.map_rows(self.frame, _values, given, schema).distinct(), schema
 
 
 def _evaluated(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,7 +76,7 @@ def evaluated(schema: pa.Schema, asked: list[Aggregate], batches: Iterator[pa.Re
     """Return the answers of some batches of rows by name."""
     total = [0] * len(asked)
     query = f"SELECT {', '.join(each.sql for each in asked)} FROM raw_rows"
-    with spread.task_database() as database:
+    with executors.task_database() as database:
         for _ in registered(database, schema, batches):
             with translated(READING):
                 total = [n + int(answer) for n, answer in zip(total, database.one(query), strict=True)]
@@ -86,7 +86,7 @@ def evaluated(schema: pa.Schema, asked: list[Aggregate], batches: Iterator[pa.Re
 
 def _values(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema, query = given
-    with spread.task_database() as database:
+    with executors.task_database() as database:
         for _ in registered(database, schema, batches):
             with translated(READING):
                 yield from database.query(query).to_arrow_table().to_batches()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.rows import READING, BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
@@ -22,7 +22,7 @@ from anon.source import Column, Source, check_present, describe, individual_sql,
 from anon.source.checks import repeated_identifiers
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.origins import Files, Origin
-from anon.source.persons import attributes_of, person_keys
+from anon.source.person_keys import attributes_of, person_keys
 from anon.source.rows import CheckedRows, check_people, check_rows, create_labels, create_views
 from anon.source.tables import why_text
 
@@ -44,7 +44,7 @@ class SparkSource(Source):
         return self.frame_of_rows.select(*(column.alias for column in columns))
 
     def distinct(self, column: Column, most: int) -> pa.ChunkedArray:
-        return spread.collect(self.select([column]).distinct().limit(most), READING)[0]
+        return executors.collect(self.select([column]).distinct().limit(most), READING)[0]
 
     def rows_with(self, column: Column, values: pa.Array) -> int:
         with on_spark(READING):
@@ -80,13 +80,13 @@ def open_source(spark: SparkSession, database: Database, config: Config, origin:
     database.register("raw_rows", schema.empty_table())
     types = describe(database, "raw_rows")
     check_present(config.columns, types, raw.columns)
-    used = raw.select(*(spread.column(name) for name in schema.names if name in _used(config)))
+    used = raw.select(*(executors.column(name) for name in schema.names if name in _used(config)))
     who = _who(config, types)
     checked = check_rows(BatchedRows(used, schema), config, types, who)
     create_labels(database, checked.labels)
     create_views(database, config.nulls, checked.columns, who)
-    given = spread.Broadcast(spark, (schema, config.nulls, checked.columns, who, checked.labels))
-    rows = spread.on_disk(spread.map_rows(used, _rows, given, _schema(database, Source.VIEW)))
+    given = executors.Broadcast(spark, (schema, config.nulls, checked.columns, who, checked.labels))
+    rows = executors.on_disk(executors.map_rows(used, _rows, given, _schema(database, Source.VIEW)))
     left_out = LeftOut(checked.dropped, checked.dropped)
     quasi_identifiers, sensitive, keep = checked.columns
     count = checked.rows
@@ -103,17 +103,17 @@ def _schema(database: Database, view: str) -> pa.Schema:
 
 
 def _check_people(
-    source: SparkSource, checked: CheckedRows, used: DataFrame, given: spread.Broadcast, who: str | None
+    source: SparkSource, checked: CheckedRows, used: DataFrame, given: executors.Broadcast, who: str | None
 ) -> None:
     """Count the individuals who are left out, and check the rows of the others."""
     if who is None:
         check_people(source, checked, None)
         return
     if checked.dropped.all:
-        nulls = spread.map_rows(used, _null_values, given, _schema(source.database, Source.NULLS))
+        nulls = executors.map_rows(used, _null_values, given, _schema(source.database, Source.NULLS))
         with as_table(nulls) as table:
             source.left_out = LeftOut(checked.dropped, left_out_people(table, table.name))
-    with as_table(spread.map_rows(used, _rows_and_who, given, _schema(source.database, "kept_rows"))) as table:
+    with as_table(executors.map_rows(used, _rows_and_who, given, _schema(source.database, "kept_rows"))) as table:
         check_people(source, checked, table)
 
 
@@ -122,7 +122,7 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame, rows: int
     columns = config.columns
     names = [*columns.identifiers, *columns.quasi_identifiers, *columns.keep]
     sql = {name: f"c{at}" for at, name in enumerate(names)}
-    cells = {name: spread.column(name) for name in names}
+    cells = {name: executors.column(name) for name in names}
     cells |= {name: cells[name].cast("string") for name in columns.identifiers}  # of any type
     kinds = {column.name: column.kind for column in [*source.quasi_identifiers, *source.keep]}
     with as_table(raw.select(*(cells[name].alias(own) for name, own in sql.items()))) as table:
@@ -166,7 +166,7 @@ def _who(config: Config, types: dict[str, str]) -> str | None:
 def _rows(given: Any, batches: Iterator[pa.RecordBatch], view: str = Source.VIEW) -> Iterator[pa.RecordBatch]:
     """Yield the rows as one of the local engine's views of the source has them."""
     schema, nulls, columns, who, labels = given
-    with spread.task_database() as database:
+    with executors.task_database() as database:
         for name, table in labels.items():
             database.register(name, table)
         made = False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.parts import part_name
 from anon.config import Config
 from anon.core.database import Database, translated
@@ -80,7 +80,7 @@ def verify(
     parts = len(list(written.path.iterdir()))
     local.refuse(_difference_in_names(written, parts))
     tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
-    look = spread.Broadcast(spark, (written, config.columns, tuples))
+    look = executors.Broadcast(spark, (written, config.columns, tuples))
     try:
         seen = sorted(_on_parts(spark, parts, _look, look), key=lambda each: each.number)
         local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, expected))
@@ -104,11 +104,11 @@ def _difference_in_names(written: WrittenRelease, parts: int) -> str:
     return "" if inside and beside == names else STRANGERS
 
 
-def _on_parts(spark: SparkSession, parts: int, work: spread.Work, given: spread.Broadcast) -> list[Any]:
+def _on_parts(spark: SparkSession, parts: int, work: executors.Work, given: executors.Broadcast) -> list[Any]:
     """Do work on every part and return the results."""
     tasks = min(parts, 16 * spark.sparkContext.defaultParallelism)
     numbers = spark.range(0, parts, 1, tasks)
-    table = spread.collect(spread.map_rows(numbers, work, given, PICKLED), READING, spread.PACKED)
+    table = executors.collect(executors.map_rows(numbers, work, given, PICKLED), READING, executors.PACKED)
     return [pickle.loads(each.as_buffer()) for each in table["pickled"]]  # noqa: S301 - our own executors'
 
 
@@ -122,7 +122,7 @@ def _part_of(written: WrittenRelease, number: int) -> WrittenRelease:
 def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     written, columns, tuples = given
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        with spread.task_database() as database, translated(READING):
+        with executors.task_database() as database, translated(READING):
             part = _part_of(written, number)
             files = files_of(part)
             wrong = difference_in_files(database, files)
@@ -131,7 +131,7 @@ def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
             seen = PartContent(number, wrong)
             if not wrong:
                 _see(seen, open_written(database, files, columns), tuples)
-        yield from spread.packed([(pickle.dumps(seen),)], PICKLED)
+        yield from executors.packed([(pickle.dumps(seen),)], PICKLED)
 
 
 def _see(seen: PartContent, grouped: Grouped, tuples: list[tuple[str, ...]]) -> None:
@@ -197,7 +197,7 @@ def _judge(
     found = Findings(rows=sum(each.rows for each in seen))
     found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
     before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()
-    given = spread.Broadcast(spark, (written, config.columns, known, found.criteria, before))
+    given = executors.Broadcast(spark, (written, config.columns, known, found.criteria, before))
     add_up(found, _on_parts(spark, len(seen), _judged, given))
     return found
 
@@ -244,7 +244,7 @@ def _add(total: Findings, other: Findings) -> None:
 def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     written, columns, known, criteria, before = given
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        with spread.task_database() as database, translated(READING):
+        with executors.task_database() as database, translated(READING):
             files = files_of(_part_of(written, number))
             for file in files:
                 file.open(database)
@@ -252,7 +252,7 @@ def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             for names in known:
                 code_values(grouped, names)
             judged = judged_part(grouped, criteria, before[number])
-        yield from spread.packed([(pickle.dumps(judged),)], PICKLED)
+        yield from executors.packed([(pickle.dumps(judged),)], PICKLED)
 
 
 def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> JudgedPart:

@@ -1,7 +1,7 @@
 """The counted entries of a frequency set: the number of each cell and sensitive value, in order, with its people. They
 are stored in one of three forms: a table of counters if there are few possible numbers, sorted numbers, or if these do
-not fit in memory a table of DuckDB (spill.py); on a cluster there is one more (anon.backends.spark.entries). Reading
-them gives the same parts in each form.
+not fit in memory a table of DuckDB (spill.py); on a cluster there is one more
+(anon.backends.spark.frequency_sets). Reading them gives the same parts in each form.
 
 Where individuals have several values, people are not the sum of their occurrences. They are counted in a separate
 entry, under one more value after the last, so that every cell ends with one."""

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from anon.config import Columns
 from anon.errors import ConfigError, Problem
-from anon.source.naming import AGES, PLACES, numbers_people, words
+from anon.source.column_words import AGES, PLACES, numbers_people, words
 from anon.source.requirements import ROWS, Aggregate, SqlTable
 
 FEWEST = 20  # values, and repeated ones: of fewer nothing can be said

@@ -1,5 +1,5 @@
 /* Skylines: from the counts of groups to the minima of each owner, and what these say. */
-#include "criteria/kernels_slots.h"
+#include "criteria/kernels_skyline_slots.h"
 
 /* What floats alone can say: as in protocol.py. */
 enum { CLOSE = -1, UNSAFE, SAFE };

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.counting import unpacked
 from anon.backends.spark.failures import on_spark
 from anon.core import interrupt
@@ -59,7 +59,7 @@ class Entries:
 
     def blocks(self) -> Iterator[Block]:
         """Return the entries as a stream: the driver holds those of one partition."""
-        with on_spark(COUNTING), spread.batches_of(self.frame.sparkSession, spread.PACKED):
+        with on_spark(COUNTING), executors.batches_of(self.frame.sparkSession, executors.PACKED):
             rows = self.frame.select("words", "counts").toLocalIterator()
         while True:
             interrupt.check()
@@ -72,8 +72,8 @@ class Entries:
     def tally(self) -> tuple[Counter[int], int]:
         """Return how many entries occur how often, and how many people are alone in their cell, counted by the
         executors."""
-        given = spread.Broadcast(self.frame.sparkSession, self.numbering)
-        table = spread.collect(spread.map_rows(self.frame, _tally, given, PICKLED), COUNTING, spread.PACKED)
+        given = executors.Broadcast(self.frame.sparkSession, self.numbering)
+        table = executors.collect(executors.map_rows(self.frame, _tally, given, PICKLED), COUNTING, executors.PACKED)
         times, alone = Counter[int](), 0
         for pickled in table["pickled"]:
             more, own = pickle.loads(pickled.as_buffer())  # noqa: S301 - our own executors'
@@ -134,9 +134,9 @@ class Counting:
         """Count the entries; `most`: those that there could be, `fits`: those that the driver takes."""
         spark, parts = frame.sparkSession, len(self.begins) + 1
         names = _names_of_partitions(spark, parts)
-        given = spread.Broadcast(spark, (self, names)), spread.Broadcast(spark, len(self.numbering.words))
-        numbers = spread.map_rows(frame, _count, given[0], PACKED)
-        merged = spread.map_rows(numbers.repartition(parts, "bucket"), _merge, given[1], PACKED)
+        given = executors.Broadcast(spark, (self, names)), executors.Broadcast(spark, len(self.numbering.words))
+        numbers = executors.map_rows(frame, _count, given[0], PACKED)
+        merged = executors.map_rows(numbers.repartition(parts, "bucket"), _merge, given[1], PACKED)
         counted = self._made(merged, most, fits)
         with on_spark(COUNTING):
             for each in given:
@@ -146,8 +146,8 @@ class Counting:
     def _made(self, merged: DataFrame, most: int, fits: int) -> CountedEntries:
         if most <= fits:
             return self._collected(merged)
-        merged = spread.on_disk(merged)
-        entries = int(spread.collect(merged.groupBy().sum("n"), COUNTING, spread.PACKED)[0][0].as_py())
+        merged = executors.on_disk(merged)
+        entries = int(executors.collect(merged.groupBy().sum("n"), COUNTING, executors.PACKED)[0][0].as_py())
         if entries > fits:
             return Entries(merged, self.numbering, entries)
         counted = self._collected(merged)
@@ -156,7 +156,7 @@ class Counting:
 
     def _collected(self, frame: DataFrame) -> CountedEntries:
         words = len(self.numbering.words)
-        table = spread.collect(frame, COUNTING, spread.PACKED)
+        table = executors.collect(frame, COUNTING, executors.PACKED)
         blocks = [_block(w.as_buffer(), c.as_buffer(), words) for w, c in zip(table["words"], table["counts"])]
         return _sorted(blocks, words)
 
@@ -188,7 +188,7 @@ def _unpacked(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[Block]:
 
 def _packed(bucket: int, words: Words, counts: Counts) -> Iterator[pa.RecordBatch]:
     row = bucket, len(counts), np.ascontiguousarray(words).tobytes(), counts.tobytes()
-    yield from spread.packed([row], PACKED)
+    yield from executors.packed([row], PACKED)
 
 
 def _sorted(blocks: Sequence[Block], width: int) -> SortedEntries:
@@ -243,4 +243,4 @@ def _merge(width: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _tally(numbering: Numbering, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     found = frequency.tally(numbering, _unpacked(batches, len(numbering.words)))
-    yield from spread.packed([(pickle.dumps(found),)], PICKLED)
+    yield from executors.packed([(pickle.dumps(found),)], PICKLED)

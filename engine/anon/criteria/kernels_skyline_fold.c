@@ -1,5 +1,5 @@
 /* Skylines: from the counts of many groups to the minima over all of them, with the groups that they came from. */
-#include "criteria/kernels_slots.h"
+#include "criteria/kernels_skyline_slots.h"
 
 /* What a row of the memo is about; figures follow. */
 enum { VALUE, COUNT, PEOPLE, TIE, FIGURES };

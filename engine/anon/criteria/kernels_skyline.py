@@ -1,4 +1,4 @@
-"""The kernels of skylines, in kernels.c and kernels_fold.c."""
+"""The kernels of skylines, in kernels_skyline.c and kernels_skyline_fold.c."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from anon.backends.spark import spread
+from anon.backends.spark import executors
 from anon.backends.spark.counting import SparkRecords, unpacked
 from anon.backends.spark.passes import SparkPasses, walked
 from anon.core.arrays import Codes, Ints
@@ -102,14 +102,14 @@ class SparkPartition(PartitionSearch):
         root = np.zeros(len(self.tree[0]), np.uint32)
         root[nodes.start] = np.concatenate([np.arange(last - first) for first, last in runs])
         frame = self._by_block((of_node, root, np.ones(len(runs), np.int64)), len(runs))
-        return spread.on_disk(frame) if self.rules.whole else frame  # else each is searched once
+        return executors.on_disk(frame) if self.rules.whole else frame  # else each is searched once
 
     def _by_block(self, places: tuple[Ints, Any, Ints], blocks: int) -> DataFrame:
         records = self.cube.records
         assert isinstance(records, SparkRecords)
         spark = records.frame.sparkSession
-        given = spread.Broadcast(spark, (records.width, len(self.cube.domains), self.tree, *places))
-        packed = spread.map_rows(records.frame, _placed, given, GATHERED)
+        given = executors.Broadcast(spark, (records.width, len(self.cube.domains), self.tree, *places))
+        packed = executors.map_rows(records.frame, _placed, given, GATHERED)
         parts = max(min(blocks, 16 * spark.sparkContext.defaultParallelism), 1)
         return packed.repartition(parts, "block").sortWithinPartitions("block")
 
@@ -121,10 +121,10 @@ class SparkPartition(PartitionSearch):
         cube = replace(self.cube, records=InMemory(np.empty((0, 0), np.uint16)))
         roots = {at: nodes.take(slice(*runs[at])) for at in wanted}
         spark = gathered.sparkSession
-        given = spread.Broadcast(spark, (self.cube.records.width, cube, self.rules, roots, state))
+        given = executors.Broadcast(spark, (self.cube.records.width, cube, self.rules, roots, state))
         if len(wanted) < len(runs):
             gathered = gathered.where(gathered["block"].isin(wanted))
-        table = spread.collect(spread.map_rows(gathered, _search, given, RESULTS), SEARCHING, spread.PACKED)
+        table = executors.collect(executors.map_rows(gathered, _search, given, RESULTS), SEARCHING, executors.PACKED)
         found = zip(table["block"].to_pylist(), table["arrays"])
         return {at: BlockResult.from_arrays(_loaded(arrays.as_buffer())) for at, arrays in found}
 
@@ -140,8 +140,8 @@ class SparkPartition(PartitionSearch):
         several[np.cumsum(times) - times] = times
         frame = self._by_block((of_node, np.zeros(len(of_node), np.uint32), several), int(times.sum()))
         cube = replace(self.cube, records=InMemory(np.empty((0, 0), np.uint16)))
-        given = spread.Broadcast(frame.sparkSession, (self.cube.records.width, cube))
-        table = spread.collect(spread.map_rows(frame, _alone, given, RESULTS), SEARCHING, spread.PACKED)
+        given = executors.Broadcast(frame.sparkSession, (self.cube.records.width, cube))
+        table = executors.collect(executors.map_rows(frame, _alone, given, RESULTS), SEARCHING, executors.PACKED)
         return sum(int(np.frombuffer(each.as_buffer(), np.int64)[0]) for each in table["arrays"])
 
 
@@ -179,7 +179,7 @@ def _by_block(held: list[tuple[Codes, Any, Any]]) -> Iterator[pa.RecordBatch]:
     for first, last in zip(edges[:-1].tolist(), edges[1:].tolist()):
         if to[first] >= 0:
             own = int(to[first]), root[first:last].tobytes(), codes[:, first:last].tobytes()
-            yield from spread.packed([own], GATHERED)
+            yield from executors.packed([own], GATHERED)
 
 
 def _blocks_of(batches: Iterator[pa.RecordBatch], width: int) -> Iterator[tuple[int, Codes, Any]]:
@@ -212,7 +212,7 @@ def _search(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         found = block.search(cube, rules, moved, nodes, state)
         empty = np.empty(0, np.int64)
         found = replace(found, group=empty, codes=np.empty((0, cube.sensitive), np.uint16), people=empty)
-        yield from spread.packed([(number, _saved(found.arrays()))], RESULTS)
+        yield from executors.packed([(number, _saved(found.arrays()))], RESULTS)
 
 
 def _alone(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -220,7 +220,7 @@ def _alone(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     for number, codes, _ in _blocks_of(batches, width):
         piece = block.Block(cube, [], Demands(), codes)
         unique = piece.unique(block.whole_range(codes.shape[1]), np.array([0]))
-        yield from spread.packed([(number, np.int64(unique).tobytes())], RESULTS)
+        yield from executors.packed([(number, np.int64(unique).tobytes())], RESULTS)
 
 
 def _saved(arrays: Arrays) -> bytes:
