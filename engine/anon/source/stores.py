@@ -1,7 +1,7 @@
 """Object stores (s3://, gs://, az://) through the file systems of pyarrow: listing, reading and writing. As a source
 the files of a place are copied once to the private spill, Parquet without the columns that are not used;
-release/stores.py writes a verified release here. Credentials come from the environment of the process, where the client library of each
-store looks for them."""
+release/stores.py writes a verified release here. Credentials come from the environment of the process, where the client
+library of each store looks for them."""
 
 from __future__ import annotations
 
