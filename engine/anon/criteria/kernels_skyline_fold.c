@@ -83,8 +83,8 @@ static void remember(int64_t n, int64_t s, int64_t slot, ARRAY(const int64_t) kn
     }
 }
 
-/* named[i]: the sum of the depth[i] largest counts is not above this. Whatever the edge, it is no more than so many
-   times the edge and all that is above it; with the next largest count as the edge it is just that. */
+/* named[i]: the sum of the depth[i] largest counts is not above this. For every edge, it is at most
+   depth[i] times the edge plus all that is above it; with the next largest count as the edge it is just that. */
 static inline void bound_named(ARRAY(const int64_t) count, int64_t low, int64_t high, const Depths *depths)
 {
     for (int64_t i = 0; i < depths->size; i++) {
