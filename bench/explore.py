@@ -2,7 +2,7 @@
 
 Makes a release of random groups with 20 sensitive values, and measures whole processes: `anon explore` for one value at
 one confidence and for three values at two, and `anon check` with one skyline point for every value, which reads the
-same table. Prints a table and keeps it in bench/results/explore.md.
+same table. Prints a table and keeps it in bench/results/risk.md.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from anon.core.progress import Progress
 from anon.criteria.value_names import Names
 from anon.recoding.outcome import Outcome
 from anon.report import facts
+from anon.report.recoding_shape import shape
 from anon.report.run_report import blocking_of_cuts, report_of
-from anon.report.sensitive import sensitive_columns
-from anon.report.shape import shape
+from anon.report.sensitive_columns import sensitive_columns
 from anon.report.warnings import repeated
 from anon.runs.identity import same_run
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
-from anon.runs.previous import PreviousRelease
+from anon.runs.previous_release import PreviousRelease
 from anon.runs.result import Result, refuse_warnings
 from anon.runs.run_folder import RunArtifacts, check_places, publish, write_run
 from anon.runs.saved_priors import save_estimates

@@ -12,7 +12,7 @@ import pytest
 import anon
 from anon.backends.spark import frequency_sets, lattice
 from anon.errors import ConfigError, UnsafeError
-from anon.search import lattice as local
+from anon.search.lattice import search as local
 from tests.conftest import House
 from tests.helpers import spark as cluster_of
 

@@ -28,7 +28,7 @@ from anon.criteria.l_diversity import l_diversity
 from anon.criteria.skyline_bounds import FAR, least_size
 from anon.criteria.t_closeness import TCloseness
 from anon.criteria.variance import Variance
-from anon.search.lattice import LatticeSearch
+from anon.search.lattice.search import LatticeSearch
 from anon.search.partition.candidates import Demands
 from anon.search.partition.search import PartitionSearch
 from tests.helpers.cubes import Table

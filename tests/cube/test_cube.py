@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from anon.config import Free, Nulls
 from anon.core.database import Database
-from anon.cube import Domain, building, counted
+from anon.cube import Domain, building, value_counts
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source
 from anon.source.rows import create_views
@@ -163,14 +163,14 @@ def source_of(values: pa.Array) -> tuple[Source, Column]:
 
 
 def quasi_identifier(source: Source, column: Column) -> Domain:
-    (counts,) = counted.count(source, [column], 1)
+    (counts,) = value_counts.count(source, [column], 1)
     return building.quasi_identifier(source, column, Free(), counts)[0]
 
 
 @pytest.mark.parametrize("lookup", [0, 1000])
 def test_many_numbers_become_exact_weighted_quantile_bins(monkeypatch: pytest.MonkeyPatch, lookup: int) -> None:
-    monkeypatch.setattr(counted, "CODES", 5)
-    monkeypatch.setattr(counted, "LOOKUP", lookup)
+    monkeypatch.setattr(value_counts, "CODES", 5)
+    monkeypatch.setattr(value_counts, "LOOKUP", lookup)
     values = [0] * 50 + list(range(1, 51)) + [None]
     source, column = source_of(pa.array(values, pa.int64()))
     domain = quasi_identifier(source, column)
@@ -191,13 +191,13 @@ def test_text_with_many_values_needs_a_hierarchy() -> None:
 
 @pytest.mark.parametrize("lookup", [0, 1000])
 def test_too_many_sensitive_values_are_refused(monkeypatch: pytest.MonkeyPatch, lookup: int) -> None:
-    monkeypatch.setattr(counted, "LOOKUP", lookup)
+    monkeypatch.setattr(value_counts, "LOOKUP", lookup)
     source, column = source_of(pa.array([1, 1, 2, None], pa.int64()))
-    (counts,) = counted.count(source, [column], 1)
+    (counts,) = value_counts.count(source, [column], 1)
     assert building.sensitive(column, counts).objects == [None, 1, 2]
     assert counts.rows.tolist() == [1, 2, 1]
-    monkeypatch.setattr(counted, "CODES", 2)
-    (counts,) = counted.count(source, [column], 1)
+    monkeypatch.setattr(value_counts, "CODES", 2)
+    (counts,) = value_counts.count(source, [column], 1)
     with pytest.raises(ConfigError, match=r"columns\.sensitive\.c: found 3 values"):
         building.sensitive(column, counts)
 

@@ -15,7 +15,7 @@ import pytest
 
 import anon
 from anon.config import Equal, TCloseness, load
-from anon.explanation.loosening import next_setting
+from anon.explanation.loosening_steps import next_setting
 from anon.search import dispatch
 from tests.conftest import House
 from tests.helpers.lattice import cube_of, random_table

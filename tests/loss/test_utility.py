@@ -280,7 +280,7 @@ def test_bins_count_the_values_that_lie_in_them(rows: list[Person], whole: bool,
     source, kind = Source(rows, int if whole else float), pa.int64() if whole else pa.float64()
     frame = table(rows).set_column(0, "age", pa.array([row[0] for row in rows], kind)) if whole else floats(rows)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("anon.cube.counted.CODES", 6)
+        patch.setattr("anon.cube.value_counts.CODES", 6)
         house = House(Path(folder))
         house.write(frame)
         house.run(columns=COLUMNS)

@@ -40,7 +40,11 @@ def test_every_page_with_files_to_try_is_tried() -> None:
     pages = {
         path.relative_to(DOCS) for path in DOCS.rglob("*.md") if any(title for _, title, _ in blocks(path.read_text()))
     }
-    assert pages == {Path("start.md"), Path("hierarchies.md"), *(Path("criteria", f"{name}.md") for name in CRITERIA)}
+    assert pages == {
+        Path("tutorial.md"),
+        Path("hierarchies.md"),
+        *(Path("criteria", f"{name}.md") for name in CRITERIA),
+    }
 
 
 BASE: dict[str, Any] = {
@@ -80,7 +84,7 @@ def test_the_tutorial_leads_to_a_verified_release(
     monkeypatch.setenv("HOUSE_PASSWORD", PASSWORD)
     monkeypatch.setenv("ANON", str(DOCS.parent))
     places = {"//reader": "//tester", HOUSE: f"@127.0.0.1:{postgres.port}/house"}
-    played = play(DOCS / "start.md", tmp_path, monkeypatch, places)
+    played = play(DOCS / "tutorial.md", tmp_path, monkeypatch, places)
     assert [command.text.split()[1] for command in played if command.text.startswith("anon ")] == [
         "init", "init", "plan", "run", "run", "check", "run",
     ]  # fmt: skip

@@ -63,7 +63,7 @@ def only_the_first(function: Callable[..., Any]) -> Callable[..., Any]:
     ("family", "place", "change"),
     [
         ("partition", "anon.search.partition.decide.widths", all_alike),
-        ("lattice", "anon.search.lattice.minimal", only_the_first),
+        ("lattice", "anon.search.lattice.search.minimal", only_the_first),
         ("merge", "anon.search.cross_tables.PriorTable.size_for", lambda function: lambda *given: 2),
         ("colour", "anon.search.assign.colour.allowed", one_more),
         ("judge", "anon.criteria.l_diversity.kinds.DistinctDiversity.diversity", one_more),

@@ -180,9 +180,9 @@ def test_the_description_has_two_resources_and_names_what_they_hold(tmp_path: Pa
 
 def test_exact_values_of_bins_are_published_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column with more values than codes is cut in bins, but every row has its own value."""
-    from anon.cube import building, counted
+    from anon.cube import building, value_counts
 
-    for module in (building, counted):
+    for module in (building, value_counts):
         monkeypatch.setattr(module, "CODES", 16)
     rng = random.Random(10)
     rows = [{"age": rng.randint(0, 400), "disease": rng.choice("abc")} for _ in range(300)]

@@ -20,7 +20,7 @@ from anon.core import interrupt
 from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
 from anon.release.publication import UNFINISHED
-from anon.runs.previous import PreviousRelease
+from anon.runs.previous_release import PreviousRelease
 from anon.runs.run_folder import RunArtifacts, publish
 from anon.runs.workspace import locked_release, workspace
 from tests.helpers.faults import FAULTS, KILLED, Calls, Count, forked, injected

@@ -27,7 +27,7 @@ from anon.config import CRITERIA
 from anon.core.phrases import below, percent
 from anon.criteria import Groups
 from anon.report.page import render
-from anon.report.shape import CHILDREN, NODES
+from anon.report.recoding_shape import CHILDREN, NODES
 from anon.report.view_groups import _bins
 from anon.risk.sections import Sections, rungs, sections
 from anon.risk.skylines import skylines

@@ -25,9 +25,10 @@ from anon.criteria import bind
 from anon.errors import SourceError, UnsafeError
 from anon.search import dispatch
 from anon.search.budget import SearchBudget
-from anon.search.lattice import LatticeSearch, counting, frequency, spill
+from anon.search.lattice import counting, frequency, spill
 from anon.search.lattice.counting import Block, Numbering
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
+from anon.search.lattice.search import LatticeSearch
 from anon.search.lattice.spill import SpillDatabase
 from tests.helpers.lattice import Table, cube_of, random_table
 from tests.search.test_lattice import criterion

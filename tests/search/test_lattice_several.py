@@ -25,8 +25,9 @@ from anon.errors import UnsafeError
 from anon.recoding.outcome import Outcome
 from anon.search import dispatch
 from anon.search.budget import SearchBudget
-from anon.search.lattice import LatticeSearch, frequency
+from anon.search.lattice import frequency
 from anon.search.lattice.frequency import FrequencySets, SensitiveValues
+from anon.search.lattice.search import LatticeSearch
 from anon.search.lattice.spill import SpillDatabase
 from tests.conftest import House
 from tests.helpers import bucketized

@@ -189,7 +189,7 @@ def test_more_new_values_than_there_are_codes_fall_into_the_earlier_cells(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table may have as many values as there are codes, and none in a cell of then."""
-    monkeypatch.setattr("anon.search.reuse.earlier.CODES", 4)
+    monkeypatch.setattr("anon.search.reuse.earlier_recoding.CODES", 4)
     columns = {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["disease"]}
     made = house.config(columns=columns, privacy=[{"k_anonymity": {"k": 2}}])
     anon.run(made, pa.table({"age": [10, 10, 20, 20, 30, 30], "disease": ["Flu"] * 6}))

@@ -30,7 +30,7 @@ def explore(
     """Compute knowledge skylines: how much an adversary may know before a table is no longer safe.
 
     For each value and confidence, lists all maximal safe amounts of knowledge (l, k, m), and an adversary who succeeds
-    with one piece more (docs/explore.md). The table is read as by `check`; a value that it does not have is a warning.
+    with one piece more (docs/risk.md). The table is read as by `check`; a value that it does not have is a warning.
     """
     from anon.commands import explore as commands
     from anon.runs.options import Options
@@ -56,7 +56,7 @@ def disclose(
 ) -> int:
     """Compute the maximum disclosure given 0 to K pieces of knowledge, for implications and for negations.
 
-    Also lists the pieces that reach each maximum (docs/explore.md). The table is read as by `check`.
+    Also lists the pieces that reach each maximum (docs/risk.md). The table is read as by `check`.
     """
     from anon.commands import explore as commands
     from anon.runs.options import Options
@@ -93,7 +93,7 @@ def attack(
 ) -> int:
     """Find groups where nearly everybody has the same value, directly or after other values are ruled out.
 
-    With a prior, also measures how far the table changes what an adversary believes (docs/explore.md). The table is
+    With a prior, also measures how far the table changes what an adversary believes (docs/risk.md). The table is
     read as by `check`.
     """
     from anon.commands import explore as commands

@@ -21,7 +21,7 @@ OBJECTS = 9  # times the bytes of a recoding.json: what its nodes take as object
 
 def explain(run: Path, options: Options, progress: Progress) -> dict[str, Any]:
     """Return why a run came to its release, and what looser criteria would give, for which its source is read again."""
-    from anon.explanation.relaxing import relaxing
+    from anon.explanation.loosening_effects import relaxing
 
     _check_memory(run, options)
     manifest, report, facts = _read(run)

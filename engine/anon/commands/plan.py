@@ -27,7 +27,7 @@ from anon.report import facts
 from anon.report.warnings import repeated
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
-from anon.runs.previous import PreviousRelease
+from anon.runs.previous_release import PreviousRelease
 from anon.runs.result import Result
 from anon.runs.run_folder import check_places
 from anon.runs.scratch import scratch
@@ -175,8 +175,8 @@ def _columns(source: Source, cube: Cube) -> list[dict[str, Any]]:
 def _search_size(config: Config, cube: Cube, values: Values, places: DiskUsage, memory: Memory) -> dict[str, Any]:
     """Return the size of the search, and note the disk space that it takes in addition to the records."""
     if isinstance(config.method, Lattice):
-        from anon.search.lattice import size
         from anon.search.lattice.counting import sorting_takes
+        from anon.search.lattice.search import size
 
         nodes, largest = size([ColumnLevels(domain) for domain in cube.domains]), cube.records.count
         largest_set = sorting_takes(largest, 1, cube.counted)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from anon.config import LARGEST_EXPONENT
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.records import Record, read_records, refuse
+from anon.hierarchy.csv_files import Record, read_records, refuse
 
 
 @dataclass(frozen=True)

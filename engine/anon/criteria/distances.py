@@ -22,8 +22,8 @@ from anon.criteria.distance_matrix import read_matrix
 from anon.criteria.protocol import NEAR, Groups, Ints, exact
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap, HierarchyTree
+from anon.hierarchy.csv_files import refuse
 from anon.hierarchy.files import read, rooted
-from anon.hierarchy.records import refuse
 
 Texts = Sequence[str | None]
 Function = Callable[[Any, Any], Any]

@@ -28,7 +28,7 @@ from anon.core.memory import LIBRARIES, require
 from anon.criteria.prior_tables import ListedRatios, Places, Ratios
 from anon.criteria.protocol import Ints
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.records import BATCH, Problems, Record, read_records, refuse
+from anon.hierarchy.csv_files import BATCH, Problems, Record, read_records, refuse
 
 Numbers = NDArray[Any]  # as narrow as they can be
 RESERVED = ("value", "p", "p_exact", "n")

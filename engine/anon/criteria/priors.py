@@ -20,7 +20,7 @@ from anon.criteria.prior_files import RESERVED, RawPrior
 from anon.criteria.prior_tables import CELL, Probabilities, Ratios, Signature, SignatureTable
 from anon.criteria.protocol import Ints
 from anon.errors import ConfigError, Problem
-from anon.hierarchy.records import refuse
+from anon.hierarchy.csv_files import refuse
 
 DIGITS = 30  # significant digits of a `p` that has no end as a decimal
 CELLS = 1 << 20  # of a table of counts that are processed together

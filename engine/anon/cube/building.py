@@ -21,9 +21,9 @@ from anon.core.memory import VALUE
 from anon.core.progress import ProgressCallback
 from anon.core.text import CUTTABLE, text
 from anon.criteria import Criterion, Groups
-from anon.cube.counted import ValueCounts, count, counted_values
 from anon.cube.domain import CODES, TEXT_VALUES, Domain
 from anon.cube.records import WIDE, Records, halves, in_memory, whole_numbers
+from anon.cube.value_counts import ValueCounts, count, counted_values
 from anon.errors import ConfigError, SourceError
 from anon.hierarchy import HierarchyGap, HierarchyTree
 from anon.source import Column, Source
@@ -241,12 +241,12 @@ class RecordStore:
 
     def fill(self, cube: Cube, source: Source, encoder: Encoder) -> None:
         """Make the records of a cube."""
-        from anon.cube import several
+        from anon.cube import several_values
 
         if source.multiplicity == "single":
             _fill(cube, source, encoder, self)
         else:
-            several.fill(cube, source, encoder, self)
+            several_values.fill(cube, source, encoder, self)
 
 
 def build(

@@ -12,9 +12,9 @@ import numpy as np
 from anon.core.arrays import Flags
 from anon.criteria import Criterion
 from anon.recoding.levels import LevelRecoding
-from anon.search.lattice import LatticeSearch
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node
 from anon.search.lattice.judging import Rebound, needs_values
+from anon.search.lattice.search import LatticeSearch
 
 EXAMINED = 256  # nodes at most
 

@@ -4,8 +4,8 @@ codes, each node one contiguous range of codes. New hierarchy files are also mad
 
 from anon.hierarchy.builders import paths
 from anon.hierarchy.files import HierarchyGap, Inspection, inspect, read, shape
+from anon.hierarchy.generating import as_csv, interval_rows, parent_rows, prefix_rows, write_rows
 from anon.hierarchy.label_levels import Paths, Row
-from anon.hierarchy.rows import as_csv, interval_rows, parent_rows, prefix_rows, write_rows
 from anon.hierarchy.tree import HierarchyTree
 
 __all__ = [

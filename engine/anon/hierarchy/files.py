@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from anon.core.arrays import Ints
 from anon.core.memory import LIBRARIES, require
 from anon.errors import ConfigError, Problem
+from anon.hierarchy.csv_files import Problems, Record, RecordColumns, read_records, refuse
 from anon.hierarchy.label_levels import LabelLevel, Row, first_of_name
-from anon.hierarchy.records import Problems, Record, RecordColumns, read_records, refuse
 
 
 @dataclass

@@ -21,8 +21,8 @@ from anon.core.text import text
 from anon.criteria import Ints
 from anon.cube import Domain
 from anon.cube.building import quasi_identifier, sensitive
-from anon.cube.counted import count
 from anon.cube.ranges import as_numbers
+from anon.cube.value_counts import count
 from anon.errors import ResourceError, SourceError
 from anon.loss import bucketized
 from anon.loss.cells import LabelCells, boxes_between, one_box_each, read_cells

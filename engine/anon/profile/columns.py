@@ -18,8 +18,8 @@ from anon.profile.keys import PersonKeys
 from anon.source import Unusable, describe
 from anon.source.checks import like_values
 from anon.source.databases import Query
+from anon.source.many_columns import answers, stacked
 from anon.source.requirements import Requirement
-from anon.source.stacked import answers, stacked
 from anon.source.tables import ANY_DATE, Registered, count_rows, one, registered_files, resolve
 from anon.source.types import TypedColumn, type_column
 

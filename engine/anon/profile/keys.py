@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from anon.core.database import Database, quote
 from anon.source.column_words import AGES, KEYS, PEOPLE, SEXES, names_people, numbers_people, words
+from anon.source.many_columns import answers, stacked
 from anon.source.person_keys import AGREE, CHANCE, COMPARED, FEWEST, ROWS_EACH, Attribute, PersonKey, person_keys, same
 from anon.source.requirements import DuckDBRows
-from anon.source.stacked import answers, stacked
 from anon.source.tables import one
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from anon.core.progress import Progress
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding, LevelRecoding
 from anon.recoding.tree import Recoding
-from anon.report.blocking import blocking
+from anon.report.blocking_criteria import blocking
 from anon.verify.judge import Findings
 
 

@@ -20,7 +20,7 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.release.publication import Move, Publication, Upload
 from anon.report.page import render
-from anon.runs.previous import PreviousRelease, manifest_marks
+from anon.runs.previous_release import PreviousRelease, manifest_marks
 from anon.runs.workspace import Workspace
 from anon.source import Source
 

@@ -26,7 +26,7 @@ from anon.search.cross_tables import CrossTables
 
 if TYPE_CHECKING:
     from anon.recoding.outcome import Outcome
-    from anon.search.lattice import LatticeSearch
+    from anon.search.lattice.search import LatticeSearch
     from anon.search.partition.search import PartitionSearch
 
 CORES = os.cpu_count() or 1
@@ -42,7 +42,7 @@ class Searches:
         return PartitionSearch
 
     def lattice(self) -> type[LatticeSearch]:
-        from anon.search.lattice import LatticeSearch
+        from anon.search.lattice.search import LatticeSearch
 
         return LatticeSearch
 

@@ -4,7 +4,7 @@ are text), `requirements` says what is asked of the rows, `checks` compares the 
 together, and `grouped` does the same with a table that is already grouped."""
 
 from anon.source.checks import check_present, individual_sql, named_columns
-from anon.source.grouped import GroupedTable, open_grouped
+from anon.source.grouped_table import GroupedTable, open_grouped
 from anon.source.rows import Column, Source, open_source
 from anon.source.tables import as_arrow, count_distinct, describe, register_files, register_frame, resolve
 from anon.source.types import Unusable, as_read, canonical

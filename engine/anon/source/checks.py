@@ -15,8 +15,8 @@ from anon.core.database import Database, literal, quote
 from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
 from anon.source.left_out import Reasons
+from anon.source.many_columns import answers, stacked
 from anon.source.requirements import COUNT, Aggregate, Requirement, RowAnswers, SqlTable
-from anon.source.stacked import answers, stacked
 from anon.source.tables import ANY_DATE, CSV_TYPES, Registered, one
 
 LONGEST = 32_768  # bytes of a quasi-identifier or a sensitive value

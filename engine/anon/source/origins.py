@@ -104,7 +104,7 @@ def origin_of(config: Config, table: Any) -> Origin:
     if config.trial is None:
         return whole
     from anon.config.trial import share_of
-    from anon.source.sampled import Sampled
+    from anon.source.sample import Sampled
 
     return Sampled(whole, share_of(config.trial))
 

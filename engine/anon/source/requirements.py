@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from anon.core.database import Database, translated
 from anon.errors import Problem, SourceError
-from anon.source.stacked import MOST
+from anon.source.many_columns import MOST
 
 COUNT = "{count}"  # in a message, the number of rows that do not meet a requirement
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from anon.core.database import Database, file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
+from anon.source.many_columns import VECTOR, answers, stacked
 from anon.source.requirements import Aggregate, Rows
-from anon.source.stacked import VECTOR, answers, stacked
 from anon.source.tokens import NO_TOKENS, Tokens
 
 SEPARATORS = ",;\t|"

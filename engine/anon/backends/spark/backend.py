@@ -38,7 +38,7 @@ from anon.verify.judge import Findings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from anon.search.lattice import LatticeSearch
+    from anon.search.lattice.search import LatticeSearch
     from anon.search.partition.search import PartitionSearch
 
 

@@ -19,9 +19,9 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.source import SparkSource
 from anon.core.arrays import Codes
 from anon.cube import Cube, Encoder, RecordStore
-from anon.cube.counted import ValueCounts
 from anon.cube.domain import CODES
 from anon.cube.records import WIDE, Records
+from anon.cube.value_counts import ValueCounts
 from anon.errors import SourceError
 from anon.source import Column, Source
 

@@ -1,6 +1,6 @@
 """A table that is already grouped, on a cluster: read by Spark, compared with the config as `check` does on one machine
-(anon.source.grouped), and turned into rows under neutral names. Equal rows are counted before anything else, so that no
-more than the different ones are moved. Labels keep the order that they have in DuckDB, which numbers groups."""
+(anon.source.grouped_table), and turned into rows under neutral names. Equal rows are counted before anything else, so
+that no more than the different ones are moved. Labels keep the order that they have in DuckDB, which numbers groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from anon.core.database import Database, quote, translated
 from anon.errors import ConfigError, Problem
 from anon.source import Column, check_present, describe, individual_sql, register_files, resolve
 from anon.source.checks import any_of, individual_problems
-from anon.source.grouped import CheckedLabels, check_labels, present
+from anon.source.grouped_table import CheckedLabels, check_labels, present
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.requirements import RowAnswers
 from anon.source.tables import as_arrow, bucketized_pair

@@ -20,7 +20,6 @@ from anon.core.arrays import Codes
 from anon.cube import Cube
 from anon.cube.records import InMemory
 from anon.recoding.levels import ColumnLevels
-from anon.search.lattice import LatticeSearch
 from anon.search.lattice.counting import CountedEntries, Numbering, Words, sorting_takes
 from anon.search.lattice.frequency import (
     First,
@@ -33,6 +32,7 @@ from anon.search.lattice.frequency import (
     different,
     numbered,
 )
+from anon.search.lattice.search import LatticeSearch
 from anon.search.lattice.spill import SpillDatabase
 
 if TYPE_CHECKING:

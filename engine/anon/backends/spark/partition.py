@@ -25,8 +25,8 @@ from anon.recoding.outcome import GroupCounts
 from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, runs_of
 from anon.search.partition.candidates import Demands, OpenNodes
+from anon.search.partition.fragments import Fragment
 from anon.search.partition.search import LEVELS, PartitionSearch
-from anon.search.partition.tree import Fragment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,123 +1,199 @@
-"""Incognito (LeFevre, DeWitt, Ramakrishnan 2005; with other criteria than k-anonymity in the l-diversity and
-(c,k)-safety papers): find all safe nodes of the lattice.
-
-Criteria that prune come first. The search goes breadth first over the subsets of columns: a node of some columns can be
-safe only if its projection to every subset with one column less is safe. The remaining nodes are checked from below,
-and all nodes above a safe one are safe. If all criteria prune, this is the result; otherwise every remaining node is
-checked by all criteria, because a node that fails those that prune is not safe."""
+"""The lattice search: every column at one level for the whole table. `incognito` finds all safe nodes of the lattice,
+`choice` measures the minimal ones, and the chosen one becomes the recoding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass
-from itertools import combinations, repeat
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from fractions import Fraction
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from anon.core import interrupt
-from anon.core.arrays import Flags
+from anon.core.arrays import Codes, Flags, Ints
 from anon.core.progress import ProgressCallback
-from anon.search.lattice.frequency import FrequencySets, KnownSets, Node
-from anon.search.lattice.judging import Judge
+from anon.criteria import Criterion, prunes
+from anon.cube import Cube
+from anon.errors import ConfigError, UnsafeError
+from anon.recoding.levels import ColumnLevels, LevelRecoding, canonical_order
+from anon.recoding.outcome import GroupCounts, Outcome
+from anon.search.budget import SearchBudget
+from anon.search.lattice.choice import Choice, UtilityMeasure, best
+from anon.search.lattice.counting import CellPart
+from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
+from anon.search.lattice.incognito import LatticeWalk, at_once, minimal
+from anon.search.lattice.judging import Judge, Rebound, needs_values
+from anon.search.lattice.spill import SpillDatabase
 
-R = TypeVar("R")
-
-
-def at_once(threads: int, work: Callable[..., R], *items: Any) -> list[R]:
-    """Return the results of `work` on each item, from several threads; with one thread, in the calling thread."""
-    if threads == 1:
-        return list(map(work, *items))
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, *items))
-
-
-@dataclass
-class LatticeWalk:
-    """A walk over the lattice. Safe nodes are an array with one axis per column, indexed by its levels."""
-
-    sets: FrequencySets
-    judge: Judge
-    on_progress: ProgressCallback
-    checks: int = 0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(column.height + 1 for column in self.sets.levels)
-
-    def pruned(self, which: list[int]) -> Flags:
-        """Return the nodes that are safe by criteria that prune."""
-        if not which:
-            return np.ones(self.shape, bool)
-        safe: dict[tuple[int, ...], Flags] = {(): np.ones((), bool)}
-        for size in range(1, len(self.shape) + 1):
-            subsets = {
-                columns: self._candidates(columns, safe) for columns in combinations(range(len(self.shape)), size)
-            }
-            if not all(candidates.any() for candidates in subsets.values()):
-                return np.zeros(self.shape, bool)
-            self.sets.collapse(self._lowest(subsets))
-            found = at_once(self.sets.at_once, self._from_below, subsets.keys(), subsets.values(), repeat(which))
-            safe = dict(zip(subsets, found))
-        return safe[tuple(range(len(self.shape)))]
-
-    def _candidates(self, columns: tuple[int, ...], safe: dict[tuple[int, ...], Flags]) -> Flags:
-        """Return the nodes that are safe without each of the columns."""
-        found = np.ones([self.shape[j] for j in columns], bool)
-        for at in range(len(columns)):
-            found &= np.expand_dims(safe[columns[:at] + columns[at + 1 :]], at)
-        return found
-
-    def _lowest(self, subsets: dict[tuple[int, ...], Flags]) -> Node:
-        """Return for each column the lowest level that it has in any remaining node."""
-        lowest = list(self.shape)
-        for columns, candidates in subsets.items():
-            for at, j in enumerate(columns):
-                others = tuple(axis for axis in range(len(columns)) if axis != at)
-                lowest[j] = min(lowest[j], int(candidates.any(axis=others).argmax()))
-        return tuple(lowest)
-
-    def _from_below(self, columns: tuple[int, ...], candidates: Flags, which: list[int]) -> Flags:
-        safe = np.zeros_like(candidates)
-        with closing(KnownSets(self.sets, columns)) as known:
-            for node in _by_height(candidates):
-                if not safe[node] and self._safe(known, node, which):
-                    safe[tuple(slice(level, None) for level in node)] = True
-        return safe
-
-    def _safe(self, known: KnownSets, node: Node, which: list[int]) -> bool:
-        interrupt.check()
-        self.checks += 1
-        self.on_progress(columns=len(known.columns), checks=self.checks)
-        return self.judge.safe(known.at(node), which)
-
-    def checked(self, candidates: Flags) -> Flags:
-        """Return the candidates that are safe by all criteria, each of which is checked."""
-        which, safe = list(range(len(self.judge.criteria))), np.zeros_like(candidates)
-        with closing(KnownSets(self.sets, tuple(range(len(self.shape))))) as known:
-            for node in _by_height(candidates):
-                safe[node] = self._safe(known, node, which)
-        return safe
+NODES = 2**22  # of the largest lattice that is searched
+EXPLAINED = 2**20  # distinct rows; with more of them the report does not explain why finer nodes are not safe
+MOST = 2**32 - 1  # people, or occurrences of their values, that a counter can count
 
 
-def _by_height(nodes: Flags) -> Iterator[Node]:
-    """Yield nodes from the lowest, those of one height in the order of the columns."""
-    listed = np.argwhere(nodes)
-    for at in np.argsort(listed.sum(axis=1), kind="stable"):
-        yield tuple(listed[at].tolist())
+def size(columns: list[ColumnLevels]) -> int:
+    """Return the number of nodes of the lattice; raise ConfigError if it cannot be searched."""
+    for column in columns:
+        if not column.domain.single:
+            path = f"columns.quasi_identifiers.{column.domain.column}"
+            raise ConfigError.at(path, "more values than a column of the lattice may have", "intervals")
+    nodes = prod(column.height + 1 for column in columns)
+    if nodes > NODES:
+        found = f"a lattice of {nodes:,} nodes"
+        raise ConfigError.at("columns.quasi_identifiers", found, f"at most {NODES:,}; fewer columns or levels")
+    return nodes
 
 
-def minimal(safe: Flags) -> list[Node]:
-    """Return safe nodes with no safe one below, from the lowest."""
-    below = np.zeros_like(safe)  # whether some safe node lies below or here
-    below |= safe
-    for axis in range(safe.ndim):
-        np.logical_or.accumulate(below, axis=axis, out=below)
-    under = np.zeros_like(safe)  # whether one lies strictly below
-    for axis in range(safe.ndim):
-        upper, lower = [slice(None)] * safe.ndim, [slice(None)] * safe.ndim
-        upper[axis], lower[axis] = slice(1, None), slice(None, -1)
-        under[tuple(upper)] |= below[tuple(lower)]
-    return list(_by_height(safe & ~under))
+class LatticeSearch:
+    """A search over one cube. `suppress` is the largest share of individuals that may be suppressed."""
+
+    def __init__(
+        self,
+        cube: Cube,
+        criteria: list[Criterion],
+        choose: str = "loss",
+        suppress: Fraction = Fraction(0),
+        released: Rebound | None = None,
+        budget: SearchBudget | None = None,
+        on_progress: ProgressCallback = lambda **facts: None,
+    ) -> None:
+        self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
+        self.columns = [ColumnLevels(domain) for domain in cube.domains]
+        self.budget, self.on_progress = budget or SearchBudget(), on_progress
+        size(self.columns)
+        self._check_counters()
+        self.values = self._sensitive_values()
+        rebound = released or (lambda at, frequency: criteria[at])
+        self.judge = Judge(cube, criteria, suppress, self.values, rebound)
+
+    def _check_counters(self) -> None:
+        largest = max(self.cube.individuals, *(int(total.sum()) for total in self.cube.totals))
+        if largest > MOST:
+            raise ConfigError.at("method.kind", f"lattice with {largest:,} rows", f"at most {MOST:,}, or partition")
+
+    def _sensitive_values(self) -> SensitiveValues:
+        return SensitiveValues(self.cube)
+
+    def run(self) -> Outcome:
+        """Return the release of the chosen minimal safe node."""
+        with self._spill() as spill:
+            safe = self._safe_nodes(spill)
+            nodes = minimal(safe)
+            if not nodes:
+                raise UnsafeError(self._none_safe())
+            sets = self._sets(True, spill)
+            facts = sets.table_facts()
+            values = prod(other.size for other in self.cube.others[: self.cube.sensitive])
+            utility = UtilityMeasure(self.columns, self.judge, facts.log_sum, values)
+            sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
+            choices = self._measured(sets, utility, nodes)
+            chosen = best(choices, self.choose)
+            finer = self._finer(chosen.levels, spill) if facts.tuples <= EXPLAINED else None
+            outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, facts.unique)
+            assert isinstance(outcome.recoding, LevelRecoding)
+            outcome.recoding.facts["finer"] = finer
+            return outcome
+
+    def _finer(self, levels: Node, spill: SpillDatabase | None) -> list[dict[str, Any]]:
+        """Return the criteria, by their positions, that refuse each node with one column a level lower."""
+        sets, finer = self._sets(any(map(needs_values, self.criteria)), spill), []
+        for at, level in enumerate(levels):
+            if level:
+                node = (*levels[:at], level - 1, *levels[at + 1 :])
+                found = sets.roll_up(sets.first, tuple(range(len(levels))), node)
+                refused = [i for i in range(len(self.criteria)) if not self.judge.safe(found, [i])]
+                found.close()
+                finer.append({"column": self.columns[at].domain.column, "level": level - 1, "refused_by": refused})
+        return finer
+
+    @contextmanager
+    def _spill(self) -> Iterator[SpillDatabase | None]:
+        """Yield the database for frequency sets that do not fit in memory, if there is a folder for it."""
+        if self.budget.spill is None:
+            yield None
+            return
+        spill = SpillDatabase(self.budget.spill, self.budget.memory.database // 4, self.budget.threads)
+        try:
+            yield spill
+        finally:
+            spill.close()
+
+    def _safe_nodes(self, spill: SpillDatabase | None) -> Flags:
+        sets = self._sets(any(map(needs_values, self.criteria)), spill)
+        pruning = [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
+        search = LatticeWalk(sets, self.judge, self.on_progress)
+        safe = search.pruned(pruning)
+        return safe if len(pruning) == len(self.criteria) else search.checked(safe)
+
+    def _sets(self, about_values: bool, spill: SpillDatabase | None) -> FrequencySets:
+        values, budget = self.values if about_values else None, self.budget
+        return FrequencySets(self.cube, self.columns, values, budget.memory.database, budget.threads, spill)
+
+    def _measured(self, sets: FrequencySets, utility: UtilityMeasure, nodes: list[Node]) -> list[Choice]:
+        def measured(node: Node) -> Choice:
+            interrupt.check()
+            with closing(self._groups(sets, node)) as found:
+                return utility.measure(found)
+
+        return at_once(sets.at_once, measured, nodes)
+
+    def _groups(self, sets: FrequencySets, node: Node) -> FrequencySet:
+        return sets.roll_up(sets.first, tuple(range(len(self.columns))), node)
+
+    def _none_safe(self) -> str:
+        nodes = prod(column.height + 1 for column in self.columns)
+        names = ", ".join(dict.fromkeys(criterion.name for criterion in self.criteria))
+        few = f", also if up to {float(self.suppress):.4g} of the individuals are left out" if self.suppress else ""
+        return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
+
+    def _outcome(self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Flags, unique: int) -> Outcome:
+        counts, cells, people, dropped = GroupCounts(self.cube.sensitive, self.budget.spill), [], [], []
+        groups = 0
+        for part in found.parts():
+            kept = self.judge.kept(part, range(len(self.criteria)))
+            published = part.where(kept)
+            dropped.append(part.cells[:, ~kept])
+            cells.append(published.cells)
+            people.append(published.n)
+            self._add_counts(counts, published, groups)
+            groups += len(published.n)
+        found.close()
+        self._close_records()
+        recoding, counts.rank = self._recoding(chosen, choices, safe, cells, np.concatenate(people), dropped)
+        return Outcome(recoding, counts, unique)
+
+    def _close_records(self) -> None:
+        """Free the records: the counts of the groups contain everything that is still needed of them."""
+        self.cube.records.close()
+
+    def _add_counts(self, counts: GroupCounts, part: CellPart, first: int) -> None:
+        """Add the entries of published groups, numbered from `first` on, to the counts."""
+        start, value, count = part.histograms()
+        group = np.repeat(np.arange(first, first + len(part.n)), np.diff(start))
+        codes = self.values.codes[: self.cube.sensitive].T[value]
+        counts.add(group, codes, count.astype(np.int64))
+
+    def _recoding(
+        self,
+        chosen: Choice,
+        choices: list[Choice],
+        safe: Flags,
+        cells: list[Codes],
+        people: Ints,
+        dropped: list[Codes],
+    ) -> tuple[LevelRecoding, Ints]:
+        """Return the recoding, and the number of each group in canonical order."""
+        published = np.concatenate(cells, axis=1)
+        order = canonical_order(self.columns, chosen.levels, published)
+        facts = {
+            "choose": self.choose,
+            "chosen": chosen.facts(self.columns),
+            "minimal": [choice.facts(self.columns) for choice in choices],
+        }
+        suppressed = np.concatenate(dropped, axis=1)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return LevelRecoding(
+            self.columns, chosen.levels, published[:, order], people[order], suppressed, chosen.suppressed, facts, safe
+        ), rank

@@ -30,10 +30,10 @@ from anon.search.partition.candidates import (
     ranges,
     unreached,
 )
-from anon.search.partition.crew import Crew
 from anon.search.partition.decide import Decisions, Rules, state_arrays, states_of
+from anon.search.partition.fragments import Fragment
 from anon.search.partition.passes import ReusePool
-from anon.search.partition.tree import Fragment
+from anon.search.partition.threads import Crew
 
 WORTH_A_THREAD = 65_536  # records
 PIECE = 262_144  # records of groups that are counted at a time

@@ -35,11 +35,11 @@ from anon.search.budget import SearchBudget
 from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, Scratch, runs_of
 from anon.search.partition.candidates import OpenNodes
-from anon.search.partition.crew import Crew
 from anon.search.partition.decide import Rules, cells_within
+from anon.search.partition.fragments import Fragment, assemble
 from anon.search.partition.passes import Passes, ReusePool, shaped
-from anon.search.partition.steps import Steps
-from anon.search.partition.tree import Fragment, assemble
+from anon.search.partition.resuming import Steps
+from anon.search.partition.threads import Crew
 
 IN_MEMORY = 3  # the memory of a block while it is searched, as a multiple of its records
 SMALLEST_BLOCK = 2**15  # individuals; where the order does not matter, blocks may be that small to keep threads busy

@@ -35,9 +35,9 @@ from anon.search.partition.candidates import (
     widths,
 )
 from anon.search.partition.decide import Decisions, Rules, cells_within, state_arrays, states_of
+from anon.search.partition.fragments import Fragment
 from anon.search.partition.passes import Descent, Node, Passes, RecordChunk, ReusePool, Tree, Work, shaped
-from anon.search.partition.steps import Steps
-from anon.search.partition.tree import Fragment
+from anon.search.partition.resuming import Steps
 
 SORTED = 2**20  # records that the threads sort at a time, if the memory allows: more of them give longer runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")

@@ -10,7 +10,7 @@ from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.reuse.counting import unique_before
-from anon.search.reuse.earlier import EarlierRecoding
+from anon.search.reuse.earlier_recoding import EarlierRecoding
 from anon.search.reuse.levels import apply_levels
 from anon.search.reuse.tree import apply_tree
 

@@ -16,7 +16,7 @@ from anon.errors import UnsafeError
 from anon.recoding.levels import ColumnLevels, LevelRecoding, canonical_order
 from anon.recoding.outcome import GroupCounts
 from anon.search.reuse.counting import add, batches
-from anon.search.reuse.earlier import EarlierRecoding
+from anon.search.reuse.earlier_recoding import EarlierRecoding
 
 
 @dataclass(frozen=True)

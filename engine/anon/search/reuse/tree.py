@@ -16,9 +16,9 @@ from anon.cube import Cube, Domain
 from anon.errors import UnsafeError
 from anon.recoding.outcome import GroupCounts
 from anon.recoding.tree import Recoding
-from anon.search.partition.tree import canonical
+from anon.search.partition.fragments import canonical
 from anon.search.reuse.counting import add, batches
-from anon.search.reuse.earlier import NEW, EarlierRecoding, unfit
+from anon.search.reuse.earlier_recoding import NEW, EarlierRecoding, unfit
 
 Cell = tuple[int, int]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from anon.errors import VerificationError
 from anon.verify.content.keys import Keys
 from anon.verify.content.levels import LevelLabels
-from anon.verify.content.tree import WrittenTree
+from anon.verify.content.tree_groups import WrittenTree
 
 
 @dataclass(frozen=True)

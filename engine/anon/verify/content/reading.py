@@ -21,7 +21,7 @@ from anon.verify.content.keys import Keys, looked_up
 from anon.verify.content.labels import HIGHEST, Grammar, HierarchyLabels, ListedLabels, Row, grammar_of
 from anon.verify.content.levels import LevelLabels, suppressed_cells
 from anon.verify.content.recoding_file import RecodingFile
-from anon.verify.content.tree import GroupLabels, WrittenTree
+from anon.verify.content.tree_groups import GroupLabels, WrittenTree
 from anon.verify.content.tree_reading import read_tree
 
 Rows = dict[str | None, Row]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from anon.verify.content.labels import LOWEST, Grammar, HierarchyLabels, OrderedLabels, keys_of_texts
 from anon.verify.content.recoding_file import RecodingFile
-from anon.verify.content.tree import GroupLabels, Ints, WrittenTree
+from anon.verify.content.tree_groups import GroupLabels, Ints, WrittenTree
 
 STAR = pa.array(["*"])  # the label of a column that is not cut; the first of all words
 Codes = NDArray[np.int32]  # places in a list of words

@@ -12,10 +12,10 @@ from pathlib import Path
 from anon.core.text import text
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.hierarchy.builders import cell_paths, masked
+from anon.hierarchy.csv_files import read_records, read_text, refuse
 from anon.hierarchy.files import HierarchyTable, checked, rooted
 from anon.hierarchy.intervals import IntervalCells
 from anon.hierarchy.label_levels import ROOT, Row
-from anon.hierarchy.records import read_records, read_text, refuse
 
 MOST_NUMBERS = 1_000_000  # far above the number of values that a column with a hierarchy may have
 LIST = "LIST"  # the argument that names the list

@@ -22,9 +22,9 @@ from anon.artifacts.recoding import FORMAT
 from anon.config import Builder
 from anon.core.text import CUTTABLE, text
 from anon.cube import Domain
-from anon.cube.counted import ValueCounts
 from anon.cube.domain import CODES, EarlierCuts
 from anon.cube.ranges import as_numbers, parsed
+from anon.cube.value_counts import ValueCounts
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap
 from anon.recoding.tree import column_facts

@@ -1,4 +1,4 @@
-"""What docs/nightly.md and configs/nightly offer to be pasted does what it says: every command of theirs is run."""
+"""What docs/scheduled-runs.md and configs/nightly offer to be pasted works: every command is run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_commands_of_an_example_run(etc: Path, name: str) -> None:
 
 
 def test_the_commands_of_the_page_run(etc: Path) -> None:
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / "nightly.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / "scheduled-runs.md").read_text(), re.DOTALL)
     found = [command for block in blocks for command in commands(block)]
     assert len(found) == 3
     for command in found:

@@ -12,7 +12,7 @@ import pytest
 
 from anon.search import budget
 from anon.search.partition import block
-from anon.search.partition.crew import Crew
+from anon.search.partition.threads import Crew
 from tests.pipeline.test_out_of_core import BLOCK, TOGETHER, published, settings
 
 

@@ -24,12 +24,12 @@ from anon.criteria import bind
 from anon.cube import Cube, RecordStore
 from anon.cube.records import InMemory
 from anon.errors import ConfigError, ResourceError, SourceError, UnsafeError
-from anon.explanation.loosening import Setting, next_setting
+from anon.explanation.loosening_steps import Setting, next_setting
 from anon.loss.utility import of_recoding
 from anon.recoding.levels import LevelRecoding
 from anon.recoding.tree import Recoding
 from anon.runs.options import Options, adjusted
-from anon.runs.previous import about, manifest_marks
+from anon.runs.previous_release import about, manifest_marks
 from anon.runs.scratch import scratch
 from anon.search import dispatch
 from anon.search.prepare import build_cube
