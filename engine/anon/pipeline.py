@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from anon import release
+from anon.artifacts.schema import Report
 from anon.backends import backend_for
 from anon.config import Config, load, redact, without_secrets
 from anon.config.support import exact_labels, refuse_unsupported
@@ -50,7 +51,7 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
     """Run the stages, for a config that was checked and a release that is locked."""
     engine, show_values = backend_for(config), options.show_values
     previous, origin = PreviousRelease.read(config, show_values), engine.origin(config, table)
-    overwrite = options.overwrite or (config.trial is not None and bool(previous.manifest.get("trial")))
+    overwrite = options.overwrite or (config.trial is not None and previous.is_trial)
     current = previous.is_current(origin)
     if current and not options.force:
         return _up_to_date(previous, options, progress)
@@ -67,7 +68,8 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
                 return _up_to_date(previous, options, progress)
             overwrite = overwrite or current  # by the same bytes
             check_places(config, overwrite)
-            checkpoint = work.begin(same_run(config, source, options.resume, previous.about), options.resume)
+            identity = same_run(config, source, options.resume, previous.dependencies.files)
+            checkpoint = work.begin(identity, options.resume)
             _report_resumed(checkpoint, options, progress)
         with progress.stage("cube"):
             cube = backend.cube(source)
@@ -92,8 +94,9 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
             found.close()
             drawn |= shape(outcome.recoding, exact_labels(config), show_values, written.number)
         summary = _summary(config, options, source, found, names, left_out, outcome, files)
-        report = report_of(config, summary, found, outcome.recoding, utility, progress) | drawn
-        write_run(work, config, source, files, report)
+        report = write_run(
+            work, config, source, files, report_of(config, summary, found, outcome.recoding, utility, progress) | drawn
+        )
         publish(work, config, overwrite, files)
     progress.warn(summary["warnings"])
     trial = {"trial": config.trial} if config.trial else {}
@@ -133,16 +136,17 @@ def _report_resumed(checkpoint: Checkpoint, options: Options, progress: Progress
     progress.note("resume", words, steps=steps)
 
 
-def _result(config: Config, summary: dict[str, Any], report: dict[str, Any]) -> Result:
+def _result(config: Config, summary: dict[str, Any], report: Report) -> Result:
     """Return the result of a run with the places of its files, in which variables keep their names."""
     places = {"trial" if config.trial else "release": config.release.path, "report": config.release.run / "report.html"}
     shown = {name: redact(str(place), config.secrets) for name, place in places.items()}
-    return Result(summary, report, config.release.path, config.release.run, shown)
+    return Result(summary, report.to_dict(), config.release.path, config.release.run, shown)
 
 
 def _up_to_date(previous: PreviousRelease, options: Options, progress: Progress) -> Result:
     """Return the release that is already there, which a run would only make again."""
-    summary = previous.report["summary"] | {"up_to_date": True}
+    assert previous.report is not None
+    summary = previous.report.summary.to_dict() | {"up_to_date": True}
     if options.strict:
         refuse_warnings(summary)
     progress.done(up_to_date=True, rows=summary["rows"], groups=summary["groups"])

@@ -85,9 +85,10 @@ def test_only_files_that_were_verified_are_published(
 ) -> None:
     plain = pipeline.write_run
 
-    def changing(work: Any, *more: Any) -> None:
-        plain(work, *more)
+    def changing(work: Any, *more: Any) -> Any:
+        report = plain(work, *more)
         ((work.run if name == "recoding.json" else work.release) / name).write_bytes(b"others")
+        return report
 
     monkeypatch.setattr(pipeline, "write_run", changing)
     with pytest.raises(VerificationError, match="changed after they were verified; nothing was published"):

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon.config import CRITERIA
 from anon.criteria.delta_disclosure import DeltaDisclosure, compare_log
 from anon.errors import ConfigError
-from anon.report.promises import promises
 from tests.conftest import House
 from tests.helpers.criterion_laws import (
     check_batches,
@@ -177,9 +177,10 @@ def labels(published: list[dict[str, Any]]) -> set[tuple[Any, Any]]:
 )
 def test_the_report_says_what_was_found(figure: Any, found: str) -> None:
     entry = {"name": "delta_disclosure", "safe": True, "figure": figure, "sensitive": "disease", "worst_group": 0}
-    told = promises({"privacy": [{"delta_disclosure": {"delta": 1}}], "summary": {"criteria": [entry]}})[0]
-    assert told["name"] == "delta-disclosure" and told["found"] == found
-    assert "every group" in told["asked"] and "e^1" in told["asked"]
+    spec = CRITERIA["delta_disclosure"]
+    asked, reported = spec.sentences({"delta": 1}, entry)
+    assert spec.title({"delta": 1}) == "delta-disclosure" and reported == found
+    assert "every group" in asked and "e^1" in asked
 
 
 @pytest.mark.parametrize("delta", [0, -1])

@@ -20,7 +20,7 @@ from anon.core import interrupt
 from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
 from anon.release.publication import UNFINISHED
-from anon.runs.previous_release import PreviousRelease
+from anon.runs.previous_release import PreviousRelease, dependencies
 from anon.runs.run_folder import RunArtifacts, publish
 from anon.runs.workspace import locked_release, workspace
 from tests.helpers.faults import FAULTS, KILLED, Calls, Count, forked, injected
@@ -72,7 +72,7 @@ class Place:
             (work.release / "release.csv").write_text(content)
             (work.release / "datapackage.json").write_text("{}")
             recoding: Any = SimpleNamespace(write=lambda path: path.write_text("{}"))
-            left = RunArtifacts.write(work, recoding, PreviousRelease(config, {}))
+            left = RunArtifacts.write(work, recoding, PreviousRelease(config, dependencies(config, False)))
             (work.run / "manifest.json").write_text(json.dumps({"content": content, "release": left.release}))
             publish(work, config, True, left)
 

@@ -17,7 +17,9 @@ import pytest
 from rich.console import Console
 
 import anon
-from anon.artifacts.reading import sealed
+from anon.artifacts.reading import VERSIONS, read_manifest, read_report, sealed, sealed_text
+from anon.artifacts.recoding import TreeRecoding
+from anon.artifacts.schema import Manifest, Report
 from anon.commands.explain import explain as explanation_of
 from anon.commands.plan import plan
 from anon.core.progress import Progress
@@ -180,3 +182,60 @@ def test_a_file_that_another_program_sealed_is_used_or_refused(house: House, met
                 except (ConfigError, UnsafeError) as error:  # rows may have no place in another recoding
                     outcomes[type(error).__name__] += 1
     assert outcomes["ConfigError"] > outcomes["UnsafeError"]
+
+
+VERSION_KEY = {"manifest.json": "version", "report.json": "version", "recoding.json": "format"}
+REQUIRED = {
+    "manifest.json": [name for name, info in Manifest.model_fields.items() if info.is_required()],
+    "report.json": [name for name, info in Report.model_fields.items() if info.is_required()],
+    "recoding.json": [name for name, info in TreeRecoding.model_fields.items() if info.is_required()],
+}
+
+
+def one_error(commands: list[Callable[[], object]], words: str) -> None:
+    """Every command gives the same single problem, with the exit code of a mistake in the input."""
+    for command in commands:
+        with pytest.raises(ConfigError) as error:
+            command()
+        assert error.value.exit_code == 2 and len(error.value.problems) == 1
+        assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_another_version_is_named_with_both_versions(house: House, name: str) -> None:
+    finished, own = Finished(house, "partition"), VERSIONS[name]
+    seal(finished.run, name, json.loads(finished.files[name]) | {VERSION_KEY[name]: own + 1})
+    words = f"found a {name} of version {own + 1}; expected version {own}, which this anon writes"
+    one_error(finished.readers(name), words)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_without_a_field_that_is_read_is_refused(house: House, name: str) -> None:
+    finished = Finished(house, "partition")
+    for field in REQUIRED[name]:
+        finished.restore()
+        data = json.loads(finished.files[name])
+        del data[field]
+        seal(finished.run, name, data)
+        one_error(finished.readers(name), f"a {name} that is damaged or that anon did not write")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("content", [b"no JSON", b'{"name": "adult", "version": "1.0", "resources": []}'])
+def test_a_file_of_another_program_is_refused(house: House, name: str, content: bytes) -> None:
+    finished = Finished(house, "partition")
+    (finished.run / name).write_bytes(content)
+    other = "a recoding.json that is not the one this run wrote"
+    one_error(finished.readers(name), other if name == "recoding.json" else f"a {name} that is damaged or that anon")
+    if name != "recoding.json":
+        return
+    manifest = json.loads(finished.files["manifest.json"])
+    seal(finished.run, "manifest.json", manifest | {"recoding_sha256": hashlib.sha256(content).hexdigest()})
+    one_error(finished.readers(name), f"a {name} that is damaged or that anon did not write")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_model_is_written_as_it_was_read(house: House, method: str) -> None:
+    finished = Finished(house, method)
+    assert sealed_text(read_manifest(finished.run)).encode() == finished.files["manifest.json"]
+    assert sealed_text(read_report(finished.run)).encode() == finished.files["report.json"]

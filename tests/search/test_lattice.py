@@ -21,8 +21,7 @@ from anon.config.support import refuse_unsupported
 from anon.criteria import bind
 from anon.errors import ConfigError, UnsafeError
 from anon.search import dispatch
-from anon.search.lattice.incognito import LatticeWalk
-from anon.search.lattice.search import LatticeSearch
+from anon.search.lattice.search import LatticeSearch, LatticeWalk
 from tests.criteria.test_every_criterion import CASES, DIVERSITY, NAMES, each
 from tests.helpers.lattice import SENSITIVE, Ran, Table, cube_of, random_table, run
 from tests.oracles import lattice as oracle

@@ -1,4 +1,5 @@
-"""Models of the objects in manifest.json and report.json, as far as they are read. `schema` has the files."""
+"""Models of the objects in manifest.json and report.json. `schema` has the files. Fields stand in the order in which
+they are written: the bytes of a file are those of its model."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Several = Annotated[int, Field(ge=1, le=2**53)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1.000001)]
+Number = int | Annotated[float, Field(allow_inf_nan=False)]  # a whole number is written without a point
+Share = Annotated[int | float, Field(ge=0, le=1.000001)]
 Figure = Number | Literal["inf"]
 PERCENT = 101  # entries of a list by whole percent
 
@@ -21,15 +22,25 @@ def demand(holds: bool, what: str) -> None:
 
 
 class ArtifactPart(BaseModel):
-    """An object of a file. Keys that are not read are allowed, and those with a default may be absent; null is allowed
-    only for keys without a default, and for the `nullable` one."""
+    """An object of a file. Keys that only the script of the page reads are kept without being declared, and keys with a
+    default may be absent; null is allowed only for keys without a default, and for the `nullable` one."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, defer_build=True)
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True, defer_build=True)
     nullable: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object as it is written, without the keys that it does not have."""
+        return self.model_dump(exclude_unset=True)
+
+    def has(self, name: str) -> bool:
+        """Return whether the object has a key that may be absent."""
+        return name in self.model_fields_set
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_nulls(cls, data: Any) -> Any:
+        if isinstance(data, cls):
+            return data
         optional = [name for name, info in cls.model_fields.items() if not info.is_required() and name != cls.nullable]
         demand(isinstance(data, dict) and all(data.get(name, 0) is not None for name in optional), "no null")
         return data
@@ -42,6 +53,15 @@ class SourcePart(ArtifactPart):
     bytes: Count = 0
     query: str = ""
     rows: Count = 0
+    changed: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.query if self.has("query") else self.file
+
+    @property
+    def size(self) -> str:
+        return f"{self.rows:,} rows" if self.has("query") else f"{self.bytes:,} bytes"
 
     @model_validator(mode="after")
     def _has_a_size(self) -> Self:
@@ -64,10 +84,21 @@ class PointFacts(ArtifactPart):
     worst_labels: dict[str, str | None] = {}
 
 
+class KeptPossible(ArtifactPart):
+    """A sensitive value that must stay possible in every group, with the smallest percentage that it has."""
+
+    value: str
+    percent: Number
+    asked: Number
+    safe: bool
+
+
 class Failure(ArtifactPart):
     """A requirement of a criterion that the table does not meet."""
 
     text: str
+    figure: Figure
+    bound: Figure
     worst_group: Count
 
 
@@ -81,8 +112,10 @@ class CriterionFacts(ArtifactPart):
     relation: str
     worst_group: Count
     worst_labels: dict[str, str | None] = {}
-    kind: str = ""
     sensitive: str | list[str] = ""
+    kind: str = ""
+    keep_possible: list[KeptPossible] = []
+    exact: bool = False
     points: list[PointFacts] = []
     exempt: list[str] = []
     failed: list[Failure] = []
@@ -169,21 +202,22 @@ class Loss(ArtifactPart):
 class QueryError(ArtifactPart):
     """The relative error of random queries."""
 
-    queries: Count
     median: Number
     mean: Number
+    queries: Count
 
 
 class UtilityFacts(ArtifactPart):
     """The utility of the release."""
 
     groups: Count
-    suppressed: Count
+    average_group: Number
     discernibility: Number
     height: Count | None
     divergence: Number | None
     loss: Loss
     query_error: QueryError | None
+    suppressed: Count
 
 
 class ColumnFacts(ArtifactPart):
@@ -208,10 +242,13 @@ class TreeNode(ArtifactPart):
 
     nullable = "label"
     individuals: Several
-    above: Count = 0
-    split: Count = 0
+    group: Count = 0
     groups: Count = 1
+    smallest: Count = 0
+    together: Count = 0
+    above: Count = 0
     label: str | None = None
+    split: Count = 0
 
 
 class LevelCombination(ArtifactPart):
@@ -255,6 +292,7 @@ class Height(ArtifactPart):
 class LatticeNodes(ArtifactPart):
     """The number of combinations of levels, by height."""
 
+    levels: list[Count]
     heights: list[Height]
     safe: str = ""
 
@@ -266,11 +304,22 @@ class BlockedGroups(ArtifactPart):
     individuals: Count
 
 
-class CriterionBlocking(BlockedGroups):
+class LargeGroup(ArtifactPart):
+    """A group and its size."""
+
+    group: Count
+    individuals: Count
+
+
+class CriterionBlocking(ArtifactPart):
     """The groups that a criterion prevents from being split."""
 
+    name: str
+    groups: Count
+    individuals: Count
     only: BlockedGroups
     at_most: BlockedGroups
+    largest: list[LargeGroup]
 
 
 class Blocking(ArtifactPart):

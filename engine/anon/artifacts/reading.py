@@ -1,21 +1,24 @@
-"""Read the files of a run folder, for `report`, `explain` and `reuse`. manifest.json and report.json carry their own
-digests, and the manifest carries that of the recoding, so that a damaged file, or one of another run, is refused before
-it is used; `schema` and `recoding` define the form of their content."""
+"""Read the files of a run folder as models, for `report`, `explain`, `reuse` and the next run. manifest.json and
+report.json carry their own digests, and the manifest carries that of the recoding, so that a damaged file, or one of
+another run, is refused before it is used; `schema` and `recoding` define the form of their content."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from anon.artifacts.recoding import FORMAT, AnyRecodingFile, parse_recoding
+from anon.artifacts.schema import MANIFEST, REPORT, Manifest, Report
 from anon.errors import ConfigError, as_resource_error
 
-VERSIONS = {"manifest.json": 2, "report.json": 4}
+VERSIONS = {"manifest.json": MANIFEST, "report.json": REPORT, "recoding.json": FORMAT}
 FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"
 DEEPEST = 64  # levels of nested lists and objects
 OWN = "sha256"  # the field that holds the digest of the others
 Json = dict[str, Any]
+Sealed = TypeVar("Sealed", Manifest, Report)
 
 
 def sealed(content: Json) -> Json:
@@ -28,67 +31,70 @@ def sealed(content: Json) -> Json:
     return content | {OWN: hashlib.sha256(text.encode()).hexdigest()}
 
 
-def read_sealed(run: Path, name: str, field: str = FIELD, expected: str = EXPECTED) -> Json:
-    """Return the manifest or the report of a run folder; raise ConfigError if it is not as this version wrote it."""
+def sealed_text(artifact: Manifest | Report) -> str:
+    """Return the text of a manifest.json or report.json."""
+    return json.dumps(sealed(artifact.to_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_manifest(run: Path, field: str = FIELD, expected: str = EXPECTED) -> Manifest:
+    """Return the manifest of a run folder; raise ConfigError if it is not as this version wrote it."""
+    return _read_sealed(run, "manifest.json", Manifest, field, expected)
+
+
+def read_report(run: Path) -> Report:
+    """Return the report of a run folder; raise ConfigError if it is not as this version wrote it."""
+    return _read_sealed(run, "report.json", Report, FIELD, EXPECTED)
+
+
+def _read_sealed(run: Path, name: str, model: type[Sealed], field: str, expected: str) -> Sealed:
     found = _parsed(_bytes(run, name, field, expected), name, field, expected)
-    version = found.get("version")
-    if type(version) is int and version != VERSIONS[name]:
-        wanted = f"version {VERSIONS[name]}, which this anon writes; run it again"
-        raise ConfigError.at(field, f"a {name} of version {version}", wanted)
+    _check_version(name, found.get("version"), field)
+    content = {key: value for key, value in found.items() if key != OWN}
     try:
-        intact = _is_flat(found) and sealed({key: value for key, value in found.items() if key != OWN}) == found
-        _check_form(name, found)
+        if _is_flat(found) and sealed(content) == found:
+            return model.model_validate(content)
     except ValueError:  # NaN, half of a surrogate pair, or another form
-        intact = False
-    if not intact:
-        raise _unreadable(name, field, expected)
-    return found
+        pass
+    raise _unreadable(name, field, expected)
 
 
-def read_recoding(run: Path, field: str = FIELD, expected: str = EXPECTED) -> tuple[Json, bytes]:
-    """Return the recoding.json that the manifest of a run folder refers to: as an object, and as it was written."""
-    manifest = read_sealed(run, "manifest.json", field, expected)
+def read_recoding(run: Path, field: str = FIELD, expected: str = EXPECTED) -> tuple[AnyRecodingFile, bytes]:
+    """Return the recoding.json that the manifest of a run folder refers to: as a model, and as it was written."""
+    manifest = read_manifest(run, field, expected)
     content = _bytes(run, "recoding.json", field, expected)
-    if hashlib.sha256(content).hexdigest() != manifest["recoding_sha256"]:
+    if hashlib.sha256(content).hexdigest() != manifest.recoding_sha256:
         raise ConfigError.at(field, "a recoding.json that is not the one this run wrote", expected)
     found = _parsed(content, "recoding.json", field, expected)
+    _check_version("recoding.json", found.get("format"), field)
     try:
-        _check_form("recoding.json", found)
+        return parse_recoding(found), content
     except ValueError:
         raise _unreadable("recoding.json", field, expected) from None
-    return found, content
 
 
-def read_run(run: Path) -> tuple[Json, Json, Json]:
+def read_run(run: Path) -> tuple[Manifest, Report, AnyRecodingFile]:
     """Return the manifest, the report and the recoding of a run folder, which must be of one run."""
-    report, manifest = read_sealed(run, "report.json"), read_sealed(run, "manifest.json")
+    report, manifest = read_report(run), read_manifest(run)
     recoding, _ = read_recoding(run)
-    provenance, config = report["provenance"], manifest["config"]
-    method = config.get("method", {})
-    columns = sorted(column["name"] for column in recoding["columns"])
+    method = manifest.config.get("method", {})
+    columns = sorted(column.name for column in recoding.columns)
     same = (
-        provenance == {name: manifest.get(name) for name in provenance}
-        and report["privacy"] == config.get("privacy")
+        report.provenance.to_dict() == manifest.provenance.to_dict()
+        and report.privacy == manifest.config.get("privacy")
         and isinstance(method, dict)
-        and report["method"] == {"kind": report["method"]["kind"], **method}
-        and columns == sorted(report["utility"]["loss"]["columns"])
+        and report.method.to_dict() == {"kind": report.method.kind, **method}
+        and columns == sorted(report.utility.loss.columns)
     )
     if not same:
         raise ConfigError.at(FIELD, "a report.json and a manifest.json of different runs", EXPECTED)
     return manifest, report, recoding
 
 
-def _check_form(name: str, found: Json) -> None:
-    """Raise ValueError if a file does not have the form that this version writes."""
-    if name == "recoding.json":
-        from anon.artifacts.recoding import check
-
-        return check(found)
-    from anon.artifacts import schema
-
-    model = schema.Manifest if name == "manifest.json" else schema.Report
-    model.model_validate(found)
-    return None
+def _check_version(name: str, version: Any, field: str) -> None:
+    """Raise ConfigError if another version of anon wrote a file in another form."""
+    if type(version) is int and version != VERSIONS[name]:
+        wanted = f"version {VERSIONS[name]}, which this anon writes; run it again"
+        raise ConfigError.at(field, f"a {name} of version {version}", wanted)
 
 
 def _is_flat(value: Any, deepest: int = DEEPEST) -> bool:

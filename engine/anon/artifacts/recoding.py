@@ -1,13 +1,14 @@
-"""The form of recoding.json, as `explain` and `reuse` read it: the columns, and a tree of cuts or the chosen levels. A
-tree may have millions of nodes, so they are checked one by one, without a copy."""
+"""Models of recoding.json: the columns, and a tree of cuts or the chosen levels. A run writes the head and then the
+list of nodes or suppressed cells, line by line; verification reads it in the same way, `explain` and `reuse` as a
+whole."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SkipValidation, model_validator
 
-from anon.artifacts.parts import ArtifactPart, Count, Several, demand
+from anon.artifacts.parts import ArtifactPart, Count, Finer, Several, demand
 from anon.core.text import CUTTABLE
 
 FORMAT = 1  # of recoding.json
@@ -42,12 +43,14 @@ class RecodedColumn(NamedColumn):
         return len(self.hierarchy[0]) - 1 if self.hierarchy else 1
 
 
-class WrittenRecoding(ArtifactPart):
-    """The keys that every recoding has; one that assigns individuals to groups one by one has no others."""
+class RecodingHead(ArtifactPart):
+    """recoding.json without its list of nodes or of suppressed cells. A recoding that assigns individuals to groups one
+    by one has no such list, and facts about its search that nothing reads."""
 
-    format: Literal[1]
+    format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
     method: str
     groups: Several
+    suppressed: Count = 0
     columns: list[NamedColumn]
 
     @model_validator(mode="after")
@@ -56,46 +59,86 @@ class WrittenRecoding(ArtifactPart):
         return self
 
 
-class WrittenTreeRecoding(WrittenRecoding):
-    """A tree of cuts; `check` checks its nodes."""
+class AssignmentRecoding(RecodingHead):
+    """A recoding that assigns individuals to groups one by one."""
+
+    @model_validator(mode="after")
+    def _has_no_list(self) -> Self:
+        demand(not {"nodes", "chosen"} & (self.model_extra or {}).keys(), "neither cuts nor levels")
+        return self
+
+
+class TreeHead(RecodingHead):
+    """A tree of cuts without its nodes."""
 
     columns: list[RecodedColumn]  # type: ignore[assignment]
 
 
+class TreeRecoding(TreeHead):
+    """A tree of cuts. There may be millions of nodes: a model of each would take several times the memory of the
+    objects that the JSON parser makes, so these are kept as they are and checked one by one, without a copy."""
+
+    nodes: Annotated[list[Json], SkipValidation]
+
+    @model_validator(mode="after")
+    def _nodes_are_a_tree(self) -> Self:
+        groups = _groups(self.nodes, {column.name: bool(column.hierarchy) for column in self.columns})
+        demand(sorted(groups) == list(range(self.groups)), "every group once")
+        return self
+
+
 class ChosenLevels(ArtifactPart):
-    """The levels that the lattice method released."""
+    """A combination of levels; what it costs is in report.json as well, and read there."""
 
     levels: dict[str, Count]
 
 
-class WrittenLatticeRecoding(WrittenRecoding):
-    """One level for each column, and the cells that were suppressed."""
+class LatticeHead(RecodingHead):
+    """One level for each column, without the cells that were suppressed."""
 
+    nullable = "finer"
     columns: list[RecodedColumn]  # type: ignore[assignment]
+    choose: str = ""
     chosen: ChosenLevels
-    suppressed_cells: list[list[str | None]]
+    minimal: list[ChosenLevels] = Field([])
+    finer: list[Finer] | None = None
 
     @model_validator(mode="after")
-    def _has_levels_and_cells(self) -> Self:
+    def _has_levels(self) -> Self:
         levels = self.chosen.levels
         demand(list(levels) == [column.name for column in self.columns], "a level for each column")
         demand(all(levels[column.name] <= column.height for column in self.columns), "levels of the hierarchies")
+        return self
+
+
+class LatticeRecoding(LatticeHead):
+    """One level for each column, and the cells that were suppressed."""
+
+    suppressed_cells: list[list[str | None]]
+
+    @model_validator(mode="after")
+    def _has_cells(self) -> Self:
         demand(all(len(cell) == len(self.columns) for cell in self.suppressed_cells), "a label for each column")
         return self
 
 
-def check(data: Json) -> None:
-    """Raise ValueError if a recoding does not have the form that its method writes."""
-    method = data.get("method")
-    if method == "lattice":
-        WrittenLatticeRecoding.model_validate(data)
-    elif method == "partition":
-        tree = WrittenTreeRecoding.model_validate(data)
-        groups = _groups(data.get("nodes"), {column.name: bool(column.hierarchy) for column in tree.columns})
-        demand(sorted(groups) == list(range(tree.groups)), "every group once")
-    else:
-        WrittenRecoding.model_validate(data)
-        demand("nodes" not in data and "chosen" not in data, "neither cuts nor levels")
+AnyRecodingFile = AssignmentRecoding | TreeRecoding | LatticeRecoding
+WITH_COLUMNS: dict[str, type[TreeRecoding | LatticeRecoding]] = {"partition": TreeRecoding, "lattice": LatticeRecoding}
+HEADS: dict[str, type[TreeHead | LatticeHead]] = {"partition": TreeHead, "lattice": LatticeHead}
+
+
+def parse_recoding(data: Json) -> AnyRecodingFile:
+    """Return the model of a recoding; raise ValueError if it does not have the form that its method writes."""
+    model: type[AnyRecodingFile] = WITH_COLUMNS.get(str(data.get("method")), AssignmentRecoding)
+    return model.model_validate(data)
+
+
+def parse_head(data: Json) -> TreeHead | LatticeHead:
+    """Return the model of a recoding without its list; raise ValueError if it does not have the form that its method
+    writes."""
+    method = str(data.get("method"))
+    demand(method in HEADS, "a tree of cuts, or levels")
+    return HEADS[method].model_validate(data)
 
 
 def _groups(nodes: Any, columns: dict[str, bool]) -> list[int]:

@@ -1,6 +1,6 @@
-"""The form of manifest.json and report.json, as far as `report`, `explain`, `reuse` and a later run read them. A file
-whose digest is right but whose content does not have this form was written by another program; it is refused here
-instead of failing halfway."""
+"""Models of manifest.json and report.json: a run builds and writes them; `report`, `explain`, `reuse` and a later run
+read them. A file whose digest is right but whose content does not have this form was written by another program; it is
+refused here instead of failing halfway."""
 
 from __future__ import annotations
 
@@ -23,30 +23,27 @@ from anon.artifacts.parts import (
     Summary,
     TreeNode,
     UtilityFacts,
+    WarningFacts,
     demand,
 )  # fmt: skip
 from anon.config import CRITERIA
 
-
-class Manifest(ArtifactPart):
-    """manifest.json."""
-
-    run: str
-    config: dict[str, Any]
-    config_sha256: str
-    base: Annotated[str, Field(pattern=r"^[^\x00]*$")]
-    anon: str
-    files: dict[str, str]
-    trial: str | None
-    source: list[SourcePart]
-    rows: Count
-    release: dict[str, str]
-    recoding_sha256: str
+MANIFEST, REPORT = 2, 4  # the versions that this anon writes and reads
 
 
 def _moment(text: str) -> str:
     datetime.fromisoformat(text)
     return text
+
+
+class Dependencies(ArtifactPart):
+    """What a release and its report depend on in addition to the source."""
+
+    anon: str
+    config_sha256: str
+    files: dict[str, str]
+    values_shown: bool
+    trial: str | None
 
 
 class Provenance(ArtifactPart):
@@ -60,6 +57,52 @@ class Provenance(ArtifactPart):
     rows: Count
     rows_dropped: Count
     release: dict[str, str]
+
+
+class PreviousRun(ArtifactPart):
+    """The run whose release this one replaced."""
+
+    run: str
+    manifest_sha256: str
+
+
+class ReusedRun(ArtifactPart):
+    """The run whose recoding this one applied."""
+
+    run: str
+    recoding_sha256: str
+
+
+class Manifest(ArtifactPart):
+    """manifest.json."""
+
+    version: Annotated[int, Field(ge=MANIFEST, le=MANIFEST)]
+    run: str
+    began: str
+    config: dict[str, Any]  # as its author wrote it; `config.load` reads it
+    base: Annotated[str, Field(pattern=r"^[^\x00]*$")]
+    anon: str
+    config_sha256: str
+    files: dict[str, str]
+    values_shown: bool
+    trial: str | None
+    source: list[SourcePart]
+    rows: Count
+    rows_dropped: Count
+    suppressed: Count
+    warnings: list[WarningFacts]
+    release: dict[str, str]
+    recoding_sha256: str
+    previous: PreviousRun | None = None
+    reused: ReusedRun | None = None
+
+    @property
+    def dependencies(self) -> Dependencies:
+        return Dependencies(**{name: getattr(self, name) for name in Dependencies.model_fields})
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(**{name: getattr(self, name) for name in Provenance.model_fields})
 
 
 def _criterion(item: dict[str, Any]) -> dict[str, Any]:
@@ -84,9 +127,15 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _method(method: dict[str, Any]) -> dict[str, Any]:
-    demand(isinstance(method.get("kind"), str), "a kind")
-    return method
+class MethodFacts(ArtifactPart):
+    """The method as the config has it."""
+
+    kind: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that the config names; which a method has is declared in its grammar, not here."""
+        return self.model_extra or {}
 
 
 def _sizes(sizes: dict[str, int]) -> dict[str, int]:
@@ -100,11 +149,14 @@ def _sizes(sizes: dict[str, int]) -> dict[str, int]:
 class Report(ArtifactPart):
     """report.json."""
 
+    version: Annotated[int, Field(ge=REPORT, le=REPORT)]
     trial: str = ""
     summary: Summary
     individual: str
+    multiplicity: str
+    form: str
     labels: Literal["exact", "generalized"]
-    method: Annotated[dict[str, Any], AfterValidator(_method)]
+    method: MethodFacts
     privacy: list[Annotated[dict[str, Any], AfterValidator(_criterion)]]
     utility: UtilityFacts
     lattice: LatticeFacts | None = None
@@ -118,6 +170,11 @@ class Report(ArtifactPart):
     lattice_nodes: LatticeNodes | None = None
     provenance: Provenance
 
+    @property
+    def blocked(self) -> Blocking | None:
+        """Return what the criteria block; None if that was not measured."""
+        return self.blocking if isinstance(self.blocking, Blocking) else None
+
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         names, found = [next(iter(item)) for item in self.privacy], [each.name for each in self.summary.criteria]
@@ -129,19 +186,19 @@ class Report(ArtifactPart):
         else:
             every = [at for node in self.lattice.finer or [] for at in node.refused_by]
             demand(all(at < len(names) for at in every), "the places of criteria")
-        if isinstance(self.blocking, Blocking):
-            demand(len(self.blocking.criteria) == len(names), "what each criterion blocks")
+        if self.blocked is not None:
+            demand(len(self.blocked.criteria) == len(names), "what each criterion blocks")
         else:
             demand(not self.blocking, "what the criteria block")
         return self
 
     @model_validator(mode="after")
     def _tree_is_connected(self) -> Self:
-        if "tree" in self.model_fields_set:
-            demand(bool(self.tree) and all("cuts" in column.model_fields_set for column in self.columns), "nodes, cuts")
+        if self.has("tree"):
+            demand(bool(self.tree) and all(column.has("cuts") for column in self.columns), "nodes, cuts")
         for number, node in enumerate(self.tree):
             demand(node.split < len(self.columns), "the number of a column")
-            if "above" in node.model_fields_set or number:
+            if node.has("above") or number:
                 demand(node.above < number, "a node before it")
-                demand("split" in self.tree[node.above].model_fields_set, "a node that is split")
+                demand(self.tree[node.above].has("split"), "a node that is split")
         return self

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anon.artifacts.schema import Manifest, Report
 from anon.config import Config, Criterion, load
 from anon.config.loosening import Number
 from anon.config.support import exact_labels, refuse_unsupported
@@ -29,7 +30,7 @@ from anon.loss.utility import of_recoding
 from anon.recoding.levels import LevelRecoding
 from anon.recoding.tree import Recoding
 from anon.runs.options import Options, adjusted
-from anon.runs.previous_release import about, manifest_marks
+from anon.runs.previous_release import dependencies, manifest_marks
 from anon.runs.scratch import scratch
 from anon.search import dispatch
 from anon.search.prepare import build_cube
@@ -74,12 +75,12 @@ class RelaxedCriterion:
         return {"name": self.spec.name, "refuses_alone": self.refused, "settings": settings}
 
 
-def relaxing(manifest: Facts, report: Facts, options: Options, progress: Progress) -> Facts:
+def relaxing(manifest: Manifest, report: Report, options: Options, progress: Progress) -> Facts:
     """Return the effect of relaxing each criterion of a run, or why it is not measured."""
     try:
-        if reason := NOT_APPLICABLE.get(report["method"]["kind"]):
+        if reason := NOT_APPLICABLE.get(report.method.kind):
             raise NotMeasured(reason)
-        if manifest["rows"] > WORK // 2:
+        if manifest.rows > WORK // 2:
             raise NotMeasured(f"more than {WORK // 2:,} rows")
         config = _config(manifest, options)
         with progress.stage("source"):
@@ -92,13 +93,13 @@ def relaxing(manifest: Facts, report: Facts, options: Options, progress: Progres
         return {"measured": False, "why": str(error)}
 
 
-def _config(manifest: Facts, options: Options) -> Config:
+def _config(manifest: Manifest, options: Options) -> Config:
     try:
-        config = load(manifest["config"], base=Path(manifest["base"]))
+        config = load(manifest.config, base=Path(manifest.base))
         refuse_unsupported(config, run=True)
-        if manifest["trial"]:
-            config = as_trial(config, manifest["trial"])
-        if about(config, False)["files"] != manifest["files"]:
+        if manifest.trial:
+            config = as_trial(config, manifest.trial)
+        if dependencies(config, False).files != manifest.files:
             raise NotMeasured("a file that the config names has changed")
     except ConfigError as error:
         why = f"the config or a file that it names can no longer be read ({error.problems[0]})"
@@ -106,26 +107,26 @@ def _config(manifest: Facts, options: Options) -> Config:
     return adjusted(config, options)
 
 
-def _rerun(config: Config, manifest: Facts, report: Facts, progress: Progress) -> Rerun:
+def _rerun(config: Config, manifest: Manifest, report: Report, progress: Progress) -> Rerun:
     """Build the cube of the run again, and repeat its search."""
     limits = config.limits
     changed = NotMeasured("the source has changed, or cannot be read")
-    if not manifest["source"]:
+    if not manifest.source:
         raise NotMeasured("the source was a table in memory")
     try:
         with scratch(config, progress) as spill, closing(connect(limits.memory, limits.threads, spill)) as database:
             source = open_source(database, config, origin_of(config, None), spill)
-            if manifest_marks(source.marks, config) != manifest["source"]:
+            if manifest_marks(source.marks, config) != manifest.source:
                 raise changed
             cube = build_cube(config, source, RecordStore(threads=dispatch.threads_of(config)))
             source.check_unchanged()
     except (SourceError, ConfigError):
         raise changed from None
     try:
-        rerun = Rerun(config, cube, manifest["rows"], partial(progress.update, "relax"))
+        rerun = Rerun(config, cube, manifest.rows, partial(progress.update, "relax"))
     except UnsafeError:
         raise changed from None
-    if rerun.now["groups"] != report["utility"]["groups"]:
+    if rerun.now["groups"] != report.utility.groups:
         raise NotMeasured("the same search now gives other groups")
     return rerun
 

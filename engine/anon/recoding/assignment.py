@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.artifacts.recoding import FORMAT
+from anon.artifacts.recoding import FORMAT, AssignmentRecoding, NamedColumn
 from anon.core.arrays import Codes, Ints
 from anon.core.spilled import SpilledBatches
 from anon.cube import Domain
@@ -88,17 +88,12 @@ class Assignment:
     def groups(self) -> int:
         return int(self._people.nonzero()[0].max(initial=-1)) + 1
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_file(self) -> AssignmentRecoding:
         """Return the content of recoding.json: without the groups of individuals, which would be as large as the table,
         and without hierarchies, by which no column was published."""
-        return {
-            "format": FORMAT,
-            "method": self.method,
-            "groups": self.groups,
-            "columns": [{"name": d.column, "kind": d.kind, "nulls": d.null} for d in self.domains],
-            **self.facts,
-        }
+        columns = [NamedColumn(name=each.column, kind=each.kind, nulls=each.null) for each in self.domains]
+        return AssignmentRecoding(format=FORMAT, method=self.method, groups=self.groups, columns=columns, **self.facts)
 
     def write(self, path: Path) -> None:
         """Write recoding.json."""
-        path.write_text(json.dumps(self.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(self.to_file().to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")

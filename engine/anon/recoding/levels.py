@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anon.artifacts.recoding import FORMAT
+from anon.artifacts.recoding import FORMAT, LatticeHead
 from anon.core.arrays import Codes, Flags, Ints
 from anon.core.cell_index import CellIndex
 from anon.cube import Domain
 from anon.recoding import metrics
-from anon.recoding.tree import ColumnLabels, Recoding, column_facts, in_order
+from anon.recoding.tree import ColumnLabels, Recoding, in_order, recoded_column
 
 
 class ColumnLevels:
@@ -123,21 +123,21 @@ class LevelRecoding:
 
     def write(self, path: Path) -> None:
         """Write recoding.json: the levels, and the labels of the suppressed cells, one per line."""
-        head = {
-            "format": FORMAT,
-            "method": "lattice",
-            "groups": self.groups,
-            "suppressed": self.suppressed,
-            "columns": [column_facts(domain) for domain in self.domains],
+        head = LatticeHead(
+            format=FORMAT,
+            method="lattice",
+            groups=self.groups,
+            suppressed=self.suppressed,
+            columns=[recoded_column(domain) for domain in self.domains],
             **self.facts,
-        }
+        )
         labels = [column.labels(level) for column, level in zip(self.columns, self.chosen)]
         lines = (
             json.dumps([words[node] for words, node in zip(labels, cell)], ensure_ascii=False)
             for cell in self.dropped.T.tolist()
         )
         with path.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "suppressed_cells": [')
+            file.write(json.dumps(head.to_dict(), ensure_ascii=False)[:-1] + ', "suppressed_cells": [')
             for number, line in enumerate(lines):
                 file.write(f"\n{line}" if number == 0 else f",\n{line}")
             file.write("]}\n")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anon.artifacts.recoding import FORMAT
+from anon.artifacts.recoding import FORMAT, RecodedColumn, TreeHead
 from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.core.text import CUTTABLE
 from anon.cube import Domain
@@ -126,14 +126,10 @@ class Recoding:
 
     def write(self, path: Path) -> None:
         """Write recoding.json, one node per line."""
-        head = {
-            "format": FORMAT,
-            "method": "partition",
-            "groups": self.groups,
-            "columns": [column_facts(domain) for domain in self.domains],
-        }
+        columns = [recoded_column(domain) for domain in self.domains]
+        head = TreeHead(format=FORMAT, method="partition", groups=self.groups, columns=columns)
         with path.open("w", encoding="utf-8") as file:
-            file.write(_json(head)[:-1] + ', "nodes": [\n')
+            file.write(_json(head.to_dict())[:-1] + ', "nodes": [\n')
             for number, line in enumerate(self._nodes()):
                 file.write(line if number == 0 else f",\n{line}")
             file.write("\n]}\n")
@@ -181,9 +177,9 @@ def _json(value: Any) -> str:
     return encode_basestring(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def column_facts(domain: Domain) -> dict[str, Any]:
-    """Return the facts about a column that a recoding requires to be applied to other rows: whether null is among its
-    values, whether codes are bins of them, and its hierarchy; for categories without one the values."""
+def recoded_column(domain: Domain) -> RecodedColumn:
+    """Return a column as a recoding requires it to be applied to other rows: whether null is among its values, whether
+    codes are bins of them, and its hierarchy; for categories without one the values."""
     facts: dict[str, Any] = {"name": domain.column, "kind": domain.kind, "nulls": domain.null}
     if domain.kind in CUTTABLE and domain.tree is None:
         facts["binned"] = not domain.single
@@ -192,7 +188,7 @@ def column_facts(domain: Domain) -> dict[str, Any]:
     if domain.tree is not None:
         above = domain.tree.labels[domain.tree.node_at[1:]].T.tolist()
         facts["hierarchy"] = [[value, *labels] for value, labels in zip(domain.texts, above)]
-    return facts
+    return RecodedColumn.model_validate(facts)
 
 
 def column_labels(domain: Domain, low: Codes, high: Codes) -> ColumnLabels:

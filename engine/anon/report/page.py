@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anon.artifacts.reading import read_sealed
+from anon.artifacts.reading import read_report
+from anon.artifacts.schema import Report
 from anon.core.database import translated
 from anon.errors import ConfigError
 from anon.report.view import view
@@ -30,9 +31,9 @@ SCRIPTS = ("svg.js", "charts.js", "skyline.js", "map.js", "lattice.js", "main.js
 
 def write(run: Path, out: Path | None = None, show_values: bool = False) -> dict[str, Any]:
     """Render the page of a run folder again; return its path and its size in bytes."""
-    report, out = read_sealed(run, "report.json"), out or run / "report.html"
+    report, out = read_report(run), out or run / "report.html"
     text = render(report)
-    if show_values and not report["shows_values"]:
+    if show_values and not report.shows_values:
         raise ConfigError.at("--show-values", "a run that did not record values", "a run made with --show-values")
     if out.is_dir() or not out.parent.is_dir():
         found = f"{out}, which is a folder" if out.is_dir() else f"{out.parent}, which is not there"
@@ -46,7 +47,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def render(report: dict[str, Any]) -> str:
+def render(report: Report) -> str:
     """Return the page of a report."""
     from markupsafe import Markup
 
@@ -62,7 +63,7 @@ def render(report: dict[str, Any]) -> str:
             "form-action 'none'",
             style=Markup(style),  # noqa: S704 - our own files, without data
             script=Markup(script),  # noqa: S704
-            privacy=json.dumps(report["privacy"], indent=2, ensure_ascii=False),
+            privacy=json.dumps(report.privacy, indent=2, ensure_ascii=False),
         )
     )
 

@@ -5,27 +5,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from anon.artifacts.parts import CriterionFacts
+from anon.artifacts.schema import Report
 from anon.config import CRITERIA
 from anon.config.criteria.skyline import worst_first
 from anon.core.phrases import counted
 
 
-def promises(report: dict[str, Any]) -> list[dict[str, Any]]:
+def promises(report: Report) -> list[dict[str, Any]]:
     """Return for each criterion its name, whether it holds, what it demands and what was found."""
-    specs = [next(iter(item.items())) for item in report["privacy"]]
-    return [_promise(name, spec, entry) for (name, spec), entry in zip(specs, report["summary"]["criteria"])]
+    specs = [next(iter(item.items())) for item in report.privacy]
+    return [_promise(name, spec, entry) for (name, spec), entry in zip(specs, report.summary.criteria)]
 
 
-def _promise(name: str, spec: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    asked, found = CRITERIA[name].sentences(spec, entry)
-    about = entry.get("sensitive", [])
+def _promise(name: str, spec: dict[str, Any], entry: CriterionFacts) -> dict[str, Any]:
+    facts = entry.to_dict()
+    asked, found = CRITERIA[name].sentences(spec, facts)
+    about = entry.sensitive
     return {
         "name": CRITERIA[name].title(spec),
         "about": about if isinstance(about, str) else ", ".join(about),
-        "safe": entry["safe"],
+        "safe": entry.safe,
         "asked": asked,
         "found": found,
-        "worst_group": closest(entry)["worst_group"],
+        "worst_group": closest(facts)["worst_group"],
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.artifacts.reading import VERSIONS
+from anon.artifacts.schema import REPORT
 from anon.config import Config
 from anon.config.support import exact_labels
 from anon.core.arrays import Ints
@@ -29,7 +29,7 @@ def report_of(
 ) -> dict[str, Any]:
     """Return report.json without what is drawn and without its provenance."""
     return {
-        "version": VERSIONS["report.json"],
+        "version": REPORT,
         **({"trial": config.trial} if config.trial else {}),
         "summary": summary,
         "individual": config.columns.individual,

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 LONG = 40  # characters of a first column that leave no room for others on a phone
-Report = dict[str, Any]  # what report.json holds
 
 
 def table(label: str, head: list[str], rows: Iterable[Iterable[Any]], text: int = 1) -> dict[str, Any]:

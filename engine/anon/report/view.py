@@ -6,10 +6,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from anon.config.criteria.skyline import knowledge, worst_first
+from anon.artifacts.parts import PointFacts
+from anon.artifacts.schema import Report
+from anon.config.criteria.skyline import knowledge
 from anon.core.phrases import below, counted, percent
 from anon.report.promises import left_out, left_out_words, promises, reasons
-from anon.report.tables import Report, few, table
+from anon.report.tables import few, table
 from anon.report.view_groups import groups, lattice, lost, tree
 from anon.report.view_risk import attacks, disclosure, skylines
 
@@ -47,66 +49,65 @@ def view(report: Report) -> dict[str, Any]:
         "parts": [{"id": id, "name": name} for id, name in PARTS.items() if parts.get(id, True)],
         "promises": promises(report),
         "points": _points(report),
-        "warnings": report["summary"]["warnings"],
+        "warnings": report.summary.warnings,
         "origin": _origin(report),
-        "provenance": report["provenance"],
+        "provenance": report.provenance,
         "data": {name: part.pop("data") for name, part in parts.items() if part},
     }
 
 
 def _top(report: Report) -> dict[str, Any]:
-    summary, loss = report["summary"], report["utility"]["loss"]
-    smallest = round(1 / summary["risk"]["highest"])
+    summary, loss, absent = report.summary, report.utility.loss, report.summary.left_out.to_dict()
+    smallest = round(1 / summary.risk.highest)
     numbers: list[tuple[str, str]] = [
-        ("individuals", f"{summary['individuals']:,}"),
-        ("groups", f"{summary['groups']:,}"),
+        ("individuals", f"{summary.individuals:,}"),
+        ("groups", f"{summary.groups:,}"),
         ("in the smallest group", f"{smallest:,}"),
-        *([] if _exact(report) else [("highest re-identification risk", percent(summary["risk"]["highest"]))]),
-        ("in groups with one sensitive value", f"{summary['risk']['homogeneous_rows']:,}"),
-        ("information loss", percent(loss["all"])),
+        *([] if _exact(report) else [("highest re-identification risk", percent(summary.risk.highest))]),
+        ("in groups with one sensitive value", f"{summary.risk.homogeneous_rows:,}"),
+        ("information loss", percent(loss.all)),
     ]
-    numbers += [(f"{what}s left out", f"{count:,}") for count, what, _ in left_out(summary["left_out"]) if count]
+    numbers += [(f"{what}s left out", f"{count:,}") for count, what, _ in left_out(absent) if count]
     return {
-        "safe": summary["safe"],
-        "began": _day(report["provenance"]["began"]),
-        "rows": counted(summary["rows"], "row"),
-        "about": "" if summary["rows"] == summary["individuals"] else counted(summary["individuals"], "individual"),
-        "in_groups": counted(summary["groups"], "group"),
+        "safe": summary.safe,
+        "began": _day(report.provenance.began),
+        "rows": counted(summary.rows, "row"),
+        "about": "" if summary.rows == summary.individuals else counted(summary.individuals, "individual"),
+        "in_groups": counted(summary.groups, "group"),
         "smallest": f"{smallest:,}",
-        "mean": f"{summary['individuals'] / summary['groups']:,.1f}",
-        "left_out": left_out_words(summary["left_out"]),
+        "mean": f"{summary.individuals / summary.groups:,.1f}",
+        "left_out": left_out_words(absent),
         "numbers": numbers,
-        "shows_values": report["shows_values"],
+        "shows_values": report.shows_values,
         "exact": _exact(report),
-        "trial": report.get("trial"),
-        "row_is_person": report["individual"] == "row",
+        "trial": report.trial,
+        "row_is_person": report.individual == "row",
     }
 
 
 def _exact(report: Report) -> bool:
     """Return whether quasi-identifiers are published as they are."""
-    return bool(report["labels"] == "exact")
+    return report.labels == "exact"
 
 
 def _day(began: str) -> str:
     return datetime.fromisoformat(began).strftime("%-d %B %Y, %H:%M UTC")
 
 
-def _all_points(report: Report) -> list[dict[str, Any]]:
+def _all_points(report: Report) -> list[PointFacts]:
     """Return the points of all skyline criteria, those that are closest to their bound or beyond it first."""
-    points = [point for entry in report["summary"]["criteria"] for point in entry.get("points", [])]
-    return worst_first(points)
+    points = [point for entry in report.summary.criteria for point in entry.points]
+    return sorted(points, key=lambda point: (point.safe, -point.breach / point.c))
 
 
 def _points(report: Report) -> dict[str, Any] | None:
     """Return a table of the distinct points in words, with the values that each is for."""
-    values: dict[tuple[Any, ...], list[str]] = {}
+    values: dict[tuple[float, int, int, int], list[str]] = {}
     for point in _all_points(report):
-        values.setdefault(tuple(point[name] for name in "clkm"), []).append(point["value"])
+        values.setdefault((point.c, point.l, point.k, point.m), []).append(point.value)
     rows = []
     for (c, l, k, m), named in sorted(values.items()):
-        known = knowledge({"l": l, "k": k, "m": m})
-        rows.append((few(named), known, f"{l:,}", f"{k:,}", f"{m:,}", f"less than {percent(c)}"))
+        rows.append((few(named), knowledge(l, k, m), f"{l:,}", f"{k:,}", f"{m:,}", f"less than {percent(c)}"))
     head = ["value", "adversary knows", "l", "k", "m", "confidence must be"]
     return table("Points of knowledge, and the confidence an adversary must not reach", head, rows, 2) if rows else None
 
@@ -126,26 +127,26 @@ def _breach(report: Report) -> dict[str, Any] | None:
     }
 
 
-def _dot(point: dict[str, Any]) -> dict[str, Any]:
-    amounts = f"({point['l']:,}, {point['k']:,}, {point['m']:,})"
+def _dot(point: PointFacts) -> dict[str, Any]:
+    amounts, breach = f"({point.l:,}, {point.k:,}, {point.m:,})", below(point.breach, point.c)
     return {
-        "name": f"{point['value']} {amounts}",
-        "breach": point["breach"],
-        "text": below(point["breach"], point["c"]),
-        "c": point["c"],
-        "safe": point["safe"],
-        "title": f"{point['value']}: {below(point['breach'], point['c'])} with (l, k, m) = {amounts}, must be below "
-        f"{percent(point['c'])}; group #{point['worst_group']:,}",
+        "name": f"{point.value} {amounts}",
+        "breach": point.breach,
+        "text": breach,
+        "c": point.c,
+        "safe": point.safe,
+        "title": f"{point.value}: {breach} with (l, k, m) = {amounts}, must be below {percent(point.c)}; "
+        f"group #{point.worst_group:,}",
     }
 
 
-def _breach_row(point: dict[str, Any]) -> tuple[str, ...]:
-    amounts = (f"{point[name]:,}" for name in "lkm")
-    return point["value"], *amounts, f"{point['breach']:.4%}", percent(point["c"]), f"#{point['worst_group']:,}"
+def _breach_row(point: PointFacts) -> tuple[str, ...]:
+    amounts = (f"{amount:,}" for amount in (point.l, point.k, point.m))
+    return point.value, *amounts, f"{point.breach:.4%}", percent(point.c), f"#{point.worst_group:,}"
 
 
 def _seconds(report: Report) -> dict[str, Any]:
-    took = report["seconds"]
+    took = report.seconds
     listed = [(name, f"{seconds:.2f} s") for name, seconds in took.items()]
     rows = [{"name": name, "seconds": took[name], "text": text} for name, text in listed]
     every = ("all", f"{sum(took.values()):.2f} s")
@@ -156,24 +157,19 @@ def _seconds(report: Report) -> dict[str, Any]:
     }
 
 
-def _part(part: dict[str, Any]) -> tuple[str, str, int]:
-    """Return the name of a part of the source as the manifest has it, the unit of its size, and its size."""
-    return (part["query"], "rows", part["rows"]) if "query" in part else (part["file"], "bytes", part["bytes"])
-
-
 def _origin(report: Report) -> list[tuple[str, str]]:
-    origin, method = report["provenance"], report["method"]
-    files = [f"{name} ({size:,} {unit})" for name, unit, size in map(_part, origin["source"])]
-    settings = ", ".join(f"{name}: {value}" for name, value in method.items() if name != "kind")
-    absent = report["summary"]["left_out"]["rows"]
-    missing = f", {absent['all']:,} left out ({reasons(absent)})" if absent["all"] else ""
+    origin, method = report.provenance, report.method
+    files = [f"{part.name} ({part.size})" for part in origin.source]
+    settings = ", ".join(f"{name}: {value}" for name, value in method.settings.items())
+    absent = report.summary.left_out.rows
+    missing = f", {absent.all:,} left out ({reasons(absent.to_dict())})" if absent.all else ""
     return [
-        ("run", origin["run"]),
-        ("anon", origin["anon"]),
-        ("began", origin["began"]),
+        ("run", origin.run),
+        ("anon", origin.anon),
+        ("began", origin.began),
         ("source", few(files) if files else "a table in memory"),
-        ("rows read", f"{origin['rows'] + origin['rows_dropped']:,}{missing}"),
-        ("method", f"{method['kind']}{f' ({settings})' if settings else ''}"),
-        ("config, SHA-256", origin["config_sha256"]),
-        *((f"{name}, SHA-256", digest) for name, digest in origin["release"].items()),
+        ("rows read", f"{origin.rows + origin.rows_dropped:,}{missing}"),
+        ("method", f"{method.kind}{f' ({settings})' if settings else ''}"),
+        ("config, SHA-256", origin.config_sha256),
+        *((f"{name}, SHA-256", digest) for name, digest in origin.release.items()),
     ]

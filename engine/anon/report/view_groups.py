@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from anon.artifacts.parts import ColumnFacts, LevelCombination, TreeNode
+from anon.artifacts.schema import Report
 from anon.core.phrases import figure, percent
-from anon.report.tables import Report, table
+from anon.report.tables import table
 
 BINS = 32  # of the histogram of sizes
 LISTED = 60  # nodes of the tree, and minimal nodes of the lattice
@@ -16,16 +18,16 @@ LISTED = 60  # nodes of the tree, and minimal nodes of the lattice
 
 def groups(report: Report) -> dict[str, Any]:
     """Return the groups by size."""
-    sizes = sorted((int(size), count) for size, count in report["group_sizes"].items())
-    bins, risk = _bins(sizes), report["summary"]["risk"]
+    sizes = sorted((int(size), count) for size, count in report.group_sizes.items())
+    bins, risk = _bins(sizes), report.summary.risk
     rows = [(b["name"], f"{b['groups']:,}", f"{b['individuals']:,}") for b in bins]
-    label = f"Histogram of {report['summary']['groups']:,} groups by size, in {len(bins)} classes"
+    label = f"Histogram of {report.summary.groups:,} groups by size, in {len(bins)} classes"
     return {
         "smallest": f"{sizes[0][0]:,}",
         "median": f"{_median(sizes):,}",
         "largest": f"{sizes[-1][0]:,}",
-        "highest": percent(risk["highest"]),
-        "mean": percent(risk["mean"]),
+        "highest": percent(risk.highest),
+        "mean": percent(risk.mean),
         "table": table("Groups by size", ["individuals in the group", "groups", "individuals"], rows),
         "data": {"label": label, "bins": bins},
     }
@@ -56,80 +58,80 @@ def _bins(sizes: list[tuple[int, int]]) -> list[dict[str, Any]]:
 
 def lost(report: Report) -> dict[str, Any]:
     """Return the information loss per column, and the other measures of utility."""
-    utility, columns = report["utility"], {column["name"]: column for column in report["columns"]}
-    loss = utility["loss"]
-    rows = [
-        {"name": name, "share": share, "title": f"{name}: {percent(share)}"} for name, share in loss["columns"].items()
-    ]
-    mean = {"name": "all columns", "share": loss["all"], "title": f"the mean: {percent(loss['all'])}", "all": True}
-    last = "cuts" if any("cuts" in column for column in report["columns"]) else "level"
+    utility, columns = report.utility, {column.name: column for column in report.columns}
+    loss, error = utility.loss, utility.query_error
+    shares = loss.columns.items()
+    rows = [{"name": name, "share": share, "title": f"{name}: {percent(share)}"} for name, share in shares]
+    mean = {"name": "all columns", "share": loss.all, "title": f"the mean: {percent(loss.all)}", "all": True}
+    last = "cuts" if any(column.has("cuts") for column in report.columns) else "level"
     head = ["column", "lost", "values before", "labels", "unchanged", "fully generalized", last]
-    error = utility["query_error"]
     return {
-        "table": table("Loss per column", head, (_lost_row(columns[row["name"]], row["share"]) for row in rows)),
-        "error": error and {"queries": f"{error['queries']:,}"} | {k: percent(error[k]) for k in ("median", "mean")},
-        "divergence": utility["divergence"] and figure(utility["divergence"]),
-        "height": utility["height"],
-        "discernibility": figure(utility["discernibility"]),
+        "table": table("Loss per column", head, (_lost_row(columns[name], share) for name, share in shares)),
+        "error": error
+        and {"queries": f"{error.queries:,}", "median": percent(error.median), "mean": percent(error.mean)},
+        "divergence": utility.divergence and figure(utility.divergence),
+        "height": utility.height,
+        "discernibility": figure(utility.discernibility),
         "data": {"label": "Loss per column, in percent", "rows": [*rows, mean]},
     }
 
 
-def _lost_row(column: dict[str, Any], share: float) -> tuple[str, ...]:
-    how = f"{column['cuts']:,}" if "cuts" in column else ", ".join(map(str, column["levels"]))
-    counts = (f"{column['values']:,}", f"{column['labels']:,}")
-    return column["name"], percent(share), *counts, percent(column["as_it_is"]), percent(column["not_at_all"]), how
+def _lost_row(column: ColumnFacts, share: float) -> tuple[str, ...]:
+    how = f"{column.cuts:,}" if column.has("cuts") else ", ".join(map(str, column.levels))
+    counts = (f"{column.values:,}", f"{column.labels:,}")
+    return column.name, percent(share), *counts, percent(column.as_it_is), percent(column.not_at_all), how
 
 
 def tree(report: Report) -> dict[str, Any] | None:
     """Return the tree of cuts of the partition method."""
-    if "tree" not in report:
+    if not report.tree:
         return None
-    nodes, names = report["tree"], [column["name"] for column in report["columns"]]
+    nodes, names = report.tree, [column.name for column in report.columns]
     rows = [_node_row(nodes, at, names) for at in range(min(len(nodes), LISTED))]
     head = ["part", "of", "by", "individuals", "share", "groups", "cut further by"]
     return {
-        "cuts": [(column["name"], f"{column['cuts']:,}") for column in report["columns"]],
-        "whole": sum("group" in node for node in nodes) == report["summary"]["groups"],
+        "cuts": [(column.name, f"{column.cuts:,}") for column in report.columns],
+        "whole": sum(node.has("group") for node in nodes) == report.summary.groups,
         "table": table(f"The first cuts ({len(rows):,} parts)", head, rows, 3),
-        "data": {"columns": names, "nodes": nodes},
+        "data": {"columns": names, "nodes": [node.to_dict() for node in nodes]},
     }
 
 
-def _node_row(nodes: list[dict[str, Any]], at: int, names: list[str]) -> tuple[str, ...]:
+def _node_row(nodes: list[TreeNode], at: int, names: list[str]) -> tuple[str, ...]:
     node, of, by = nodes[at], "", ""
-    if "above" in node:
-        of, by = f"{node['above']:,}", names[nodes[node["above"]]["split"]]
-    if "label" in node:
-        by += f": {'missing' if node['label'] is None else node['label']}"
-    further = names[node["split"]] if "split" in node else "not cut" if "group" in node else "not listed"
-    share = percent(node["individuals"] / nodes[0]["individuals"])
-    return f"{at:,}", of, by, f"{node['individuals']:,}", share, f"{node.get('groups', 1):,}", further
+    if node.has("above"):
+        of, by = f"{node.above:,}", names[nodes[node.above].split]
+    if node.has("label"):
+        by += f": {'missing' if node.label is None else node.label}"
+    further = names[node.split] if node.has("split") else "not cut" if node.has("group") else "not listed"
+    share = percent(node.individuals / nodes[0].individuals)
+    return f"{at:,}", of, by, f"{node.individuals:,}", share, f"{node.groups:,}", further
 
 
 def lattice(report: Report) -> dict[str, Any] | None:
     """Return the combinations of levels of the lattice method."""
-    if "lattice_nodes" not in report:
+    found, nodes = report.lattice, report.lattice_nodes
+    if found is None or nodes is None:
         return None
-    found, nodes = report["lattice"], report["lattice_nodes"]
-    every, safe = (sum(row[kind] for row in nodes["heights"]) for kind in ("nodes", "safe"))
-    rest = [choice for choice in found["minimal"] if choice != found["chosen"]]
+    every, safe = sum(row.nodes for row in nodes.heights), sum(row.safe for row in nodes.heights)
+    rest = [choice for choice in found.minimal if choice != found.chosen]
     head = ["levels above 0", "released", "groups", "loss", "divergence", "height", "suppressed"]
-    rows = [_choice(found["chosen"], "yes"), *(_choice(choice, "no") for choice in rest[: LISTED - 1])]
-    minimal = [list(choice["levels"].values()) for choice in found["minimal"]]
-    names, chosen = list(found["chosen"]["levels"]), list(found["chosen"]["levels"].values())
+    rows = [_choice(found.chosen, "yes"), *(_choice(choice, "no") for choice in rest[: LISTED - 1])]
+    minimal = [list(choice.levels.values()) for choice in found.minimal]
+    names, chosen = list(found.chosen.levels), list(found.chosen.levels.values())
     label = f"Lattice of {every:,} combinations of levels, {safe:,} of them safe, {len(minimal):,} minimal"
     return {
         "nodes": f"{every:,}",
         "safe": f"{safe:,}",
         "minimal": f"{len(minimal):,}",
-        "choose": {"average": "average group"}.get(found["choose"], found["choose"]),
-        "each": "safe" in nodes,
+        "choose": {"average": "average group"}.get(found.choose, found.choose),
+        "each": nodes.has("safe"),
         "table": table(f"Minimal combinations of levels ({len(rows):,} of {len(minimal):,})", head, rows, 2),
-        "data": nodes | {"columns": names, "minimal": minimal, "chosen": chosen, "label": label},
+        "data": nodes.to_dict() | {"columns": names, "minimal": minimal, "chosen": chosen, "label": label},
     }
 
 
-def _choice(choice: dict[str, Any], mark: str) -> tuple[str, ...]:
-    levels = ", ".join(f"{column} {level}" for column, level in choice["levels"].items() if level) or "none"
-    return levels, mark, *(figure(choice[name]) for name in ("groups", "loss", "divergence", "height", "suppressed"))
+def _choice(choice: LevelCombination, mark: str) -> tuple[str, ...]:
+    levels = ", ".join(f"{column} {level}" for column, level in choice.levels.items() if level) or "none"
+    costs = choice.groups, choice.loss, choice.divergence, choice.height, choice.suppressed
+    return levels, mark, *map(figure, costs)

@@ -5,52 +5,57 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+from anon.artifacts.parts import PointFacts, SensitiveFacts
+from anon.artifacts.schema import Report
 from anon.core.phrases import percent
-from anon.report.tables import Report, table
+from anon.report.tables import table
 
 THRESHOLDS = (100, 95, 90, 75, 50)  # percent
+Required = tuple[str, str, float]  # a column, a value of it and a confidence
 
 
 def skylines(report: Report) -> dict[str, Any] | None:
     """Return the values whose skylines are drawn, each with the points that the config requires at a confidence."""
-    several, required = len(report["sensitive"]) > 1, _required(report)
+    several, required = len(report.sensitive) > 1, _required(report)
     found = []
-    for facts in report["sensitive"]:
-        for each in facts["knowledge"]:
-            about = facts["column"], each["value"]
-            own = [sky | {"asked": required.get((*about, sky["confidence"]), [])} for sky in each["skylines"]]
-            found.append({"name": ": ".join(about) if several else about[1], "curves": each["curves"], "skylines": own})
+    for facts in report.sensitive:
+        for each in facts.knowledge:
+            about = facts.column, each.value
+            own = [sky.to_dict() | {"asked": _asked(required, (*about, sky.confidence))} for sky in each.skylines]
+            found.append({"name": ": ".join(about) if several else about[1], "curves": each.curves, "skylines": own})
     return {"count": len(found), "data": found} if found else None
 
 
-def _required(report: Report) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
-    found: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
-    for entry in report["summary"]["criteria"]:
-        for point in entry.get("points", []):
-            found.setdefault((entry["sensitive"], point["value"], point["c"]), []).append(point)
+def _required(report: Report) -> dict[Required, list[PointFacts]]:
+    found: dict[Required, list[PointFacts]] = {}
+    for entry in report.summary.criteria:
+        for point in entry.points:
+            found.setdefault((str(entry.sensitive), point.value, point.c), []).append(point)
     return found
+
+
+def _asked(required: dict[Required, list[PointFacts]], about: Required) -> list[dict[str, Any]]:
+    return [point.to_dict() for point in required.get(about, [])]
 
 
 def attacks(report: Report) -> dict[str, Any]:
     """Return what an adversary could do with the source, and can do with the release."""
-    summary, risk = report["summary"], report["summary"]["risk"]
-    everybody, before = summary["individuals"] + summary["suppressed"], risk["unique_before"]
-    alone, certain = report["group_sizes"].get("1", 0), risk["homogeneous_rows"]
-    if report["labels"] == "exact":
-        alone = before  # quasi-identifiers are published as they are
+    summary, risk = report.summary, report.summary.risk
+    everybody, before = summary.individuals + summary.suppressed, risk.unique_before
+    certain, exact = risk.homogeneous_rows, report.labels == "exact"
+    alone = before if exact else report.group_sizes.get("1", 0)  # exact quasi-identifiers are as in the source
     rows = [
         ("are unique by their quasi-identifiers, and so can be recognized", _of(before, everybody), alone),
-        ("are in groups of fewer than 5", _least(before, everybody), risk["under_5"]),
+        ("are in groups of fewer than 5", _least(before, everybody), risk.under_5),
         ("have a sensitive value that their group reveals with certainty", _least(before, everybody), certain),
     ]
     kept = [
-        (name, f"{facts['smallest_group']:,}", percent(facts["unique_share"]), percent(facts["homogeneous_share"]))
-        for name, facts in summary["with_kept"].items()
+        (name, f"{facts.smallest_group:,}", percent(facts.unique_share), percent(facts.homogeneous_share))
+        for name, facts in summary.with_kept.items()
     ]
     head = ["adversary also knows", "smallest group", "unique in it", "value certain"]
-    columns = [
-        _homogeneity(f, summary["individuals"]) | _elimination(f, summary["individuals"]) for f in report["sensitive"]
-    ]
+    people = summary.individuals
+    columns = [_homogeneity(facts, people) | _elimination(facts, people) for facts in report.sensitive]
     return {
         "recognized": table(
             "Individuals before and after",
@@ -66,30 +71,30 @@ def attacks(report: Report) -> dict[str, Any]:
 def disclosure(report: Report) -> dict[str, Any] | None:
     """Return the maximum disclosure given pieces of knowledge, for each sensitive column for which it was computed."""
     found = []
-    for facts in report["sensitive"]:
-        if curves := facts.get("disclosure"):
-            both = list(zip(curves["implications"], curves["negations"]))
+    for facts in report.sensitive:
+        if curves := facts.disclosure:
+            both = list(zip(curves.implications, curves.negations))
             rows = [(f"{k}", percent(first), percent(second)) for k, (first, second) in enumerate(both)]
-            label = f"Maximum disclosure of {facts['column']} given 0 to {len(rows) - 1} pieces of knowledge"
+            label = f"Maximum disclosure of {facts.column} given 0 to {len(rows) - 1} pieces of knowledge"
             listed = table(label, ["pieces of knowledge", "implications", "negations"], rows)
             text = ", ".join(f"{k}: {first} and {second}" for k, first, second in rows)
             data = {"label": f"{label}, implications and negations: {text}", "curves": [*zip(*both)]}
-            found.append({"name": facts["column"], "table": listed, "worst": curves["worst"], "data": data})
+            found.append({"name": facts.column, "table": listed, "worst": curves.worst, "data": data})
     return {"columns": found, "data": [column.pop("data") for column in found]} if found else None
 
 
-def _elimination(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
+def _elimination(facts: SensitiveFacts, everybody: int) -> dict[str, Any]:
     """Return the individuals in groups where nearly everybody has one value once some of their values are ruled out."""
-    if "elimination" not in facts:
+    if facts.elimination is None:
         return {"elimination": None}
-    affected, sure = facts["elimination"]["affected"], percent(facts["elimination"]["threshold"])
+    affected, sure = facts.elimination.affected, percent(facts.elimination.threshold)
     rows = [
-        (f"{out}", f"{each['groups']:,}", f"{each['individuals']:,}", percent(each["individuals"] / everybody))
+        (f"{out}", f"{each.groups:,}", f"{each.individuals:,}", percent(each.individuals / everybody))
         for out, each in enumerate(affected)
     ]
     label = f"Groups where {sure} is reached once values of a person are ruled out"
     listed = table(label, ["values ruled out", "groups", "individuals", "share"], rows)
-    one = affected[min(1, len(affected) - 1)]["individuals"]
+    one = affected[min(1, len(affected) - 1)].individuals
     return {"elimination": {"sure": sure, "table": listed, "one": _of(one, everybody)}}
 
 
@@ -102,20 +107,20 @@ def _least(count: int | None, everybody: int) -> str:
     return f"at least {_of(count, everybody)}" if count else "not counted"
 
 
-def _homogeneity(facts: dict[str, Any], everybody: int) -> dict[str, Any]:
+def _homogeneity(facts: SensitiveFacts, everybody: int) -> dict[str, Any]:
     """Return the confidence of an adversary who finds the group of a person, which is not known for multisets."""
-    name = facts["column"]
-    if "largest_share" not in facts:
+    name, largest = facts.column, facts.largest_share
+    if largest is None:
         return {"name": name, "table": None, "data": None}
-    people, groups = (_at_least(facts["largest_share"][kind]) for kind in ("individuals", "groups"))
+    people, groups = _at_least(largest.individuals), _at_least(largest.groups)
     rows = [
         (f"at least {at}%", f"{groups[at]:,}", f"{people[at]:,}", percent(people[at] / everybody)) for at in THRESHOLDS
     ]
     values = [
-        (each["value"], f"{each['individuals']:,}", percent(each["individuals"] / everybody), percent(each["highest"]))
-        for each in facts["values"]
+        (each.value, f"{each.individuals:,}", percent(each.individuals / everybody), percent(each.highest or 0))
+        for each in facts.values
     ]
-    listed = f"Values of {name} ({len(values):,} of {facts['distinct']:,})"
+    listed = f"Values of {name} ({len(values):,} of {facts.distinct:,})"
     text = ", ".join(f"{row[0]} {row[3]}" for row in rows)
     return {
         "name": name,

@@ -14,16 +14,17 @@ from anon.source import Source
 STEPS = 3  # the form of the steps of a search that a checkpoint holds; those of another form are not resumed
 
 
-def same_run(config: Config, source: Source, resume: bool, about: dict[str, Any]) -> dict[str, Any]:
-    """Return what must not have changed when a run that was stopped is resumed. `about`: see `previous.about`."""
+def same_run(config: Config, source: Source, resume: bool, files: dict[str, str]) -> dict[str, Any]:
+    """Return what must not have changed when a run that was stopped is resumed; `files`: digests of those that the
+    config names."""
     if resume and not source.marks:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be compared")
-    files = [[redact(name, config.secrets), size, changed] for name, size, changed in source.marks]
+    marks = [[redact(name, config.secrets), size, changed] for name, size, changed in source.marks]
     made_by = f"{version('anon-engine')}, steps {STEPS}, block {budget.BLOCK}"
     return {
         "config": f"{config.digest}, {_digest_of_settings(config)}",
-        "files": about["files"],
-        "source": files,
+        "files": files,
+        "source": marks,
         "version": made_by,
         "trial": config.trial,
     }

@@ -6,14 +6,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from anon.artifacts.reading import read_sealed
+from anon.artifacts.parts import SourcePart
+from anon.artifacts.reading import read_manifest, read_report
+from anon.artifacts.schema import Dependencies, Manifest, PreviousRun, Report
 from anon.config import Config, redact
 from anon.core import disk
 from anon.errors import ConfigError, SourceError
@@ -25,24 +27,29 @@ QUERIES = ("duckdb", "postgres")  # kinds of sources that are known by their row
 
 @dataclass(frozen=True)
 class PreviousRelease:
-    """The release at the place of a new one: manifest and report of the run that made it; empty if there is none."""
+    """The release at the place of a new one: manifest and report of the run that made it; None if there is none."""
 
     config: Config  # of the new run
-    about: Json  # what the new run depends on in addition to the source, when it began
-    manifest: Json = field(default_factory=dict)
-    report: Json = field(default_factory=dict)
+    dependencies: Dependencies  # of the new run, when it began
+    manifest: Manifest | None = None
+    report: Report | None = None
     digest: str = ""  # of the manifest
 
     @classmethod
     def read(cls, config: Config, show_values: bool) -> PreviousRelease:
         """Return the release that is at the place of the config's release."""
-        own = about(config, show_values)
+        own = dependencies(config, show_values)
         run = config.release.run
         try:
-            manifest, report = read_sealed(run, "manifest.json"), read_sealed(run, "report.json")
+            manifest, report = read_manifest(run), read_report(run)
         except ConfigError:
             return cls(config, own)
         return cls(config, own, manifest, report, digest(run / "manifest.json"))
+
+    @property
+    def is_trial(self) -> bool:
+        """Return whether there is a release, and it is a trial."""
+        return self.manifest is not None and bool(self.manifest.trial)
 
     def may_be_current(self, origin: Origin) -> bool:
         """Return whether a run might only make the same release again: the config is the same, and the release is
@@ -51,28 +58,32 @@ class PreviousRelease:
 
     def _same_but_for_the_source(self) -> bool:
         return (
-            bool(self.manifest)
+            self.manifest is not None
             and not _has_variables(self.config)
             and not any(callable(getattr(spec, "distance", None)) for spec in self.config.privacy)
-            and self.about.items() <= self.manifest.items()
-            and self.manifest.get("release") == _released(self.config)
+            and self.dependencies == self.manifest.dependencies
+            and self.manifest.release == _released(self.config)
         )
 
     def is_current(self, origin: Origin) -> bool:
         """Return whether a run would only make the same release again. A frame cannot be recognized as the same."""
+        if self.manifest is None:
+            return False
         marks = manifest_marks(origin.marks, self.config)
-        return bool(marks) and self.manifest.get("source") == marks and self._same_but_for_the_source()
+        return bool(marks) and self.manifest.source == marks and self._same_but_for_the_source()
 
     def previous(self) -> Json:
         """Return what the manifest of the next run says about this release."""
-        return {"previous": {"run": self.manifest.get("run"), "manifest_sha256": self.digest}} if self.manifest else {}
+        if self.manifest is None:
+            return {}
+        return {"previous": PreviousRun(run=self.manifest.run, manifest_sha256=self.digest)}
 
     def warnings(self, released: dict[str, str], recoding: str, individuals: int) -> list[Json]:
         """Return the warning that a second release of a changed source can be compared with the first; equal files add
         nothing."""
-        if not self.manifest or self.manifest.get("trial") or self.manifest.get("release") == released:
+        if self.manifest is None or self.is_trial or self.manifest.release == released:
             return []
-        if self.manifest.get("recoding_sha256") == recoding:
+        if self.manifest.recoding_sha256 == recoding:
             what, use = "with the groups of the one before", "subtract one from the other"
         else:
             what, use = "that replaces another of the same people", "intersect them"
@@ -80,22 +91,23 @@ class PreviousRelease:
         return [{"code": "intersection", "count": individuals, "text": text}]
 
 
-def manifest_marks(marks: list[Mark], config: Config) -> list[Json]:
+def manifest_marks(marks: list[Mark], config: Config) -> list[SourcePart]:
     """Return the parts of the source as the manifest lists them."""
     what, unit = ("query", "rows") if config.source.kind in QUERIES else ("file", "bytes")
     names = [(redact(name, config.secrets), size, changed) for name, size, changed in marks]
-    return [{what: name, unit: size, "changed": changed} for name, size, changed in names]
+    listed = [{what: name, unit: size, "changed": changed} for name, size, changed in names]
+    return [SourcePart.model_validate(each) for each in listed]
 
 
-def about(config: Config, show_values: bool) -> Json:
-    """Return what a release and its report depend on in addition to the source, for the manifest."""
-    return {
-        "anon": version("anon-engine"),
-        "config_sha256": config.digest,
-        "files": {redact(str(path), config.secrets): digest(path) for path in sorted(set(_files(config)))},
-        "values_shown": show_values,
-        "trial": config.trial,
-    }
+def dependencies(config: Config, show_values: bool) -> Dependencies:
+    """Return what a release and its report depend on in addition to the source."""
+    return Dependencies(
+        anon=version("anon-engine"),
+        config_sha256=config.digest,
+        files={redact(str(path), config.secrets): digest(path) for path in sorted(set(_files(config)))},
+        values_shown=show_values,
+        trial=config.trial,
+    )
 
 
 def _files(config: Config) -> Iterator[Path]:

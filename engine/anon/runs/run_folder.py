@@ -4,14 +4,14 @@ a run that fails leaves nothing."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anon.artifacts.reading import VERSIONS, sealed
+from anon.artifacts.reading import sealed_text
+from anon.artifacts.schema import MANIFEST, Manifest, Report
 from anon.config import Config, Reuse, redact
 from anon.core import disk, interrupt
 from anon.core.database import translated
@@ -24,7 +24,6 @@ from anon.runs.previous_release import PreviousRelease, manifest_marks
 from anon.runs.workspace import Workspace
 from anon.source import Source
 
-PROVENANCE = ("run", "anon", "began", "config_sha256", "source", "rows", "rows_dropped", "release")  # for the page
 RUN_LEAVES = re.compile(
     r"(release|qi|sensitive)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv"
 )
@@ -98,31 +97,34 @@ class RunArtifacts:
         return self.before.warnings(self.release, self.recoding, individuals)
 
 
-def write_run(work: Workspace, config: Config, source: Source, artifacts: RunArtifacts, report: dict[str, Any]) -> None:
-    """Write the manifest, the report and its page into the run folder, which stays internal."""
-    manifest = {
-        "version": VERSIONS["manifest.json"],
-        "run": work.run_id,
-        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
-        "config": config.original,
-        "base": str(config.base),
-        **artifacts.before.about,
-        "source": manifest_marks(source.marks, config),
-        "rows": source.rows,
-        "rows_dropped": source.left_out.rows.all,
-        "suppressed": report["summary"]["suppressed"],
-        "warnings": report["summary"]["warnings"],
-        "release": artifacts.release,
-        "recoding_sha256": artifacts.recoding,
+def write_run(
+    work: Workspace, config: Config, source: Source, artifacts: RunArtifacts, facts: dict[str, Any]
+) -> Report:
+    """Write the manifest, the report and its page into the run folder, which stays internal; return the report. `facts`
+    are those of the report without its provenance."""
+    manifest = Manifest(
+        version=MANIFEST,
+        run=work.run_id,
+        began=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(work.began)),
+        config=config.original,
+        base=str(config.base),
+        **dict(artifacts.before.dependencies),
+        source=manifest_marks(source.marks, config),
+        rows=source.rows,
+        rows_dropped=source.left_out.rows.all,
+        suppressed=facts["summary"]["suppressed"],
+        warnings=facts["summary"]["warnings"],
+        release=artifacts.release,
+        recoding_sha256=artifacts.recoding,
         **artifacts.before.previous(),
         **_reused(config),
-    }
-    report = report | {"provenance": {name: manifest[name] for name in PROVENANCE}}
+    )
+    report = Report.model_validate(facts | {"provenance": manifest.provenance})
     with translated("writing the run folder", disk=True):
-        for name, content in (("manifest.json", manifest), ("report.json", report)):
-            text = json.dumps(sealed(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-            (work.run / name).write_text(text, encoding="utf-8")
+        for name, artifact in (("manifest.json", manifest), ("report.json", report)):
+            (work.run / name).write_text(sealed_text(artifact), encoding="utf-8")
         (work.run / "report.html").write_text(render(report), encoding="utf-8")
+    return report
 
 
 def _reused(config: Config) -> dict[str, Any]:
@@ -130,7 +132,7 @@ def _reused(config: Config) -> dict[str, Any]:
         return {}
     from anon.search.reuse import EarlierRecoding
 
-    return EarlierRecoding.from_run(config.method.run).provenance
+    return {"reused": EarlierRecoding.from_run(config.method.run).provenance}
 
 
 def publish(work: Workspace, config: Config, overwrite: bool, artifacts: RunArtifacts) -> None:

@@ -227,7 +227,7 @@ def _suppressed_share(config: Config) -> Fraction:
     if isinstance(config.method, Reuse):
         from anon.search import reuse
 
-        return Fraction(bool(reuse.EarlierRecoding.from_run(config.method.run).data.get("suppressed_cells")))
+        return Fraction(bool(reuse.EarlierRecoding.from_run(config.method.run).suppressed_cells))
     return Fraction(getattr(config.method, "suppress", 0))
 
 

@@ -97,8 +97,9 @@ class Skyline(Criterion):
         if not points:
             return "No value is to be protected.", "Nothing was to be checked."
         worst = worst_first(points)[0]
+        known = knowledge(worst["l"], worst["k"], worst["m"])
         if len(distinct) == 1:
-            asked = f"Somebody who knows {knowledge(worst)} stays less than {percent(worst['c'])} sure of every value."
+            asked = f"Somebody who knows {known} stays less than {percent(worst['c'])} sure of every value."
         else:
             values = counted(len({point["value"] for point in points}), "value")
             asked = (
@@ -108,7 +109,7 @@ class Skyline(Criterion):
         if "exempt" in entry:
             asked += f" Not protected, as the config says: {_listed(entry['exempt'])}."
         return asked, (
-            f"Closest: {worst['value']}, of which one who knows {knowledge(worst)} can be "
+            f"Closest: {worst['value']}, of which one who knows {known} can be "
             f"{below(worst['breach'], worst['c'])} sure; allowed is less than {percent(worst['c'])}."
         )
 
@@ -118,15 +119,15 @@ def worst_first(points: list[Facts]) -> list[Facts]:
     return sorted(points, key=lambda p: (p["safe"], -p["breach"] / p["c"]))
 
 
-def knowledge(point: Facts) -> str:
+def knowledge(l: int, k: int, m: int) -> str:
     """Return in words what an adversary of a skyline point knows."""
     parts = []
-    if point["l"]:
-        parts.append(f"{counted(point['l'], 'value')} that the person does not have")
-    if point["k"]:
-        parts.append("the value of 1 other person" if point["k"] == 1 else f"the values of {point['k']:,} other people")
-    if point["m"]:
-        one = "1 relative" if point["m"] == 1 else f"{point['m']:,} relatives, any"
+    if l:
+        parts.append(f"{counted(l, 'value')} that the person does not have")
+    if k:
+        parts.append("the value of 1 other person" if k == 1 else f"the values of {k:,} other people")
+    if m:
+        one = "1 relative" if m == 1 else f"{m:,} relatives, any"
         parts.append(f"{one} of whom having the value would mean that the person has it")
     return _listed(parts) if parts else "nothing but the group that the person is in"
 

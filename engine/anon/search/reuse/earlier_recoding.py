@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anon import hierarchy
-from anon.artifacts.reading import read_recoding, read_sealed
-from anon.artifacts.recoding import FORMAT
+from anon.artifacts.reading import read_manifest, read_recoding
+from anon.artifacts.recoding import AssignmentRecoding, LatticeRecoding, RecodedColumn, TreeRecoding
+from anon.artifacts.schema import Manifest, ReusedRun
 from anon.config import Builder
 from anon.core.text import CUTTABLE, text
 from anon.cube import Domain
@@ -27,13 +28,12 @@ from anon.cube.ranges import as_numbers, parsed
 from anon.cube.value_counts import ValueCounts
 from anon.errors import ConfigError, Problem
 from anon.hierarchy import HierarchyGap
-from anon.recoding.tree import column_facts
+from anon.recoding.tree import recoded_column
 from anon.source import Column
 
 FIELD = "method.run"
 EXPECTED = "the run folder of an earlier run with method partition, lattice or reuse"
 NEW = "make a new recoding: run once with method partition or lattice"
-Facts = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,39 +41,48 @@ class EarlierRecoding:
     """The recoding of an earlier run as it was written."""
 
     written: bytes
-    data: Facts
-    manifest: Facts
+    file: TreeRecoding | LatticeRecoding
+    manifest: Manifest
 
     @classmethod
     def from_run(cls, folder: Path) -> EarlierRecoding:
         """Return the recoding of a run folder; raise ConfigError if there is none that can be reused."""
-        manifest = read_sealed(folder, "manifest.json", FIELD, EXPECTED)
-        data, written = read_recoding(folder, FIELD, EXPECTED)
-        if data.get("format") != FORMAT or data.get("method") not in ("partition", "lattice"):
+        manifest = read_manifest(folder, FIELD, EXPECTED)
+        file, written = read_recoding(folder, FIELD, EXPECTED)
+        if isinstance(file, AssignmentRecoding):
             raise ConfigError.at(FIELD, "a recoding that cannot be reused", EXPECTED)
-        if manifest.get("trial"):
+        if manifest.trial:
             raise ConfigError.at(FIELD, "the recoding of a trial, which saw a sample only", EXPECTED)
-        return cls(written, data, manifest)
+        return cls(written, file, manifest)
 
     @property
     def method(self) -> str:
-        return str(self.data["method"])
+        return self.file.method
 
     @property
-    def provenance(self) -> Facts:
-        """Return the facts about the recoding for the manifest of the run that reuses it."""
-        sha256 = hashlib.sha256(self.written).hexdigest()
-        return {"reused": {"run": self.manifest["run"], "recoding_sha256": sha256}}
+    def provenance(self) -> ReusedRun:
+        """Return what the manifest of the run that reuses the recoding says about it."""
+        return ReusedRun(run=self.manifest.run, recoding_sha256=hashlib.sha256(self.written).hexdigest())
 
     @cached_property
-    def columns(self) -> dict[str, Facts]:
-        return {column["name"]: column for column in self.data["columns"]}
+    def columns(self) -> dict[str, RecodedColumn]:
+        return {column.name: column for column in self.file.columns}
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        """Return the nodes of a tree of cuts; none of a lattice."""
+        return self.file.nodes if isinstance(self.file, TreeRecoding) else []
+
+    @property
+    def suppressed_cells(self) -> list[list[str | None]]:
+        """Return the labels of the cells that a lattice suppressed; none of a tree of cuts."""
+        return self.file.suppressed_cells if isinstance(self.file, LatticeRecoding) else []
 
     @cached_property
     def cuts(self) -> dict[str, list[str]]:
         """Return the bounds, or categories, at which columns without a hierarchy are cut, except for cuts that only
         separate null from the others."""
-        nodes = self.data.get("nodes", [])
+        nodes = self.nodes
         found: dict[str, dict[str, None]] = {name: {} for name in self.columns}
         for node in nodes:
             if node.get("cut") is not None and nodes[node["children"][0]]["label"] is not None:
@@ -83,7 +92,7 @@ class EarlierRecoding:
     @cached_property
     def _labels(self) -> dict[str, set[str]]:
         """Return the labels of the cells into which columns without a hierarchy are cut, without those of null."""
-        nodes = self.data.get("nodes", [])
+        nodes = self.nodes
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         for node in nodes:
             if "cut" in node:
@@ -93,7 +102,8 @@ class EarlierRecoding:
 
     def level(self, column: str) -> int:
         """Return the level that the lattice method chose for a column."""
-        return int(self.data["chosen"]["levels"][column])
+        assert isinstance(self.file, LatticeRecoding)
+        return self.file.chosen.levels[column]
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         """Raise ConfigError unless the quasi-identifiers of the config are those of the recoding, of the same kinds and
@@ -107,7 +117,7 @@ class EarlierRecoding:
             problems.append(Problem("columns.quasi_identifiers", found, expected))
         else:
             for column in columns:
-                if column.kind != (kind := self.columns[column.name]["kind"]):
+                if column.kind != (kind := self.columns[column.name].kind):
                     path = f"columns.quasi_identifiers.{column.name}"
                     problems.append(Problem(path, f"values of kind {column.kind}", f"{kind}, as in {FIELD}", NEW))
         if problems:
@@ -117,8 +127,8 @@ class EarlierRecoding:
         """Raise ConfigError unless the hierarchies give the values of the recoding the same labels as in that run."""
         problems = []
         for domain in domains:
-            then = {row[0]: row[1:] for row in self.columns[domain.column].get("hierarchy", ())}
-            now = {row[0]: row[1:] for row in column_facts(domain).get("hierarchy", ())}
+            then = {row[0]: row[1:] for row in self.columns[domain.column].hierarchy}
+            now = {row[0]: row[1:] for row in recoded_column(domain).hierarchy}
             differ = sum(now.get(value) != labels for value, labels in then.items()) if now or then else 0
             if differ or bool(then) != bool(now):
                 path = f"columns.quasi_identifiers.{domain.column}"
@@ -129,22 +139,19 @@ class EarlierRecoding:
 
     def widened(self, column: Column, builder: Builder, counted: ValueCounts) -> ValueCounts:
         """Return the values of a column together with those that the recoding names."""
-        facts = self.columns[column.name]
-        if "hierarchy" in facts:
-            known = [row[0] for row in facts["hierarchy"] if row[0] is not None]
+        then = self.columns[column.name]
+        if then.hierarchy or column.kind not in CUTTABLE:
+            known = [row[0] for row in then.hierarchy if row[0] is not None] if then.hierarchy else then.values
             self._refuse_new(column, builder, counted, known)
-            return _joined(counted, _parsed(known, counted, column), facts["nulls"])
-        if column.kind not in CUTTABLE:
-            self._refuse_new(column, builder, counted, facts["values"])
-            return _joined(counted, _parsed(facts["values"], counted, column), facts["nulls"])
+            return _joined(counted, _parsed(known, counted, column), then.nulls)
         bounds = _ordered(_parsed(self.cuts[column.name], counted, column))
         cuts = EarlierCuts(bounds, frozenset(self._labels[column.name])) if len(bounds) else None
-        if counted.bins is None and not facts["binned"]:
+        if counted.bins is None and not then.binned:
             own = counted.values.drop_null()
-            joined = _joined(counted, pa.concat_arrays([_below(own, bounds), _empty(own, bounds)]), facts["nulls"])
+            joined = _joined(counted, pa.concat_arrays([_below(own, bounds), _empty(own, bounds)]), then.nulls)
             if joined.distinct <= CODES:
                 return replace(joined, cuts=cuts)
-        return _binned(counted, cuts, facts["nulls"])
+        return _binned(counted, cuts, then.nulls)
 
     def _refuse_new(self, column: Column, builder: Builder, counted: ValueCounts, known: list[str]) -> None:
         """Raise ConfigError if there are categories under no node of the recoding, which it does not cover."""
@@ -162,12 +169,12 @@ class EarlierRecoding:
     def _covered(self, column: str, builder: Builder, values: list[Any]) -> list[bool]:
         """Return which new values lie under a node of the recoding other than the root, or all if the whole column is
         published as the root."""
-        facts = self.columns[column]
-        rows = facts.get("hierarchy")
-        if self.method == "lattice" and self.level(column) == (len(rows[0]) - 1 if rows else 1):
+        then = self.columns[column]
+        rows = then.hierarchy
+        if self.method == "lattice" and self.level(column) == then.height:
             return [True] * len(values)
-        if rows is None or not values:
-            return [rows is None and self.method == "partition" and not self.cuts[column]] * len(values)
+        if not rows or not values:
+            return [not rows and self.method == "partition" and not self.cuts[column]] * len(values)
         try:
             paths = hierarchy.paths(builder, values, column)
         except HierarchyGap:

@@ -80,6 +80,6 @@ def _suppressed(earlier: EarlierRecoding, columns: list[ColumnLevels], chosen: t
     """Return the cells that the earlier run suppressed [columns, cells], except those with labels that no row has
     now."""
     codes = [{label: node for node, label in enumerate(column.labels(level))} for column, level in zip(columns, chosen)]
-    listed = [cell for cell in earlier.data["suppressed_cells"] if all(l in known for known, l in zip(codes, cell))]
+    listed = [cell for cell in earlier.suppressed_cells if all(l in known for known, l in zip(codes, cell))]
     cells = [[known[label] for known, label in zip(codes, cell)] for cell in listed]
     return np.array(cells, np.uint16).reshape(len(cells), len(columns)).T

@@ -115,7 +115,7 @@ def _cell(domain: Domain, label: str | None) -> Cell:
 
 def apply_tree(earlier: EarlierRecoding, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> Recoding:
     """Return the recoding of the new rows under an earlier tree, without empty groups."""
-    placed = place(earlier.data["nodes"], earlier.cuts, cube.domains)
+    placed = place(earlier.nodes, earlier.cuts, cube.domains)
     leaves = len(placed.cells)
     column, child = np.array(placed.column, np.int64), np.array(placed.child, np.int64)
     child[(column < 0) & (child < 0)] = leaves  # leaves that no row may reach

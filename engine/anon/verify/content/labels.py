@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from anon.artifacts.recoding import RecodedColumn
 
 Range = tuple[int, int]
 Ranges = NDArray[np.int64]
@@ -144,13 +145,13 @@ class HierarchyLabels:
 Grammar = OrderedLabels | ListedLabels | HierarchyLabels
 
 
-def grammar_of(column: dict[str, Any]) -> Grammar:
+def grammar_of(column: RecodedColumn) -> Grammar:
     """Return the grammar of the labels of a column of recoding.json."""
-    if "hierarchy" in column:
-        return HierarchyLabels.from_rows(column["hierarchy"])
-    if column["kind"] in ARROW:
-        return OrderedLabels(column["kind"])
-    return ListedLabels.from_values(column["values"])
+    if column.hierarchy:
+        return HierarchyLabels.from_rows(column.hierarchy)
+    if column.kind in ARROW:
+        return OrderedLabels(column.kind)
+    return ListedLabels.from_values(column.values)
 
 
 def _each(range_of: Callable[[str | None], Range], labels: pa.Array) -> Ranges:

@@ -4,11 +4,11 @@ suppressed."""
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from anon.artifacts.recoding import RecodedColumn
 from anon.verify.content.labels import Row
 from anon.verify.content.recoding_file import RecodingFile
 
@@ -17,10 +17,9 @@ class LevelLabels:
     """The labels of one column at one level, numbered in the order in which they are met. `rows`: those of a hierarchy
     that recoding.json lists; without a hierarchy a column has its values and, above them, `*`."""
 
-    def __init__(self, column: dict[str, Any], level: int) -> None:
-        rows: list[Row] | None = column.get("hierarchy")
-        self.level, self.top = level, 1 if rows is None else len(rows[0]) - 1
-        self.rows = {row[0]: row for row in rows or ()}
+    def __init__(self, column: RecodedColumn, level: int) -> None:
+        self.level, self.top = level, column.height
+        self.rows = {row[0]: row for row in column.hierarchy}
         self.codes: dict[str | None, int] = {}
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from anon import hierarchy
+from anon.artifacts.recoding import LatticeHead
 from anon.config import Builder, Config
 from anon.core.text import text
 from anon.recoding.levels import AnyRecoding
@@ -32,15 +33,15 @@ def read_recoding(path: Path, source: Source, config: Config, recoding: AnyRecod
     recoding.json of an earlier run does not have the present labels of its groups."""
     try:
         file = RecodingFile(path)
-        return (
-            _levels(file, source, config) if file.head["method"] == "lattice" else _tree(file, source, config, recoding)
-        )
+        if isinstance(file.head, LatticeHead):
+            return _levels(file, file.head, source, config)
+        return _tree(file, source, config, recoding)
     except (KeyError, ValueError, TypeError) as error:
         raise wrong("comes with a recoding.json that cannot be applied") from error
 
 
 def _tree(file: RecodingFile, source: Source, config: Config, recoding: AnyRecoding) -> AppliedRecoding:
-    grammars = [grammar_of(column) for column in file.head["columns"]]
+    grammars = [grammar_of(column) for column in file.head.columns]
     tree = read_tree(file, grammars)
     if isinstance(recoding, ReusedTree):
         tree = _relabelled(tree, recoding, grammars)
@@ -72,11 +73,11 @@ def _relabelled(tree: WrittenTree, recoding: ReusedTree, grammars: list[Grammar]
     return replace(tree, labels=labels)
 
 
-def _levels(file: RecodingFile, source: Source, config: Config) -> AppliedRecoding:
+def _levels(file: RecodingFile, head: LatticeHead, source: Source, config: Config) -> AppliedRecoding:
     tables: dict[str, pa.Table] = {}
     levels, constant = [], set()
-    for column, facts in zip(source.quasi_identifiers, file.head["columns"]):
-        labels = LevelLabels(facts, int(file.head["chosen"]["levels"][column.name]))
+    for column, recoded in zip(source.quasi_identifiers, head.columns):
+        labels = LevelLabels(recoded, head.chosen.levels[column.name])
         levels.append(labels)
         if labels.constant:
             constant.add(column.alias)

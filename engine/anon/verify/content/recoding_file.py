@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from anon.artifacts.recoding import parse_head
+
 CHUNK = 1_000_000  # bytes that are read at a time
 LISTS = ("nodes", "suppressed_cells")
 
@@ -22,11 +24,12 @@ class RecodingFile:
         with path.open("rb") as file:
             first = file.readline().rstrip()
         if first.endswith(b"["):
-            self.head: dict[str, Any] = json.loads(first + b"]}")
+            head: dict[str, Any] = json.loads(first + b"]}")
         else:
-            self.head = json.loads(path.read_bytes())
-            listed = self.head[next(name for name in LISTS if name in self.head)]
+            head = json.loads(path.read_bytes())
+            listed = head[next(name for name in LISTS if name in head)]
             self.whole = b"\n".join(json.dumps(each).encode() for each in listed)
+        self.head = parse_head({name: value for name, value in head.items() if name not in LISTS})
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the entries of the list as JSON, one per line, some at a time."""

@@ -43,7 +43,7 @@ class _RawNodes:
 
     @classmethod
     def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _RawNodes:
-        names, groups = [column["name"] for column in file.head["columns"]], int(file.head["groups"])
+        names, groups = [column.name for column in file.head.columns], file.head.groups
         listed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
         nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
         texts: dict[int, list[pa.Array]] = {-1: [STAR], **{j: [] for j in listed}}
