@@ -113,7 +113,9 @@ class _ConfigPage:
         self._mapping("the config", [self.schema], "")
         intro = (
             "The config is one YAML file. Relative paths are relative to it, `${NAME}` is replaced by an environment "
-            "variable, and a key that is not listed here is an error. `anon schema` prints a JSON Schema for editors. "
+            "variable, and a key that is not listed here is an error. A share is a number or a percentage: `0.04`, "
+            "`.04` and `4%` are the same. Where a criterion has one required parameter, its value may stand alone: "
+            "`k_anonymity: 5` is `k_anonymity: {k: 5}`. `anon schema` prints a JSON Schema for editors. "
             "Every mapping has a table, with links to the mappings that it contains."
         )
         return "\n".join([MADE, "", "# Config", "", intro, "", *self.tables]).rstrip() + "\n"
@@ -147,7 +149,7 @@ class _ConfigPage:
             model = self.models[name]
             if name.startswith("Item_"):  # one entry of `privacy`: a mapping whose only key is the criterion's name
                 self.places[name] = path
-                return [each for key, item in model["properties"].items() for each in self._find(f"{path}.{key}", item)]
+                return [each for key, item in _in_full(model) for each in self._find(f"{path}.{key}", item)]
             self.places[name] = path + _variant(model)
             return [(self.places[name], model)]
         parts = [*field.get("anyOf", []), *field.get("oneOf", [])]
@@ -170,13 +172,14 @@ class _ConfigPage:
             return f"list of {self._type(field['items'])}"
         if field.get("type") == "object":
             return f"mapping of names to {self._type(field['additionalProperties'])}"
+        if "pattern" in field:
+            return "a percentage"
         words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
         return words[field["type"]] + _bounds(field)
 
     def _link(self, name: str) -> str:
         if name.startswith("Item_"):
-            criterion = name.removeprefix("Item_")
-            return self._type(self.models[name]["properties"][criterion])
+            return " or ".join(self._type(item) for _, item in _in_full(self.models[name]))
         place = self.places[name]
         word = place.rsplit(": ")[-1] if ": " in place else place.removesuffix(".NAME").split(".")[-1]
         return f"[{word}](#{_slug(place)})"
@@ -185,6 +188,11 @@ class _ConfigPage:
         if needed:
             return "required"
         return "" if field.get("default") is None else f"`{_yaml(field['default'])}`"
+
+
+def _in_full(item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the name and the mapping of a criterion, without the value that may stand for the mapping."""
+    return [(key, field.get("anyOf", [field])[0]) for key, field in item["properties"].items()]
 
 
 def _variants(model: dict[str, Any]) -> list[dict[str, Any]]:

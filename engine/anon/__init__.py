@@ -37,14 +37,14 @@ def run(
     overwrite: bool = False,
     resume: bool = False,
     force: bool = False,
-    sample: str | None = None,
+    sample: Share | None = None,
     show_values: bool = False,
     strict: bool = False,
 ) -> Result:
     """Make a verified release of the config's source.
 
     `table`, any Arrow-speaking frame, or with backend spark a DataFrame of Spark, stands in for the source. `memory` is
-    in bytes or text like 1GB, `sample` text like 1%. Failures raise the classes of anon.errors.
+    in bytes or text like 1GB, `sample` a share like 1% or 0.01. Failures raise the classes of anon.errors.
     """
     from anon import pipeline
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ def fits(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
     if "const" in schema and (value != schema["const"] or type(value) is not type(schema["const"])):
         return False
     if "enum" in schema and value not in schema["enum"]:
+        return False
+    if "pattern" in schema and (not isinstance(value, str) or re.search(schema["pattern"], value) is None):
         return False
     return of_type(schema.get("type"), value) and in_range(schema, value) and inside(schema, value, root)
 
@@ -87,6 +90,8 @@ def test_the_schema_accepts_the_example_of_the_contract(tmp_path: Path) -> None:
         ("columns.quasi_identifiers", ["age"]),
         ("method", {"prefer": {"information_gain": "age"}}),
         ("method", {"kind": "lattice", "suppress": 0.02, "choose": "loss"}),
+        ("method", {"kind": "lattice", "suppress": "2.5 %"}),
+        ("privacy", [{"k_anonymity": 5}, {"skyline": [POINT | {"c": "50%"}]}, {"delta_disclosure": 1.5}]),
         ("source", {"postgres": {"dsn": "${DSN}", "query": "select 1"}}),
         ("backend", {"kind": "spark", "master": "local", "conf": {"a": "1"}}),
     ],
@@ -113,6 +118,9 @@ def test_the_schema_and_the_loader_accept_the_same_forms(place: str, value: Any)
         ("privacy", criterion("skyline", points=[POINT | {"c": 1.5}])),
         ("privacy", criterion("skyline", points=[POINT | {"c": "0.5"}])),
         ("privacy", criterion("skyline", points=[POINT], values={"HIV": "no"})),
+        ("privacy", [{"k_anonymity": 0}]),
+        ("privacy", [{"l_diversity": 3}]),
+        ("privacy", criterion("alpha_k", alpha="4 percent", k=2)),
         ("method", {"prefer": "widst"}),
         ("method", {"kind": "merge", "prefer": "widest"}),
     ],

@@ -20,7 +20,9 @@ def explore(
     confidence: Annotated[
         list[str],
         typer.Option(
-            "--confidence", metavar="C", help="The confidence an adversary must not reach, e.g. 0.5; may be repeated."
+            "--confidence",
+            metavar="C",
+            help="The confidence an adversary must not reach, e.g. 50% or 0.5; may be repeated.",
         ),
     ],
     sensitive: SensitiveColumn = None,

@@ -37,8 +37,8 @@ def run(
         str | None,
         typer.Option(
             metavar="SHARE",
-            help="Make a trial on this share of the individuals, e.g. 1%, in a folder beside the release. A trial is "
-            "not for publication.",
+            help="Make a trial on this share of the individuals, e.g. 1% or 0.01, in a folder beside the release. "
+            "A trial is not for publication.",
         ),
     ] = None,
 ) -> int:

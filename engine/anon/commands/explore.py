@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from anon.config import LARGEST_EXPONENT, Config, load, without_secrets
 from anon.config.support import refuse_unsupported
+from anon.config.values import parse_share
 from anon.core.database import connect, translated
 from anon.core.memory import Memory
 from anon.core.progress import Progress
@@ -124,11 +125,11 @@ def _value_name(given: Any) -> str:
 def _share(given: Any, field: str) -> Fraction:
     """Return a confidence or threshold exactly as it is written, above 0 and at most 1."""
     try:
-        written = Decimal(str(given))
-    except InvalidOperation:
+        written = parse_share(given)
+    except ValueError:
         written = Decimal(0)
     if not written.is_finite() or not 0 < written <= 1:
-        raise ConfigError.at(field, str(given), "a number above 0 and at most 1")
+        raise ConfigError.at(field, str(given), "a share above 0 and at most 1, such as 0.95 or 95%")
     if written.adjusted() < -LARGEST_EXPONENT:
         raise ConfigError.at(field, "a number out of range", f"an exponent of at most {LARGEST_EXPONENT}")
     return Fraction(written)

@@ -29,13 +29,13 @@ from anon.config.criterion import Criterion
 from anon.config.mistakes import Model, closest, mistake, one_of, refusal
 from anon.config.privacy import Privacy
 from anon.config.values import (
-    Exact,
     File,
     Mistakes,
     Name,
     Place,
     Positive,
     SchemaGenerator,
+    Share,
     absolute_glob,
     base_folder,
     by_kind,
@@ -119,7 +119,7 @@ class Lattice(Model):
     """One level per attribute for the whole table (Incognito)."""
 
     kind: Literal["lattice"] = Field(description="lattice: one level per attribute for the whole table")
-    suppress: Exact = Field(
+    suppress: Share = Field(
         Decimal(0), ge=0, le=1, description="largest share of individuals that may be suppressed, of 1"
     )
     choose: Literal["loss", "height", "discernibility", "average", "divergence"] = Field(

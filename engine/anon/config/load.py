@@ -17,6 +17,7 @@ from urllib.parse import quote
 import yaml
 from pydantic import ValidationError
 
+from anon.config.canonical import canonical
 from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
 from anon.config.yaml12 import parse_yaml
@@ -199,7 +200,8 @@ def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft, b
     problems = draft.problems + [problem for problem in mistakes if problem.path not in known]
     if loaded is None or problems:
         raise ConfigError(problems)
-    loaded._text, loaded._base, loaded._original, loaded._secrets = text, base, original, secrets
+    loaded._text, loaded._base, loaded._secrets = text, base, secrets
+    loaded._original = canonical(loaded, original)
     return loaded
 
 

@@ -7,20 +7,21 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, ValidationInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from anon.config.mistakes import Loc, Model, mistake, one_of, refusal, required
 
 Mistakes = Iterator[tuple[Loc, PydanticCustomError]]
 LONGEST_NAME = 255  # bytes, on nearly every file system
+PERCENTAGE = r"(?:[0-9]{1,12}\.?[0-9]{0,12}|\.[0-9]{1,12})\s*%"
 STORES = ("s3://", "gs://", "az://")  # object stores, by how their places begin
 
 
@@ -31,6 +32,36 @@ def number(value: Any) -> int | Decimal:
     if isinstance(value, Decimal) and not value.is_finite():
         raise mistake("a finite number")
     return value
+
+
+def parse_share(written: object) -> Decimal:
+    """Return a share as people write it: as a percentage or as a number of 1, exactly; ValueError if it is neither.
+
+    >>> parse_share("4%"), parse_share(" 0.04"), parse_share(".04"), parse_share(0.5)
+    (Decimal('0.04'), Decimal('0.04'), Decimal('0.04'), Decimal('0.5'))
+    """
+    text = str(written).strip()
+    try:
+        return Decimal(f"{text[:-1].strip()}E-2" if re.fullmatch(PERCENTAGE, text) else text)
+    except InvalidOperation as error:
+        raise ValueError("a share such as 4% or 0.04") from error
+
+
+class PercentageAllowed:
+    """Marks a field that is also accepted as a percentage, in its JSON schema and for `canonical`."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": "string", "pattern": f"^{PERCENTAGE}$"}]}
+
+
+def share(value: Any) -> Decimal:
+    """Return a share of the config: a number, or text such as 4%."""
+    if isinstance(value, str) and re.fullmatch(PERCENTAGE, value.strip()):
+        return parse_share(value)
+    if isinstance(value, str):
+        quoted = re.fullmatch(r"[-+]?[0-9.]+", value)
+        raise mistake("a number such as 0.04, or 4%", "write it without quotes" if quoted else "")
+    return Decimal(number(value))
 
 
 def nonempty(value: Any) -> str:
@@ -95,6 +126,12 @@ def absolute_glob(value: Any, info: ValidationInfo) -> str:
 
 Number = Annotated[int | Decimal, BeforeValidator(number, json_schema_input_type=Decimal)]
 Exact = Annotated[Decimal, BeforeValidator(lambda value: Decimal(number(value)))]
+Share = Annotated[Decimal, BeforeValidator(share), PercentageAllowed()]  # of 1
+Percent = Annotated[  # of 100: 2 and 2% are the same
+    Decimal,
+    BeforeValidator(lambda value: share(value) * 100 if isinstance(value, str) else share(value)),
+    PercentageAllowed(),
+]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Name = Annotated[str, Field(min_length=1)]

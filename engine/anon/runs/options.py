@@ -21,7 +21,7 @@ class Options:
     overwrite: bool = False
     resume: bool = False
     force: bool = False
-    sample: str | None = None  # of `run`: a trial on this share of the individuals, such as 1%
+    sample: str | float | None = None  # of `run`: a trial on this share of the individuals, such as 1%
     show_values: bool = False
     strict: bool = False
     prior: Path | None = None  # of `check`: replaces the priors of the config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from anon.config.criterion import Criterion, Facts, column_of
-from anon.config.values import Absent, Exact, Names, Positive
+from anon.config.values import Absent, Names, Positive, Share
 from anon.core.phrases import counted, percent
 
 
@@ -16,7 +16,7 @@ class AlphaK(Criterion):
     position = 9
     categorical = True
     loosest = (("alpha", 1), ("k", 1))
-    alpha: Exact = Field(gt=0, description="largest share of a value in a group, of 1")
+    alpha: Share = Field(gt=0, description="largest share of a value in a group, of 1")
     k: Positive = Field(description="smallest group, in individuals")
     values: Names | None = Field(None, description="the values this is about; all when absent")
     absent: Absent = None

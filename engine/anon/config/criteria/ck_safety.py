@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from anon.config.criterion import Criterion, Facts, column_of
-from anon.config.values import Count, Exact
+from anon.config.values import Count, Share
 from anon.core.phrases import counted, percent
 
 
@@ -16,7 +16,7 @@ class CKSafety(Criterion):
     position = 5
     categorical = True
     loosest = (("c", 1), ("k", 0))
-    c: Exact = Field(gt=0, le=1, description="maximum disclosure must stay below this share, of 1")
+    c: Share = Field(gt=0, le=1, description="maximum disclosure must stay below this share, of 1")
     k: Count = Field(le=1_000, description="pieces of knowledge (implications), at most 1,000")
 
     @classmethod

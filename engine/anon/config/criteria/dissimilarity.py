@@ -8,7 +8,7 @@ from anon.config.columns import Columns
 from anon.config.criterion import ENFORCED, EXHAUSTIVE_ONLY, Criterion, Facts, Support, column_of, stray_columns
 from anon.config.distances import Distance, Variational
 from anon.config.mistakes import mistake
-from anon.config.values import Exact, Mistakes, Positive
+from anon.config.values import Exact, Mistakes, Positive, Share
 from anon.core.phrases import counted, figure, percent
 
 
@@ -21,7 +21,7 @@ class Dissimilarity(Criterion):
     loosest = (("epsilon", 0), ("delta", 0), ("k", 1))
     distance: Distance = Field(description="distance between sensitive values; in Python also a function of two values")
     epsilon: Exact = Field(ge=0, description="values up to this distance are similar, in units of the distance")
-    delta: Exact = Field(ge=0, le=1, description="least share of a group that must be dissimilar, of 1")
+    delta: Share = Field(ge=0, le=1, description="least share of a group that must be dissimilar, of 1")
     k: Positive = Field(description="smallest group, in individuals")
 
     def needs_column(self) -> bool:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from anon.config.criterion import Criterion, Facts
 from anon.config.loosening import Number, field_number, step_of
 from anon.config.mistakes import Model, mistake, refusal
-from anon.config.values import Absent, Exact, Mistakes, Name, Names
+from anon.config.values import Absent, Exact, Mistakes, Name, Names, Percent
 from anon.core.phrases import figure, percent
 
 
@@ -19,7 +19,7 @@ class KeepPossible(Model):
     """Values that must stay possible in every group."""
 
     values: Names = Field(description="values that must stay possible in every group")
-    percent: Exact = Field(ge=0, le=100, description="least share of each of them in every group, in percent")
+    percent: Percent = Field(ge=0, le=100, description="least share of each of them in every group, in percent")
 
 
 class LDiversity(Criterion):

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo, model_
 from anon.config.criterion import SEVERAL_EXHAUSTIVE, Criterion, Facts, Support
 from anon.config.loosening import Number, step_of
 from anon.config.mistakes import Model, closest, mistake, refusal
-from anon.config.values import Absent, Count, Exact, Name
+from anon.config.values import Absent, Count, Name, Share
 from anon.core.phrases import below, counted, percent
 
 
@@ -21,7 +21,7 @@ class Point(Model):
     l: Count = Field(le=1_000, description="values that the target is known not to have, at most 1,000")
     k: Count = Field(description="other individuals whose values are known")
     m: Count = Field(description="individuals of whom it is known that the target has the value if one of them has it")
-    c: Exact = Field(gt=0, le=1, description="the confidence that must stay below this share, of 1")
+    c: Share = Field(gt=0, le=1, description="the confidence that must stay below this share, of 1")
 
 
 Points = TypeAdapter(Annotated[list[Point], Field(min_length=1)])
