@@ -19,7 +19,7 @@ from anon.report import facts
 from anon.report.recoding_shape import shape
 from anon.report.run_report import blocking_of_cuts, report_of
 from anon.report.sensitive_columns import sensitive_columns
-from anon.report.warnings import repeated
+from anon.report.warnings import repeated, signed_off
 from anon.runs.identity import same_run
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
@@ -116,8 +116,8 @@ def _summary(
 ) -> dict[str, Any]:
     """Return the summary of a run with all of its warnings; UnsafeError if warnings count as failures."""
     summary = facts.summary(config, found, names, left_out, outcome.unique)
-    summary["warnings"] += repeated(source.repeated)
-    summary["warnings"] += files.warnings(found.individuals)
+    every = [*summary["warnings"], *repeated(source.repeated), *files.warnings(found.individuals)]
+    summary["warnings"] = signed_off(config, every, all_known=True)
     if options.strict:
         refuse_warnings(summary, "; nothing was published")
     return summary

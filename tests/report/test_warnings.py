@@ -108,6 +108,10 @@ def reuse(run: str) -> dict[str, Any]:
     return {"method": {"kind": "reuse", "run": run}}
 
 
+def accept(code: str, **column: str) -> dict[str, Any]:
+    return {"accept": [{"warning": code, "reason": "policy 12", **column}]}
+
+
 def caring(dont_care: list[str]) -> dict[str, Any]:
     return {"privacy": [{"l_diversity": {"kind": "entropy", "l": 2, "dont_care": dont_care}}, *DIVERSE]}
 
@@ -267,6 +271,7 @@ TRAPS: dict[str, Trap] = {
         Side(table(key=[f"drug for {each}" for each in DISEASE]), keep("key")),
         Side(table(**CONSTANT), keep("key")),
     ),
+    "a warning signed off that no longer occurs": Trap("stale_accept", Side(changes=accept("groups_under_5"))),
     "an identifier that is kept in another case": Trap(
         (2, "one role only"), Side(table(**EVERYBODY), {**ROW, **keep("WHO")}), Side(table(**EVERYBODY), ROW)
     ),

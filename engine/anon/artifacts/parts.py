@@ -135,6 +135,9 @@ class WarningFacts(ArtifactPart):
     code: str
     count: Count
     text: str
+    severity: Literal["high", "low"]
+    column: str = ""
+    accepted: str = ""
 
 
 class Risk(ArtifactPart):

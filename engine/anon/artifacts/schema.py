@@ -28,7 +28,7 @@ from anon.artifacts.parts import (
 )  # fmt: skip
 from anon.config import CRITERIA
 
-MANIFEST, REPORT = 2, 4  # the versions that this anon writes and reads
+MANIFEST, REPORT = 2, 5  # the versions that this anon writes and reads
 
 
 def _moment(text: str) -> str:

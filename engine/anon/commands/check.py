@@ -18,6 +18,7 @@ from anon.criteria.priors import write_prior
 from anon.criteria.value_names import Names
 from anon.errors import ConfigError
 from anon.report import facts
+from anon.report.warnings import signed_off
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.result import Result
@@ -46,6 +47,7 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
         _save_priors(config, found, prior_files)
     names = Names.from_config(config, found.values, found.frequency, options.show_values)
     summary = facts.summary(config, found, names, left_out)
+    summary["warnings"] = signed_off(config, summary["warnings"])
     progress.warn(summary["warnings"])
     return Result(summary, {"sizes": found.sizes})
 

@@ -24,6 +24,7 @@ from anon.criteria import Groups, priors
 from anon.criteria.prior_files import read_prior
 from anon.criteria.value_names import Names
 from anon.errors import ConfigError, Problem, SourceError
+from anon.report.warnings import Warned
 from anon.risk import attacks
 from anon.risk.disclosure import curves
 from anon.risk.skylines import skylines
@@ -157,7 +158,7 @@ def explore(
         listed = [skyline.to_dict(opened.name, value) for skyline, value in zip(found, repeated)]
     absent = codes.count(None)
     text = f"values given by --value that nobody has as {opened.column}"
-    warnings = [{"code": "absent_value", "count": absent, "text": text}] if absent else []
+    warnings = [Warned("absent_value", absent, text, opened.column).to_dict()] if absent else []
     facts = {"sensitive": opened.column, "skylines": listed, "warnings": warnings}
     return Result(facts, {"skylines": listed})
 

@@ -24,7 +24,7 @@ from anon.cube import Cube, RecordStore, records
 from anon.errors import UnsafeError
 from anon.recoding.levels import ColumnLevels
 from anon.report import facts
-from anon.report.warnings import repeated
+from anon.report.warnings import Warned, repeated, signed_off
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.previous_release import PreviousRelease
@@ -80,7 +80,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             cube = build_cube(config, source, room)
             dispatch.memory_of(config, cube).check("values")
         facts = _facts(config, source, cube, options, places, copied) | _up_to_date(config, options, origin)
-        facts["warnings"] += _existing_folders(config, facts)
+        facts["warnings"] = signed_off(config, facts["warnings"] + _existing_folders(config, facts))
         sql = [redact(sql, config.secrets) for sql in database.queries]
         if isinstance(config.method, Reuse) and facts["feasible"] and "up_to_date" not in facts:
             facts |= _reuse(config, source, cube, spill, options, progress)
@@ -223,4 +223,4 @@ def _existing_folders(config: Config, facts: dict[str, Any]) -> list[dict[str, A
     if not there or "up_to_date" in facts:
         return []
     text = "folders of the release that exist: a run replaces them only with --overwrite"
-    return [{"code": "release_exists", "count": there, "text": text}]
+    return [Warned("release_exists", there, text).to_dict()]

@@ -43,6 +43,7 @@ from anon.config.values import (
     nonempty,
     parse_size,
 )
+from anon.config.warning_codes import Acceptance
 
 MOST_THREADS = 1_024  # DuckDB starts every thread that it is given
 
@@ -256,6 +257,7 @@ class Config(Model):
     release: Release = Field(description="what is written, and where")
     limits: Limits = Field(default_factory=Limits, description="what the run may use of the machine")
     backend: Backend = Field(default_factory=Local, description="where the run takes place")
+    accept: list[Acceptance] = Field([], description="warnings that are accepted, each with the reason")
 
     _text: str = PrivateAttr("")
     _base: Path = PrivateAttr(default_factory=Path.cwd)
@@ -339,6 +341,16 @@ class Config(Model):
         if release and limits.temp and release.contains(limits.temp):
             raise refusal([(("temp",), mistake("a folder outside release.path and release.run"))])
         return limits
+
+    @field_validator("accept")
+    @classmethod
+    def _known_warnings(cls, accept: list[Acceptance], info: ValidationInfo) -> list[Acceptance]:
+        columns = info.data.get("columns")
+        names = [columns.individual, *(name for _, name in columns.places())] if columns else []
+        wrong = [((at, *loc), said) for at, each in enumerate(accept) for loc, said in each.mistakes(names) if columns]
+        if wrong:
+            raise refusal(wrong)
+        return accept
 
     @model_validator(mode="after")
     def _published_names(self) -> Self:

@@ -4,6 +4,7 @@ names them or the user asked for them; others appear by their rank in frequency.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,20 +57,21 @@ def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[st
     """Return what the criteria of the config do not cover, each with the number of those concerned."""
     listed: list[dict[str, Any]] = []
 
-    def warn(code: str, count: int, text: str) -> None:
+    def warn(code: str, count: int, text: str, column: str | None = None) -> None:
         if count:
-            listed.append({"code": code, "count": count, "text": text})
+            listed.append(Warned(code, count, text, column).to_dict())
 
     for column in config.columns.sensitive:
         if not any(spec.protects(column) for spec in config.privacy):
-            warn("unprotected_sensitive", found.rows, f"rows with a value of {column}, which no criterion protects")
+            text = f"rows with a value of {column}, which no criterion protects"
+            warn("unprotected_sensitive", found.rows, text, column)
     vacuous_criteria = [spec.name for spec in config.privacy if spec.vacuous()]
     warn("vacuous_criterion", len(vacuous_criteria), f"criteria that are always true: {', '.join(vacuous_criteria)}")
     for criterion in found.criteria:
         for prior in criterion.priors if isinstance(criterion, RRobustness) else ():
             missing = len(prior.values) - len(prior.named)
             text = "that a prior does not name: it only separates each named value from the rest"
-            warn("binary_prior", missing, f"values of {criterion.column} {text}")
+            warn("binary_prior", missing, f"values of {criterion.column} {text}", criterion.column)
     warn("homogeneous_groups", found.homogeneous_rows, "individuals in groups of one sensitive value")
     near = f"individuals in groups where at least {NEARLY:.0%} share one sensitive value that most people do not have"
     warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
@@ -77,7 +79,7 @@ def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[st
     dropped = left_out.rows.all - left_out.rows.suppressed
     warn("rows_dropped", dropped, "rows dropped because of missing values")
     for each in (*_of_kept(found), *value_warnings(config, found)):
-        warn(*each)
+        warn(each.code, each.count, each.text, each.column)
     return listed
 
 
@@ -87,11 +89,11 @@ def _of_kept(found: Findings) -> Iterator[Warned]:
     warned = set()
     for column, facts in found.with_kept.items():
         for warning in _knowing(found, facts, column):
-            yield warning
-            warned |= {warning[0]} if warning[1] else set()
-    for code, count, text in _knowing(found, found.with_all_kept, "all kept columns"):
-        if code not in warned:
-            yield OF_ALL_KEPT[code], count, text
+            yield replace(warning, column=column)
+            warned |= {warning.code} if warning.count else set()
+    for warning in _knowing(found, found.with_all_kept, "all kept columns"):
+        if warning.code not in warned:
+            yield replace(warning, code=OF_ALL_KEPT[warning.code])
 
 
 def _knowing(found: Findings, facts: dict[str, float], known: str) -> Iterator[Warned]:
@@ -101,10 +103,10 @@ def _knowing(found: Findings, facts: dict[str, float], known: str) -> Iterator[W
         return
     if facts["unique_share"] > UNIQUE_SHARE:
         text = f"individuals unique in their group for an adversary who also knows {known}"
-        yield "kept_identifies", round(facts["unique_share"] * people), text
+        yield Warned("kept_identifies", round(facts["unique_share"] * people), text)
     if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
         text = f"individuals whose sensitive value is certain for an adversary who also knows {known}"
-        yield "kept_reveals", round(facts["homogeneous_share"] * people), text
+        yield Warned("kept_reveals", round(facts["homogeneous_share"] * people), text)
 
 
 def summary(

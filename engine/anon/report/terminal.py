@@ -24,6 +24,7 @@ SINGULAR = {
     "numbers": "number",
     "folders": "folder",
     "criteria": "criterion",
+    "entries": "entry",
 }
 LOST = "Information loss (0% is as in the source, 100% is nothing left)"
 UTILITY = "Utility of the release"
@@ -68,7 +69,9 @@ def show_warnings(console: Console, facts: dict[str, Any]) -> None:
     for warning in facts["warnings"]:
         what, _, rest = warning["text"].partition(" ")
         what = SINGULAR.get(what, what) if warning["count"] == 1 else what
-        console.print(Text(f"warning: {warning['count']:,} {what} {rest}", style="yellow"), soft_wrap=True)
+        accepted = f" (accepted: {warning['accepted']})" if "accepted" in warning else ""
+        kind, style = ("accepted warning", "dim") if accepted else ("warning", "yellow")
+        console.print(Text(f"{kind}: {warning['count']:,} {what} {rest}{accepted}", style=style), soft_wrap=True)
 
 
 def show_criteria_and_loss(console: Console, facts: dict[str, Any]) -> None:

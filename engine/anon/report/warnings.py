@@ -14,13 +14,11 @@ from functools import cached_property
 from typing import Any
 
 from anon.config import Absolute, Config, Ordered, TCloseness
+from anon.config.warning_codes import STALE, WARNINGS
 from anon.core.text import SPELLING, folded, meant
 from anon.verify.judge import Findings
 
 UNIQUE_SHARE = 0.05  # a larger share of individuals with a value that nobody else has is worth a warning
-Warned = tuple[
-    str, int, str
-]  # a warning: its code, the number of those concerned, and its text, which begins with them
 MANY_NUMBERS = 20  # distinct numbers; if there are more, they are hardly codes of categories
 # Words that stand for a missing value in extracts.
 NO_VALUE = {
@@ -30,6 +28,42 @@ NO_VALUE = {
 }
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)*\s*")
 DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}.*")
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A warning: its code, the number of those concerned, its text, which begins with them, and the column that it is
+    about, if it is about one."""
+
+    code: str
+    count: int
+    text: str
+    column: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = {"code": self.code, "count": self.count, "text": self.text, "severity": WARNINGS[self.code].severity}
+        return facts if self.column is None else facts | {"column": self.column}
+
+
+def signed_off(config: Config, warnings: list[dict[str, Any]], all_known: bool = False) -> list[dict[str, Any]]:
+    """Return warnings with the reason of those that the config accepts. `all_known`: these are all the warnings of a
+    run, so that an entry that accepts none of them is a warning too: what it was about has changed."""
+    found, unused = [], list(config.accept)
+    for warning in warnings:
+        about = warning["code"], warning.get("column")
+        by = [entry for entry in config.accept if entry.covers(*about)]
+        unused = [entry for entry in unused if entry not in by]
+        found.append(warning | {"accepted": "; ".join(dict.fromkeys(entry.reason for entry in by))} if by else warning)
+    if unused and all_known:
+        named = ", ".join(f"{each.warning} ({each.column})" if each.column else each.warning for each in unused)
+        text = f"entries of `accept` that no warning of this run corresponds to: {named}"
+        found.append(Warned(STALE, len(unused), text).to_dict())
+    return found
+
+
+def standing(warnings: list[dict[str, Any]], severity: str | None = None) -> list[dict[str, Any]]:
+    """Return the warnings that are not accepted, all or those of one severity."""
+    return [each for each in warnings if "accepted" not in each and severity in (None, each["severity"])]
 
 
 @dataclass(frozen=True)
@@ -66,7 +100,7 @@ def value_warnings(config: Config, found: Findings) -> Iterator[Warned]:
     yield from _criteria(config, found)
     for column, cells in found.formulas.items():
         text = f"cells of {column} that a spreadsheet may run as a formula: import the CSV file as text there"
-        yield "csv_formula", cells, text
+        yield Warned("csv_formula", cells, text, column)
 
 
 def repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
@@ -76,7 +110,7 @@ def repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
     for column, (rows, part) in found.items():
         sampled = f" (one row in {part:,} was compared)" if part > 1 else ""
         text = f"rows that share their {column} with another row{sampled}: `individual: row` counts each as a person"
-        listed.append({"code": "repeated_identifier", "count": rows, "text": text})
+        listed.append(Warned("repeated_identifier", rows, text, column).to_dict())
     return listed
 
 
@@ -84,22 +118,23 @@ def _missing_values(config: Config, values: ColumnValues) -> Iterator[Warned]:
     named = set().union(*(spec.named_values() for spec in config.privacy))
     missing = values.people(*(text is None for text in values.texts))
     text = f"individuals without a value of {values.column}, which counts as a value (nulls.sensitive: value)"
-    yield "missing_counts_as_value", missing, text
+    yield Warned("missing_counts_as_value", missing, text, values.column)
     blank = (word is not None and word not in named and folded(word) in NO_VALUE for word in values.texts)
     text = f"individuals whose {values.column} is a placeholder (empty, unknown, n/a, ...), which counts as a value"
-    yield "placeholder_values", values.people(*blank), text
+    yield Warned("placeholder_values", values.people(*blank), text, values.column)
 
 
 def _look_alike_values(config: Config, values: ColumnValues) -> Iterator[Warned]:
     spec, about = config.columns.sensitive[values.column], [c for c in config.privacy if c.protects(values.column)]
     alike = Counter(map(meant, values.words))
     text = f"values of {values.column} that differ only in spelling ({SPELLING})"
-    yield "look_alike_values", sum(times for times in alike.values() if times > 1), text
+    several = sum(times for times in alike.values() if times > 1)
+    yield Warned("look_alike_values", several, text, values.column)
     chosen = spec.as_categories or spec.round is not None or spec.builder is not None
     categorical = bool(about) and all(criterion.categorical for criterion in about)
     if categorical and not chosen and len(values.words) > MANY_NUMBERS and values.numbers:
         text = f"numbers or dates in {values.column} that count as different however close they are ({about[0].name})"
-        yield "numbers_as_categories", len(values.words), text
+        yield Warned("numbers_as_categories", len(values.words), text, values.column)
 
 
 def _identifying_values(config: Config, values: ColumnValues) -> Iterator[Warned]:
@@ -108,7 +143,7 @@ def _identifying_values(config: Config, values: ColumnValues) -> Iterator[Warned
         text = (
             f"individuals with a value of {values.column} that nobody else has: anyone who knows it can identify them"
         )
-        yield "sensitive_identifies", alone, text
+        yield Warned("sensitive_identifies", alone, text, values.column)
 
 
 def _criteria(config: Config, found: Findings) -> Iterator[Warned]:
@@ -119,18 +154,19 @@ def _criteria(config: Config, found: Findings) -> Iterator[Warned]:
             absent = len(spec.named_values() - set(texts))
             where = "in this sample has" if config.trial else "has: misspelt?"
             where = "in this release has: suppressed, or misspelt?" if reason == "suppressed" else where
-            yield "absent_value", absent, f"values named in {spec.name} that nobody {where}"
+            yield Warned("absent_value", absent, f"values named in {spec.name} that nobody {where}", spec.sensitive)
         words = [word for word in texts if word is not None]
         if words and set(words) <= set(getattr(spec, "dont_care", [])):
             text = f"criteria that hold for every possible group: {spec.name}, whose dont_care names all values"
-            yield "vacuous_criterion", 1, text
+            yield Warned("vacuous_criterion", 1, text)
         distance = getattr(spec, "distance", None)
         if isinstance(distance, Ordered) and distance.order is None and not all(map(NUMBER.fullmatch, words)):
             text = f"values of {spec.sensitive} that {spec.name} orders alphabetically; set `order`"
-            yield "order_of_letters", sum(not DATE.fullmatch(word) for word in words), text
+            unordered = sum(not DATE.fullmatch(word) for word in words)
+            yield Warned("order_of_letters", unordered, text, spec.sensitive)
         if isinstance(spec, TCloseness) and isinstance(distance, Absolute) and words:
             numbers = [Fraction(word) for word in words]
             text = (
                 "criteria that hold for every possible group: t_closeness, whose t is at least the range of all values"
             )
-            yield "vacuous_criterion", int(Fraction(spec.t) >= max(numbers) - min(numbers)), text
+            yield Warned("vacuous_criterion", int(Fraction(spec.t) >= max(numbers) - min(numbers)), text)

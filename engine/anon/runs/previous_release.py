@@ -19,6 +19,7 @@ from anon.artifacts.schema import Dependencies, Manifest, PreviousRun, Report
 from anon.config import Config, redact
 from anon.core import disk
 from anon.errors import ConfigError, SourceError
+from anon.report.warnings import Warned
 from anon.source.origins import Mark, Origin
 
 Json = dict[str, Any]
@@ -88,7 +89,7 @@ class PreviousRelease:
         else:
             what, use = "that replaces another of the same people", "intersect them"
         text = f"individuals in a release {what}: anyone holding both can {use}"
-        return [{"code": "intersection", "count": individuals, "text": text}]
+        return [Warned("intersection", individuals, text).to_dict()]
 
 
 def manifest_marks(marks: list[Mark], config: Config) -> list[SourcePart]:

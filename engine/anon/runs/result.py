@@ -8,6 +8,7 @@ from typing import Any
 
 from anon.core.terminal import one_line
 from anon.errors import UnsafeError
+from anon.report.warnings import standing
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Result:
 
 
 def refuse_warnings(summary: dict[str, Any], then: str = "") -> None:
-    """Raise UnsafeError if there are warnings (--strict)."""
-    if summary["warnings"]:
-        lines = [f"  {w['code']}: {w['count']:,} {one_line(w['text'])}" for w in summary["warnings"]]
+    """Raise UnsafeError if there are warnings that the config does not accept (--strict)."""
+    if warnings := standing(summary["warnings"]):
+        lines = [f"  {w['code']}: {w['count']:,} {one_line(w['text'])}" for w in warnings]
         raise UnsafeError("\n".join([f"warnings count as failures (--strict){then}", *lines]))
