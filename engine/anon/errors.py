@@ -35,17 +35,24 @@ class AnonError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in the input: the dotted path of the field, what was found there and what is expected."""
+    """One mistake in the input: the dotted path of the field, what was found there and what is expected. `excerpt` has
+    the lines of a file that show it."""
 
     path: str
     found: str
     expected: str
     hint: str = ""
+    excerpt: str = ""
 
     def __str__(self) -> str:
         path, found, expected, hint = one_line([self.path, self.found, self.expected, self.hint])
         text = f"{path}: found {found}; expected {expected}" if found else f"{path}: {expected}"
-        return f"{text} ({hint})" if hint else text
+        lines = [f"  {one_line(line)}" for line in self.excerpt.split("\n") if self.excerpt]
+        return "\n".join([f"{text} ({hint})" if hint else text, *lines])
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the fields; the excerpt only where there is one."""
+        return {name: value for name, value in vars(self).items() if value or name != "excerpt"}
 
 
 @dataclass
@@ -62,7 +69,7 @@ class ConfigError(AnonError):
         self.problems = [Problem(*map(change, vars(problem).values())) for problem in self.problems]
 
     def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"problems": [vars(problem) for problem in self.problems]}
+        return super().to_dict() | {"problems": [problem.to_dict() for problem in self.problems]}
 
     @classmethod
     def at(cls, path: str, found: str, expected: str, hint: str = "") -> ConfigError:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from anon.config import Config, load, parse_size
+from anon.errors import ConfigError
 from tests.helpers.config import CONTRACT, POINT, SMALL, changed, criterion, file, problems
 
 
@@ -154,6 +155,47 @@ def test_a_file_that_is_no_config_is_refused_plainly(tmp_path: Path, text: str |
     (found,) = problems(file(tmp_path, text))
     assert place in found.path
     assert words in str(found)
+
+
+def test_a_syntax_error_shows_its_line_with_a_caret(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(file(tmp_path, "source: {path: a}\ncolumns:\n  individual: row\n   sensitive: [illness]\n"))
+    lines = str(caught.value).split("\n")
+    assert lines[0].startswith("anon.yaml:4:13: not valid YAML: mapping values are not allowed here")
+    assert lines[1:] == ["     sensitive: [illness]", "  " + " " * 12 + "^"]
+    (problem,) = caught.value.to_dict()["problems"]
+    assert problem["excerpt"].split("\n")[1].index("^") == 12
+
+
+def test_a_syntax_error_says_where_the_open_bracket_is(tmp_path: Path) -> None:
+    (found,) = problems(file(tmp_path, "a:\n  - [1, 2\nb: 3\n"))
+    assert "that began on line 2" in str(found) and str(found).endswith("  b: 3\n   ^")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  postgres: {dsn: postgresql://me:hunter2@host/db, query: select 1",
+        "  dsn: 'host=h password=hunter2 user=me",
+        "  dsn: [hunter2",
+        "  postgresql://me:hunter2 : @host : x",
+        "hunter2@host]",
+        "  password: [hunter2",
+    ],
+)
+def test_a_line_that_may_hold_a_password_is_not_shown(tmp_path: Path, line: str) -> None:
+    (found,) = problems(file(tmp_path, f"source:\n{line}\nrelease: ]\n"))
+    assert "hunter2" not in str(found)
+    (found,) = problems(file(tmp_path, f"source: [\n{line}\n: : ]\n"))
+    assert "hunter2" not in str(found)
+
+
+def test_a_long_or_unprintable_line_is_cut(tmp_path: Path) -> None:
+    (found,) = problems(file(tmp_path, f"a: [{'x, ' * 300}]]\n"))
+    shown, caret = str(found).split("\n")[1:]
+    assert len(shown) < 110 and shown[caret.index("^")] == "]"
+    (found,) = problems(file(tmp_path, "a:\n\tb: 1\n"))
+    assert str(found).split("\n")[1:] == ["  \\tb: 1", "  ^"]
 
 
 def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:

@@ -110,12 +110,25 @@ def test_a_value_in_another_spelling_is_exit_2_and_quoted_only_where_it_may_be(h
     ask = ("--on", on, "--value", written, "--confidence", "0.5", "--json")
     named = [{"skyline": {"points": [], "values": {"hiv": [{"l": 0, "k": 0, "m": 0, "c": 1}]}}}]
     for options, changes, hint in (
-        ((), {}, "one differs only in spelling (case, space, Unicode, 1 or 1.0 or 01)"),
+        (
+            (),
+            {},
+            "did you mean 'hiv'?"
+            if written == "HIV"
+            else "one differs only in spelling (case, space, Unicode, 1 or 1.0 or 01)",
+        ),
         (("--show-values",), {}, "did you mean 'hiv'?"),
         ((), {"privacy": named}, "did you mean 'hiv'?"),
     ):
         told = house.cli("explore", *ask, *options, **changes)
         assert told.code == 2 and told.json["problems"][0]["hint"] == hint
+
+
+def test_a_misspelt_value_is_suggested_only_where_values_may_be_shown(house: House) -> None:
+    on = str(house.write(TABLE, "given.parquet"))
+    ask = ("explore", "--on", on, "--value", "hvi", "--confidence", "50%", "--json")
+    assert "mean" not in house.cli(*ask).json["warnings"][0]["text"]
+    assert "did you mean `hiv`?" in house.cli(*ask, "--show-values").json["warnings"][0]["text"]
 
 
 def test_a_number_is_found_however_it_is_written(house: House) -> None:

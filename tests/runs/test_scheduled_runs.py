@@ -61,8 +61,7 @@ def test_the_same_input_and_config_again_is_up_to_date(house: House, monkeypatch
     assert again.json == made.json | {"up_to_date": True}
     assert after == before
     said = house.cli("run").stdout
-    assert "Up to date: the release was made from the same source by the same config; nothing was done." in said
-    assert "It was verified when it was written" in said and "is written" not in said
+    assert said == "Up to date: the release was made from the same source by the same config; nothing was done.\n"
 
 
 def test_force_makes_it_again(house: House) -> None:

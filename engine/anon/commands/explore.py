@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from anon.config import LARGEST_EXPONENT, Config, load, without_secrets
+from anon.config.mistakes import closest
 from anon.config.support import refuse_unsupported
 from anon.config.values import parse_share
 from anon.core.database import connect, translated
@@ -64,7 +65,8 @@ class OpenedTable:
 
     def _alike(self, value: str, there: Iterable[str]) -> Iterator[Problem]:
         alike = [other for other in there if meant(other) == meant(value)]
-        shown = [other for other in alike if self.names.show_all or other in self.names.shown]
+        # in another case it says no more of the data than that the value is there
+        shown = [o for o in alike if self.names.show_all or o in self.names.shown or o.casefold() == value.casefold()]
         hint = f"did you mean {shown[0]!r}?" if shown else f"one differs only in spelling ({SPELLING})"
         if alike:
             yield Problem("--value", repr(value), "a value as it is written in the table", hint)
@@ -157,10 +159,17 @@ def explore(
         repeated = [value for value in values for _ in shares]
         listed = [skyline.to_dict(opened.name, value) for skyline, value in zip(found, repeated)]
     absent = codes.count(None)
-    text = f"values given by --value that nobody has as {opened.column}"
+    text = f"values given by --value that nobody has as {opened.column}{_nearest(opened, values, codes)}"
     warnings = [Warned("absent_value", absent, text, opened.column).to_dict()] if absent else []
     facts = {"sensitive": opened.column, "skylines": listed, "warnings": warnings}
     return Result(facts, {"skylines": listed})
+
+
+def _nearest(opened: OpenedTable, values: list[str], codes: list[int | None]) -> str:
+    """Return the values of the table that absent ones are probably misspellings of, if values may be shown."""
+    there = [text for text in opened.texts if text is not None] if opened.names.show_all else []
+    hints = [hint for value, code in zip(values, codes) if code is None and (hint := closest(value, there))]
+    return f"; {' '.join(hints)}" if hints else ""
 
 
 @without_secrets(source=False)

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from anon.config.canonical import canonical
 from anon.config.grammar import Config
 from anon.config.mistakes import Loc, below, describe
-from anon.config.yaml12 import parse_yaml
+from anon.config.yaml12 import excerpt_at, parse_yaml
 from anon.errors import AnonError, ConfigError, Problem, as_resource_error
 
 VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
@@ -221,13 +221,22 @@ def _read(
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path.name}:{mark.line + 1}:{mark.column + 1}" if mark else path.name
-        raise ConfigError.at(place, "", f"not valid YAML: {error.problem or error.context}") from None
+        excerpt = excerpt_at(text, mark.line, mark.column) if mark else ""
+        raise ConfigError([Problem(place, "", f"not valid YAML: {_reason(error)}", excerpt=excerpt)]) from None
     except yaml.YAMLError:
         raise ConfigError.at(path.name, "", "the file holds characters that are not text; expected YAML") from None
     if not isinstance(data, dict):
         expected = "the file is empty" if data is None else f"the file holds a {describe(data)}"
         raise ConfigError.at(path.name, "", f"{expected}; expected a mapping with source, columns, privacy and release")
     return draft.plain(data), text, path.parent.resolve()
+
+
+def _reason(error: yaml.MarkedYAMLError) -> str:
+    """Return what the parser says, and where the part of the file began that it could not finish."""
+    said, began = error.problem or error.context or "", error.context_mark
+    if error.context is None or began is None or error.problem is None:
+        return said
+    return f"{said} ({error.context} that began on line {began.line + 1})"
 
 
 def _text_of(path: Path) -> str:

@@ -11,10 +11,14 @@ from typing import Any
 import yaml
 
 from anon.config.mistakes import below
+from anon.core.terminal import printable
 from anon.errors import Problem
 
 TAG = "tag:yaml.org,2002:"
 LONGEST_NUMBER = 1000  # characters; Python refuses to read much longer whole numbers
+WIDTH = 100  # characters of a line that are shown
+# Words of lines that may hold a secret, such as the connection string of a database
+PRIVATE = re.compile(r"dsn|://|@|pass|pwd|secret|token|credential|key", re.IGNORECASE)
 SPECIAL = {".inf": "Infinity", "+.inf": "Infinity", "-.inf": "-Infinity", ".nan": "NaN"}
 SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
     "null": (re.compile(r"(?:~|null|Null|NULL|)"), lambda text: None),
@@ -54,6 +58,27 @@ def parse_yaml(text: str, problems: list[Problem]) -> Any:
     finally:
         loader.dispose()
     return None if node is None else _value(node, "", problems)
+
+
+def excerpt_at(text: str, line: int, column: int) -> str:
+    """Return a line of a file with a caret below a column, both counted from 0. A line that may hold a password is
+    cut off behind its key, because a broken line does not show where a password ends.
+
+    >>> print(excerpt_at("a: 1\\nb: [1, 2\\n", 1, 3))
+    b: [1, 2
+       ^
+    >>> excerpt_at("postgres: {dsn: postgresql://me:secret@host/db}", 0, 40)
+    'postgres: ***'
+    """
+    lines = text.splitlines() or [""]
+    shown = lines[min(line, len(lines) - 1)]
+    if PRIVATE.search(shown):
+        key = re.match(r"\s*(?:- )?\w+:(?=\s)", shown)
+        return f"{key[0] if key else ''} ***"
+    column = min(column, len(shown))
+    start = max(0, column - WIDTH + 20)
+    shown = printable(shown[start : start + WIDTH]).rstrip()
+    return f"{shown}\n{' ' * len(printable(lines[min(line, len(lines) - 1)][start:column]))}^"
 
 
 def _value(node: yaml.Node, path: str, problems: list[Problem]) -> Any:

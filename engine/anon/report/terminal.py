@@ -36,6 +36,7 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
         what = "trial" if "trial" in facts else "release"
         message = f"Up to date: the {what} was made from the same source by the same config; nothing was done."
         console.print(Text(message, style="bold"), soft_wrap=True)
+        return
     if "trial" in facts:
         message = f"A trial on {facts['trial']} of the individuals: this is not the release and must not be published."
         console.print(Text(message, style="bold yellow"), soft_wrap=True)
@@ -194,8 +195,6 @@ def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
     smallest = round(1 / facts["risk"]["highest"])
     if not facts["safe"]:
         verdict = Text("The table is not safe.", style="bold red")
-    elif facts.get("up_to_date"):
-        verdict = Text("It was verified when it was written: every criterion holds.", style="bold green")
     elif written:
         what = "trial" if "trial" in facts else "release"
         verdict = Text(f"The {what} is written and verified: every criterion holds.", style="bold green")
