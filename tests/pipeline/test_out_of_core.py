@@ -152,10 +152,36 @@ def peak(config: Path) -> tuple[int, int]:
 
 def peak_of(*command: str) -> tuple[int, int]:
     """Those of any command. A process of its own starts it: a child is counted with what its parent had in memory."""
-    run = [sys.executable, "-m", "anon", *command]
-    told = subprocess.run([sys.executable, "-c", PEAK, *run], capture_output=True, text=True, check=True)
+    return peak_of_process([sys.executable, "-m", "anon", *command])
+
+
+def peak_of_process(command: list[str]) -> tuple[int, int]:
+    told = subprocess.run([sys.executable, "-c", PEAK, *command], capture_output=True, text=True, check=True)
     code, size = map(int, told.stdout.split())
     return code, size
+
+
+LAZILY = """
+import sys
+import polars as pl
+import anon
+rows, folder = 1_600_000, sys.argv[1]
+narrow = pl.scan_parquet(f"{folder}/source.parquet")
+wide = narrow.with_columns(name=pl.concat_str(pl.col("q0").cast(pl.String), pl.lit("x" * 500)))
+assert wide.head(1_000).collect().estimated_size() / 1_000 * rows > 800_000_000
+columns = {"individual": "row", "identifiers": ["name"], "quasi_identifiers": {"q0": {}, "q1": {}}, "sensitive": ["s"]}
+config = {"source": {"path": "unread"}, "columns": columns, "privacy": [{"k_anonymity": {"k": 50}}]}
+config |= {"release": {"path": f"{folder}/out"}, "limits": {"memory": "700MB", "threads": 2}}
+assert anon.run(config, wide).to_dict()["rows"] == rows
+"""
+
+
+def test_a_lazy_frame_larger_than_the_memory_is_streamed(tmp_path: Path) -> None:
+    """Most of it are identifiers, of which a token is kept."""
+    settings(tmp_path, ALONE, rows=1_600_000)
+    code, size = peak_of_process([sys.executable, "-c", LAZILY, str(tmp_path)])
+    assert code == 0
+    assert size <= 700_000_000
 
 
 def test_what_is_held_of_a_group_is_small_and_taken_from_the_share_of_the_database(

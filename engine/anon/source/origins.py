@@ -1,6 +1,6 @@
 """Where the rows of a run come from, before any of them is read: files, a frame, an object store or a database. Local
-Parquet files and frames are read where they are; everything else is copied once to the private spill, without the
-columns that the config does not use, so that every later pass sees the same rows."""
+Parquet files and frames in memory are read where they are; everything else is copied once to the private spill, without
+the columns that the config does not use, so that every later pass sees the same rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,8 +17,12 @@ from anon.config.values import is_store
 from anon.core.database import Database, quote
 from anon.errors import SourceError
 from anon.source.checks import check_present, named_columns
+from anon.source.lazy import is_lazy, register_lazy
 from anon.source.tables import Take, as_arrow, describe, narrow, one, register_files, register_frame, resolve, stat
 from anon.source.tokens import Tokens
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Mark = tuple[str, int, str]  # what a part of the source is known by: its name, its size and when or how it changed
 CHANGED = "the source changed while it was being read; run again when it is complete"
@@ -71,6 +75,18 @@ class Frame(Origin):
         self.identifiers = {column: column for column in columns.identifiers}
 
 
+class LazyRows(Origin):
+    """A LazyFrame of Polars. Like a frame, it cannot be recognized as the same by a later run."""
+
+    def __init__(self, frame: pl.LazyFrame) -> None:
+        self.query, self.marks = frame, []
+
+    def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
+        tokens = Tokens.from_columns(columns)
+        register_lazy(database, name, self.query, spill, wanted(columns), tokens)
+        self.identifiers = tokens.columns
+
+
 class Files(Origin):
     """Files of this machine: a path, a glob or a folder."""
 
@@ -112,7 +128,7 @@ def origin_of(config: Config, table: Any) -> Origin:
 def _whole(config: Config, table: Any) -> Origin:
     source = config.source
     if table is not None:
-        return Frame(table)
+        return LazyRows(table) if is_lazy(table) else Frame(table)
     if source.duckdb is not None or source.postgres is not None:
         from anon.source import databases
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from anon.core.database import Database, file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
+from anon.source.lazy import is_lazy, register_lazy
 from anon.source.many_columns import VECTOR, answers, stacked
 from anon.source.requirements import Aggregate, Rows
 from anon.source.tokens import NO_TOKENS, Tokens
@@ -146,6 +147,8 @@ def stat(paths: list[Path]) -> list[tuple[str, int, str]]:
 def register(database: Database, name: str, table: Any, spill: Path, as_text: Collection[str] = ()) -> list[str]:
     if isinstance(table, (str, os.PathLike)):
         return register_files(database, name, resolve(os.fspath(table)), spill, as_text)
+    if is_lazy(table):
+        return register_lazy(database, name, table, spill)
     return register_frame(database, name, table)
 
 
@@ -364,8 +367,7 @@ def as_arrow(frame: Any) -> pa.Table:
         return frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowException):
         kind = type(frame).__name__
-        first = ", such as its collect() makes" if kind == "LazyFrame" else ""
-        raise SourceError(f"a table of type {kind} cannot be read; give an Arrow-speaking frame{first}") from None
+        raise SourceError(f"a table of type {kind} cannot be read; give an Arrow-speaking frame") from None
 
 
 def register_frame(database: Database, name: str, frame: Any) -> list[str]:
