@@ -17,7 +17,7 @@ from anon.commands.plan import plan
 from anon.core.database import Database
 from anon.errors import ConfigError
 from anon.source import person_keys
-from anon.source.requirements import DuckDBRows
+from anon.source.requirements import ROWS, DuckDBRows
 from tests.conftest import House
 from tests.helpers.source import as_csv
 
@@ -150,7 +150,38 @@ def test_people_with_a_row_each_are_not_suspected(name: str) -> None:
     for seed in range(6):
         with closing(Database.in_memory()) as database:
             database.register("given", pa.Table.from_pylist(one_row_each(seed=seed)))
-            assert person_keys.person_keys(DuckDBRows(database, "given"), columns, sample=True) == []
+            assert person_keys.PersonSearch(DuckDBRows(database, "given"), columns, 1).found() == []
+
+
+def test_a_table_is_asked_at_most_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a cluster each time is a pass over the rows. Here everything is asked: machines repeat, their rows agree on the
+    town and the floor, neither of which follows from the other, and nearly all rows agree on the country."""
+    machines = [number % 40 for number in range(400)]
+    rows = {
+        "machine": machines,
+        "town": [machine % 5 for machine in machines],
+        "floor": [machine % 7 for machine in machines],
+        "sex": [number // 40 % 2 for number in range(400)],
+        "country": [int(number < 3) for number in range(400)],
+    }
+    columns = [
+        person_keys.Attribute(f"columns.{name}", name, name, name == "machine", name != "machine") for name in rows
+    ]
+    asked: list[int] = []
+    plain = DuckDBRows.evaluate_all
+
+    def counting(self: DuckDBRows, questions: Any) -> Any:
+        asked.append(len(questions))
+        return plain(self, questions)
+
+    monkeypatch.setattr(DuckDBRows, "evaluate_all", counting)
+    with closing(Database.in_memory()) as database:
+        database.register("given", pa.table(rows))
+        search = person_keys.PersonSearch(DuckDBRows(database, "given"), columns, 1)
+        assert search.found() == []
+        (machine,) = search.found(of_anything=True)
+    assert machine.agree == ["town", "floor"] and not machine.person
+    assert asked[:3] == [1, 5, 3]
 
 
 def test_only_a_part_of_the_values_is_compared_in_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +190,8 @@ def test_only_a_part_of_the_values_is_compared_in_large_tables(monkeypatch: pyte
     columns += [person_keys.Attribute("columns.quasi_identifiers.born", "born", "born", False, True)]
     with closing(Database.in_memory()) as database:
         database.register("given", pa.Table.from_pylist(visits(800)))
-        (found,) = person_keys.person_keys(DuckDBRows(database, "given"), columns, sample=True)
-        (every,) = person_keys.person_keys(DuckDBRows(database, "given"), columns, sample=False)
+        rows = DuckDBRows(database, "given")
+        part = person_keys.part_compared(int(rows.evaluate([ROWS])[ROWS.name]))
+        (found,) = person_keys.PersonSearch(rows, columns, part).found()
+        (every,) = person_keys.PersonSearch(rows, columns, 1).found()
     assert 20 <= found.repeated < every.repeated / 5

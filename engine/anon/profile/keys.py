@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 from anon.core.database import Database, quote
 from anon.source.column_words import AGES, KEYS, PEOPLE, SEXES, names_people, numbers_people, words
 from anon.source.many_columns import answers, stacked
-from anon.source.person_keys import AGREE, CHANCE, COMPARED, FEWEST, ROWS_EACH, Attribute, PersonKey, person_keys, same
+from anon.source.person_keys import (
+    AGREE,
+    CHANCE,
+    COMPARED,
+    FEWEST,
+    ROWS_EACH,
+    Attribute,
+    PersonKey,
+    PersonSearch,
+    part_compared,
+    same,
+)
 from anon.source.requirements import DuckDBRows
 from anon.source.tables import one
 
@@ -60,7 +71,8 @@ def find_keys(database: Database, profile: Profile, known: Collection[str], name
         others = [attribute for other, attribute in attributes.items() if other != name]
         key = Attribute("--individual", name, quote(name), True)
         table = profile.part([name, *(other.name for other in others)])
-        profile.persons.found += person_keys(DuckDBRows(database, table), [key, *others], sample=True, of_anything=True)
+        search = PersonSearch(DuckDBRows(database, table), [key, *others], part_compared(profile.rows))
+        profile.persons.found += search.found(of_anything=True)
     for name in {*profile.persons.names, *named}:
         profile.persons.varying[name] = _varying(database, profile, name)
 

@@ -105,7 +105,7 @@ def value_warnings(config: Config, found: Findings) -> Iterator[Warned]:
 
 def repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
     """Return the warnings about identifiers that rows share although each row counts as a person
-    (`source.repeated_identifiers`)."""
+    (`PersonSearch.repeated_identifiers`)."""
     listed = []
     for column, (rows, part) in found.items():
         sampled = f" (one row in {part:,} was compared)" if part > 1 else ""

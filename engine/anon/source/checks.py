@@ -24,7 +24,6 @@ LONGEST = 32_768  # bytes of a quasi-identifier or a sensitive value
 NO_HEADER = "no column named is there; has the table a header? --show-values lists the names of its columns"
 # what no column is called: a number, a date, a phone number, an address of mail
 VALUE = re.compile("|".join([*CSV_TYPES.values(), ANY_DATE, r"[+(]?[0-9][0-9 ()/.-]{4,}", r"[^@\s]+@[^@\s]+[.]\w+"]))
-COMPARED = 1_000_000  # identifiers that are compared with each other
 PERSON = "columns.individual"
 
 
@@ -229,19 +228,3 @@ def disagreements(table: SqlTable, who: str, quasi_identifiers: Sequence[str], k
 
 def _disagreement(columns: Sequence[str]) -> str:
     return any_of([f"min({c}) IS DISTINCT FROM max({c}) OR count({c}) NOT IN (0, count(*))" for c in columns])
-
-
-def repeated_identifiers(table: SqlTable, identifiers: Mapping[str, str], rows: int) -> dict[str, tuple[int, int]]:
-    """Return the identifiers that repeat although every row counts as another person, each with the number of rows that
-    share theirs with another row, and n where one row in n was compared. `identifiers` is the SQL of each by its name.
-    One pass over these alone; in large tables a part of them is compared, chosen by a hash so that equal ones stay
-    together."""
-    found: dict[str, tuple[int, int]] = {}
-    part = max(1, rows // COMPARED)
-    total = Aggregate("rows", "coalesce(sum(n), 0)")
-    for name, sql in identifiers.items():
-        chosen = f"SELECT {sql} AS v FROM {table.name} WHERE hash({sql}) % {part} = 0"
-        shared = f"SELECT count(*) AS n FROM ({chosen}) WHERE v IS NOT NULL GROUP BY v HAVING count(*) > 1"
-        count = int(table.evaluate([total], f"({shared}) AS t")[total.name])
-        found |= {name: (count, part)} if count else {}
-    return found

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 
 from anon.config import Columns
 from anon.errors import ConfigError, Problem
 from anon.source.column_words import AGES, PLACES, numbers_people, words
-from anon.source.requirements import ROWS, Aggregate, SqlTable
+from anon.source.requirements import Aggregate, Asked, RowAnswers, SqlTable
 
 FEWEST = 20  # values, and repeated ones: of fewer nothing can be said
 ROWS_EACH = 50  # of a value on average: people who share a place or an employer are more
@@ -31,6 +31,10 @@ class Attribute:
     key: bool  # it may be what says who a row is about
     quasi: bool = False
     birth: bool = False  # its values look like dates of birth
+
+    @property
+    def identifier(self) -> bool:
+        return self.field.startswith("columns.identifiers")
 
     @property
     def age(self) -> bool:
@@ -75,100 +79,158 @@ def attributes_of(columns: Columns, kinds: Mapping[str, str], sql: Mapping[str, 
     ]
 
 
-def person_keys(table: SqlTable, columns: list[Attribute], sample: bool, of_anything: bool = False) -> list[PersonKey]:
-    """Return the columns of a table that say who a row is about. `sample`: a part of the values is enough in large
-    tables; they are chosen by a hash of DuckDB, so that all rows of a value are compared. `of_anything`: also columns
-    whose repeated values agree on two columns of which neither follows from the other, whatever they say."""
-    keys = [column for column in columns if column.key]
-    if not keys:
-        return []
-    distinct = [Aggregate(f"distinct {at}", f"approx_count_distinct({key.sql})") for at, key in enumerate(keys)]
-    answers = table.evaluate([ROWS, *distinct])
-    rows, values = answers[ROWS.name], [answers[each.name] for each in distinct]
-    part = max(1, rows // COMPARED) if sample else 1
-    likely = [key for key, n in zip(keys, values) if 2 * ROWS_EACH * n >= rows and 2 * n >= FEWEST]
-    chances = Chances(table)
-    found = (_Key(table, key, columns, part, chances).judged() for key in likely)
-    return [key for key in found if key is not None and (key.person or of_anything)]
+def part_compared(rows: int) -> int:
+    """Return n where the rows of one value in n are enough to compare."""
+    return max(1, rows // COMPARED)
 
 
-class Chances:
-    """For each column of a table the share of pairs of rows that agree on it, counted once."""
+class PersonSearch:
+    """A search for the columns of a table that say who a row is about. It asks the table at most three times, each time
+    about all columns at once: how the values of each repeat; what the rows of those that may be keys agree on; and
+    where that could be chance, or follow from one column. `part`: the rows of one value in so many are compared, chosen
+    by a hash, so that all rows of a value are."""
 
-    def __init__(self, table: SqlTable) -> None:
-        self.table = table
-        self._known: dict[str, float] = {}
+    def __init__(self, table: SqlTable, columns: list[Attribute], part: int) -> None:
+        self.table, self.part = table, part
+        self.keys = [_Key(table.name, key, columns, part) for key in columns if key.key]
+        answers = table.evaluate_all([key.repeats() for key in self.keys])
+        self.repeats = {key: Repeats(*(int(each[name]) for name in REPEATS)) for key, each in zip(self.keys, answers)}
 
-    def of_column(self, column: Attribute) -> float:
-        if column.sql not in self._known:
-            share = Aggregate("share", "sum(power(m, 2)) / power(sum(m), 2)")
-            counted = f"(SELECT count(*) AS m FROM {self.table.name} GROUP BY {column.sql}) AS t"
-            self._known[column.sql] = float(self.table.evaluate([share], counted)[share.name])
-        return self._known[column.sql]
+    def repeated_identifiers(self) -> dict[str, tuple[int, int]]:
+        """Return the identifiers that repeat although every row counts as another person: for each the number of rows
+        that share theirs with another row, and n where one row in n was compared."""
+        shared = {key.column.name: each.shared for key, each in self.repeats.items() if key.column.identifier}
+        return {name: (rows, self.part) for name, rows in shared.items() if rows}
+
+    def found(self, of_anything: bool = False) -> list[PersonKey]:
+        """Return the keys. `of_anything`: also columns whose repeated values agree on two columns of which neither
+        follows from the other, whatever they say."""
+        likely = [key for key, each in self.repeats.items() if each.of_key]
+        agreements = self._agreements(likely)
+        asked = [question for agreement in agreements for question in agreement.questions()]
+        answers = iter(self.table.evaluate_all(asked))
+        found = [agreement.judged([next(answers) for _ in agreement.questions()]) for agreement in agreements]
+        return [key for key in found if key is not None and (key.person or of_anything)]
+
+    def _agreements(self, keys: list[_Key]) -> list[_Agreement]:
+        """Return what the rows of the values of each key agree on, and how often rows do by chance."""
+        others = list({column.sql: column for key in keys for column in key.others}.values())
+        chances = [_chance(self.table.name, column) for column in others]
+        answers = self.table.evaluate_all([*chances, *(key.agreement() for key in keys if key.others)])
+        chance = {column.sql: float(each["share"]) for column, each in zip(others, answers)}
+        agreed = iter(answers[len(others) :])
+        return [
+            _Agreement(key, self.repeats[key].repeated, chance, next(agreed) if key.others else None) for key in keys
+        ]
+
+
+REPEATS = {
+    "values": "count(*)",
+    "rows": "coalesce(sum(n), 0)",
+    "repeated": "count(*) FILTER (WHERE n > 1)",
+    "shared": "coalesce(sum(n) FILTER (WHERE n > 1), 0)",
+}
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How the values of a column repeat: the values, their rows, those with several rows, and the rows of these."""
+
+    values: int
+    rows: int
+    repeated: int
+    shared: int
+
+    @property
+    def of_key(self) -> bool:
+        """Whether they may say who a row is about."""
+        return self.values >= FEWEST and self.repeated >= FEWEST and self.rows <= ROWS_EACH * self.values
+
+
+def _chance(table: str, column: Attribute) -> Asked:
+    """Ask for the share of pairs of rows that agree on a column."""
+    share = Aggregate("share", "sum(power(m, 2)) / power(sum(m), 2)")
+    return f"(SELECT count(*) AS m FROM {table} GROUP BY {column.sql}) AS t", [share]
 
 
 class _Key:
-    """A column that may say who a row is about, compared with the others."""
+    """A column that may say who a row is about, and the columns that it is compared with."""
 
-    def __init__(self, table: SqlTable, key: Attribute, columns: list[Attribute], part: int, chances: Chances) -> None:
-        self.table, self.key, self.chances = table, key, chances
+    def __init__(self, table: str, key: Attribute, columns: list[Attribute], part: int) -> None:
+        self.column = key
         self.others = [c for c in columns if c is not key and (c.quasi or (c.age and not key.age))]
         listed = "".join(f", {column.sql} AS c{at}" for at, column in enumerate(self.others))
         chosen = f" AND hash({key.sql}) % {part} = 0" if part > 1 else ""
-        self.rows = f"(SELECT {key.sql} AS k{listed} FROM {table.name} WHERE {key.sql} IS NOT NULL{chosen})"
+        self.rows = f"(SELECT {key.sql} AS k{listed} FROM {table} WHERE {key.sql} IS NOT NULL{chosen})"
 
-    def judged(self) -> PersonKey | None:
-        asked = [
-            Aggregate("values", "count(*)"),
-            Aggregate("rows", "coalesce(sum(n), 0)"),
-            Aggregate.counting("repeated", "n > 1"),
-        ]
-        answers = self.table.evaluate(asked, f"(SELECT count(*) AS n FROM {self.rows} GROUP BY k) AS t")
-        values, rows, repeated = (answers[each.name] for each in asked)
-        if values < FEWEST or repeated < FEWEST or rows > ROWS_EACH * values:
-            return None
-        distinctive, agreed = self._agreement(repeated) if self.others else ([], [])
-        person = self._is_person(distinctive, agreed)
-        if not person and (words(self.key.name) & PLACES or not self._two_apart(agreed)):
-            return None
-        return PersonKey(self.key, int(repeated), [self.others[at].name for at in agreed], person)
+    def repeats(self) -> Asked:
+        asked = [Aggregate(name, sql) for name, sql in REPEATS.items()]
+        return f"(SELECT count(*) AS n FROM {self.rows} GROUP BY k) AS t", asked
 
-    def _agreement(self, repeated: int) -> tuple[list[int], list[int]]:
-        """Return the other columns on which rows seldom agree by chance, and those of them that the repeated values
-        agree on."""
+    def agreement(self) -> Asked:
+        """Ask how many of the repeated values agree on each other column."""
         agree = ", ".join(f"{same(f'c{at}')} AS a{at}" for at in range(len(self.others)))
-        people = f"SELECT count(*) AS n, {agree} FROM {self.rows} GROUP BY k HAVING count(*) > 1"
-        asked = [Aggregate.counting(f"agree on {at}", f"a{at}") for at in range(len(self.others))]
-        asked += [
-            Aggregate(f"expected on {at}", f"sum(power({self.chances.of_column(column)!r}, n - 1))")
-            for at, column in enumerate(self.others)
-        ]
-        answers = self.table.evaluate(asked, f"({people}) AS t")
-        distinctive = [at for at in range(len(self.others)) if answers[f"expected on {at}"] <= CHANCE * repeated]
-        return distinctive, [at for at in distinctive if answers[f"agree on {at}"] >= AGREE * repeated]
+        people = f"SELECT {agree} FROM {self.rows} GROUP BY k HAVING count(*) > 1"
+        return f"({people}) AS t", [Aggregate.counting(f"agree on {at}", f"a{at}") for at in range(len(self.others))]
 
-    def _is_person(self, distinctive: list[int], agreed: list[int]) -> bool:
-        """Return whether the name of the column says so, its values agree on an age or a birth, or on everything that
-        others may know; places do that with what they lie in."""
-        if numbers_people(self.key.name) or any(self.others[at].age for at in agreed if not self.key.age):
-            return True
-        quasi = [at for at in distinctive if self.others[at].quasi]
-        together = set(quasi) <= set(agreed) and not words(self.key.name) & PLACES
-        return together and self._two_apart(quasi)
+    def expected(self, chances: Mapping[int, float]) -> Asked:
+        """Ask how many of the repeated values would agree on other columns if rows were dealt out at random."""
+        people = f"SELECT count(*) AS n FROM {self.rows} GROUP BY k HAVING count(*) > 1"
+        asked = [Aggregate(f"expected on {at}", f"sum(power({p!r}, n - 1))") for at, p in chances.items()]
+        return f"({people}) AS t", asked
 
-    def _two_apart(self, columns: list[int]) -> bool:
-        return any(self._independent(*pair) for pair in combinations(columns, 2))
-
-    def _independent(self, one_column: int, other: int) -> bool:
-        """Return whether neither of two columns follows from the other, from one value of the key to the next."""
-        return not self._follows(one_column, other) and not self._follows(other, one_column)
-
-    def _follows(self, given: int, column: int) -> bool:
+    def following(self, given: int, column: int) -> Asked:
+        """Ask whether one column follows from another, from one value of the key to the next."""
         each = f"SELECT min(c{given}) AS a, min(c{column}) AS b FROM {self.rows} GROUP BY k"
         people = f"SELECT count(*) AS n, {same('b')} AS s FROM ({each}) GROUP BY a"
-        asked = [Aggregate.counting("repeated", "n > 1"), Aggregate.counting("agreed", "n > 1 AND s")]
-        answers = self.table.evaluate(asked, f"({people}) AS t")
-        return bool(answers["agreed"] >= AGREE * answers["repeated"])
+        return f"({people}) AS t", [
+            Aggregate.counting("repeated", "n > 1"),
+            Aggregate.counting("agreed", "n > 1 AND s"),
+        ]
+
+
+class _Agreement:
+    """What the rows of the repeated values of a key agree on."""
+
+    def __init__(self, key: _Key, repeated: int, chances: Mapping[str, float], agreed: RowAnswers | None) -> None:
+        self.key, self.repeated = key, repeated
+        others = range(len(key.others))
+        self.agree = [at for at in others if agreed is not None and agreed[f"agree on {at}"] >= AGREE * repeated]
+        # With a smaller chance than CHANCE two rows agree less often, and more rows still less.
+        chance = {at: chances[key.others[at].sql] for at in others}
+        self.unsure = {at: p for at, p in chance.items() if p > CHANCE}
+        self.place, self.numbers_people = bool(words(key.column.name) & PLACES), numbers_people(key.column.name)
+        self.pairs = [] if self.place or self.numbers_people else list(permutations(self.agree, 2))
+
+    def questions(self) -> list[Asked]:
+        expected = [self.key.expected(self.unsure)] if self.unsure else []
+        return expected + [self.key.following(*pair) for pair in self.pairs]
+
+    def judged(self, answers: list[RowAnswers]) -> PersonKey | None:
+        expected = answers.pop(0) if self.unsure else None
+        others = self.key.others
+        by_chance = [at for at in self.unsure if expected and expected[f"expected on {at}"] > CHANCE * self.repeated]
+        distinctive = [at for at in range(len(others)) if at not in by_chance]
+        agreed = [at for at in self.agree if at in distinctive]
+        follows = {pair for pair, each in zip(self.pairs, answers) if each["agreed"] >= AGREE * each["repeated"]}
+        person = self._is_person(distinctive, agreed, follows)
+        if not person and (self.place or not _two_apart(agreed, follows)):
+            return None
+        return PersonKey(self.key.column, self.repeated, [others[at].name for at in agreed], person)
+
+    def _is_person(self, distinctive: list[int], agreed: list[int], follows: set[tuple[int, int]]) -> bool:
+        """Return whether the name of the column says so, its values agree on an age or a birth, or on everything that
+        others may know; places do that with what they lie in."""
+        others = self.key.others
+        if self.numbers_people or any(others[at].age for at in agreed if not self.key.column.age):
+            return True
+        quasi = [at for at in distinctive if others[at].quasi]
+        return set(quasi) <= set(agreed) and not self.place and _two_apart(quasi, follows)
+
+
+def _two_apart(columns: list[int], follows: set[tuple[int, int]]) -> bool:
+    """Return whether of two columns neither follows from the other."""
+    return any(not {(a, b), (b, a)} & follows for a, b in combinations(columns, 2))
 
 
 def same(column: str) -> str:

@@ -71,6 +71,7 @@ class RowAnswers:
 
 
 Question = Aggregate | Requirement
+Asked = tuple[str, Sequence[Question]]  # a relation in SQL, and what is asked of it
 
 
 def aggregates(questions: Sequence[Question]) -> list[Aggregate]:
@@ -105,6 +106,10 @@ class SqlTable(ABC):
     @abstractmethod
     def evaluate(self, questions: Sequence[Question], relation: str = "") -> RowAnswers:
         """Evaluate questions over the table, or over a relation made of it, in one query."""
+
+    def evaluate_all(self, asked: Sequence[Asked]) -> list[RowAnswers]:
+        """Evaluate questions over several relations made of the table, in as few queries as the engine needs."""
+        return [self.evaluate(questions, relation) for relation, questions in asked]
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,12 @@ from anon.source.checks import (
     individual_problems,
     individual_sql,
     named_in_every_row,
-    repeated_identifiers,
     width_problems,
 )
 from anon.source.left_out import LeftOut, Reasons, left_out_people
 from anon.source.long_texts import Texts
 from anon.source.origins import Mark, Origin, origin_of
-from anon.source.person_keys import PersonKey, attributes_of, person_keys
+from anon.source.person_keys import PersonKey, PersonSearch, attributes_of, part_compared
 from anon.source.requirements import ROWS, DuckDBRows, Requirement, RowAnswers, Rows, SqlTable
 from anon.source.tables import describe, why_text
 from anon.source.types import (
@@ -73,7 +72,7 @@ class Source:
     left_out: LeftOut = field(default_factory=LeftOut)  # for null values
     origin: Origin | None = None
     multiplicity: str = "single"
-    repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `repeated_identifiers`
+    repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `PersonSearch`
     widths: dict[str, float] = field(default_factory=dict)  # bytes of a text, on average, per column of the view
     held: int = 0  # bytes that the different texts of quasi-identifiers and sensitive columns take, if they are long
     threads: int | None = None  # of DuckDB, if long texts allow fewer than the config
@@ -230,10 +229,10 @@ def _find_persons(source: Source, config: Config, raw: DuckDBRows, total: int) -
     """Find rows that are of one person although each counts as another."""
     assert source.origin is not None
     identifiers = {name: quote(column) for name, column in source.origin.identifiers.items()}
-    source.repeated = repeated_identifiers(raw, identifiers, total)
     published = [*source.quasi_identifiers, *source.keep]
     kinds, sql = ({column.name: getattr(column, about) for column in published} for about in ("kind", "sql"))
-    source.persons = person_keys(raw, attributes_of(config.columns, kinds, identifiers | sql), True)
+    search = PersonSearch(raw, attributes_of(config.columns, kinds, identifiers | sql), part_compared(total))
+    source.repeated, source.persons = search.repeated_identifiers(), search.found()
 
 
 def check_rows(rows: Rows, config: Config, types: dict[str, str], who: str | None) -> CheckedRows:
@@ -346,19 +345,28 @@ def create_views(database: Database, nulls: Nulls, columns: list[list[Column]], 
     every = [column for role in columns for column in role]
     selected = ", ".join(f"{column.sql} AS {column.alias}" for column in every)
     narrow = ", ".join(f"{column.narrow or column.sql} AS {column.alias}" for column in every)
-    policies = ((columns[0], nulls.quasi_identifiers), (columns[1], nulls.sensitive))
-    droppable = [[column.alias for column in role if policy == "drop"] for role, policy in policies]
-    needed = [f"{alias} IS NOT NULL" for role in droppable for alias in role]
-    no_quasi_identifier, no_sensitive = (any_of([f"{alias} IS NULL" for alias in role]) for role in droppable)
-    nulls_of_rows = f"who, {no_quasi_identifier} AS no_quasi_identifier, {no_sensitive} AS no_sensitive"
+    needed = [f"{alias} IS NOT NULL" for role in droppable(nulls, columns) for alias in role]
     with translated("reading the source"):
         database.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows")
-        database.execute(f"CREATE VIEW {Source.NULLS} AS SELECT {nulls_of_rows} FROM all_rows")
+        database.execute(f"CREATE VIEW {Source.NULLS} AS {select_nulls(nulls, columns, 'all_rows')}")
         where = f" WHERE {' AND '.join(needed)}" if needed else ""
         database.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}")
         listed = ", ".join(column.alias for column in every)
         database.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows")
         database.execute(f"CREATE VIEW {Source.NARROW} AS SELECT * FROM (SELECT {narrow} FROM raw_rows){where}")
+
+
+def droppable(nulls: Nulls, columns: list[list[Column]]) -> list[list[str]]:
+    """Return the quasi-identifiers and the sensitive columns without which a row is dropped, as the view calls them."""
+    policies = ((columns[0], nulls.quasi_identifiers), (columns[1], nulls.sensitive))
+    return [[column.alias for column in role if policy == "drop"] for role, policy in policies]
+
+
+def select_nulls(nulls: Nulls, columns: list[list[Column]], rows: str) -> str:
+    """Return the SQL, for DuckDB and Spark alike, for whom each row is about and the nulls for which it is dropped."""
+    missing = (any_of([f"{alias} IS NULL" for alias in role]) for role in droppable(nulls, columns))
+    no_quasi_identifier, no_sensitive = missing
+    return f"SELECT who, {no_quasi_identifier} AS no_quasi_identifier, {no_sensitive} AS no_sensitive FROM {rows}"
 
 
 def _create_views_of_people(database: Database, columns: list[list[Column]]) -> None:

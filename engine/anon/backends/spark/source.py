@@ -15,15 +15,22 @@ from anon.backends.spark import executors
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.rows import READING, BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
-from anon.config import Columns, Config
+from anon.config import Columns, Config, Nulls
 from anon.core.database import Database, translated
 from anon.errors import ConfigError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
-from anon.source.checks import repeated_identifiers
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.origins import Files, Origin
-from anon.source.person_keys import attributes_of, person_keys
-from anon.source.rows import CheckedRows, check_people, check_rows, create_labels, create_views
+from anon.source.person_keys import PersonSearch, attributes_of
+from anon.source.rows import (
+    CheckedRows,
+    check_people,
+    check_rows,
+    create_labels,
+    create_views,
+    droppable,
+    select_nulls,
+)
 from anon.source.tables import why_text
 
 if TYPE_CHECKING:
@@ -34,7 +41,10 @@ if TYPE_CHECKING:
 class SparkSource(Source):
     """The rows of a source that are on a cluster. `database` has a view of the same columns without a row."""
 
-    frame_of_rows: DataFrame = field(kw_only=True)
+    stored: DataFrame = field(kw_only=True)  # typed once, on the disks of the executors
+
+    def __post_init__(self) -> None:
+        self.frame_of_rows = self.stored
 
     @property
     def spark(self) -> SparkSession:
@@ -55,7 +65,7 @@ class SparkSource(Source):
         return why_text(BatchedRows(self.frame_of_rows, _schema(self.database, self.VIEW)), column.alias)
 
     def close(self) -> None:
-        self.frame_of_rows.unpersist()
+        self.stored.unpersist()
 
 
 class OnCluster(Origin):
@@ -85,15 +95,18 @@ def open_source(spark: SparkSession, database: Database, config: Config, origin:
     checked = check_rows(BatchedRows(used, schema), config, types, who)
     create_labels(database, checked.labels)
     create_views(database, config.nulls, checked.columns, who)
-    given = executors.Broadcast(spark, (schema, config.nulls, checked.columns, who, checked.labels))
-    rows = executors.on_disk(executors.map_rows(used, _rows, given, _schema(database, Source.VIEW)))
+    view = Source.VIEW if who is None else "all_rows"
+    given = executors.Broadcast(spark, (view, schema, config.nulls, checked.columns, who, checked.labels))
+    rows = executors.on_disk(executors.map_rows(used, _rows, given, _schema(database, view)))
     left_out = LeftOut(checked.dropped, checked.dropped)
     quasi_identifiers, sensitive, keep = checked.columns
     count = checked.rows
-    source = SparkSource(database, quasi_identifiers, sensitive, keep, count, left_out, origin, frame_of_rows=rows)
-    _check_people(source, checked, used, given, who)
-    if config.columns.individual == "row":
-        _find_persons(source, config, raw, checked.total)
+    source = SparkSource(database, quasi_identifiers, sensitive, keep, count, left_out, origin, stored=rows)
+    if who is None:
+        check_people(source, checked, None)
+        _find_persons(source, config, raw)
+    else:
+        _check_people(source, checked, config.nulls)
     return source
 
 
@@ -102,22 +115,21 @@ def _schema(database: Database, view: str) -> pa.Schema:
         return database.query(f"SELECT * FROM {view} LIMIT 0").to_arrow_table().schema
 
 
-def _check_people(
-    source: SparkSource, checked: CheckedRows, used: DataFrame, given: executors.Broadcast, who: str | None
-) -> None:
-    """Count the individuals who are left out, and check the rows of the others."""
-    if who is None:
-        check_people(source, checked, None)
-        return
+def _check_people(source: SparkSource, checked: CheckedRows, nulls: Nulls) -> None:
+    """Count the individuals who are left out, and check the rows of the others; from there on nothing says whom a row
+    is about."""
     if checked.dropped.all:
-        nulls = executors.map_rows(used, _null_values, given, _schema(source.database, Source.NULLS))
-        with as_table(nulls) as table:
-            source.left_out = LeftOut(checked.dropped, left_out_people(table, table.name))
-    with as_table(executors.map_rows(used, _rows_and_who, given, _schema(source.database, "kept_rows"))) as table:
+        with as_table(source.stored) as table:
+            selected = select_nulls(nulls, checked.columns, table.name)
+            source.left_out = LeftOut(checked.dropped, left_out_people(table, f"({selected}) AS nulls"))
+    needed = [f"{alias} IS NOT NULL" for role in droppable(nulls, checked.columns) for alias in role]
+    kept = source.stored.where(" AND ".join(needed) or "true")
+    with as_table(kept) as table:
         check_people(source, checked, table)
+    source.frame_of_rows = kept.drop("who")
 
 
-def _find_persons(source: SparkSource, config: Config, raw: DataFrame, rows: int) -> None:
+def _find_persons(source: SparkSource, config: Config, raw: DataFrame) -> None:
     """Find rows of one person, as the local engine does, in the columns as Spark reads them."""
     columns = config.columns
     names = [*columns.identifiers, *columns.quasi_identifiers, *columns.keep]
@@ -126,8 +138,8 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame, rows: int
     cells |= {name: cells[name].cast("string") for name in columns.identifiers}  # of any type
     kinds = {column.name: column.kind for column in [*source.quasi_identifiers, *source.keep]}
     with as_table(raw.select(*(cells[name].alias(own) for name, own in sql.items()))) as table:
-        source.repeated = repeated_identifiers(table, {name: sql[name] for name in columns.identifiers}, rows)
-        source.persons = person_keys(table, attributes_of(columns, kinds, sql), sample=False)
+        search = PersonSearch(table, attributes_of(columns, kinds, sql), part=1)
+        source.repeated, source.persons = search.repeated_identifiers(), search.found()
 
 
 def _raw(spark: SparkSession, database: Database, config: Config, origin: Origin) -> tuple[DataFrame, pa.Schema]:
@@ -163,9 +175,9 @@ def _who(config: Config, types: dict[str, str]) -> str | None:
     return None if who is None else f"CAST({who} AS VARCHAR)"
 
 
-def _rows(given: Any, batches: Iterator[pa.RecordBatch], view: str = Source.VIEW) -> Iterator[pa.RecordBatch]:
+def _rows(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows as one of the local engine's views of the source has them."""
-    schema, nulls, columns, who, labels = given
+    view, schema, nulls, columns, who, labels = given
     with executors.task_database() as database:
         for name, table in labels.items():
             database.register(name, table)
@@ -176,11 +188,3 @@ def _rows(given: Any, batches: Iterator[pa.RecordBatch], view: str = Source.VIEW
                 made = True
             with translated(READING):
                 yield from database.query(f"SELECT * FROM {view}").to_arrow_table().to_batches()
-
-
-def _rows_and_who(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from _rows(given, batches, "kept_rows")
-
-
-def _null_values(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from _rows(given, batches, Source.NULLS)
