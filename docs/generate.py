@@ -202,6 +202,9 @@ def _variants(model: dict[str, Any]) -> list[dict[str, Any]]:
     return [each | {"description": model["description"]} for each in model["anyOf"]]
 
 
+BY_KEY = ("Intervals", "Bands", "Suppress", "HierarchyFile", "Digits", "Calendar", "PriorFile", "PriorEstimate")
+
+
 def _variant(model: dict[str, Any]) -> str:
     """Return what distinguishes a mapping from others in the same place: its kind, or its required key."""
     fields = model.get("properties")
@@ -209,9 +212,9 @@ def _variant(model: dict[str, Any]) -> str:
         return ""
     if "kind" in fields and "const" in fields["kind"]:
         return f": {fields['kind']['const']}"
-    if model["title"] in ("Intervals", "Suppress", "HierarchyFile", "Digits", "Calendar", "PriorFile", "PriorEstimate"):
+    if model["title"] in BY_KEY:
         return f": {next(iter(fields))}"
-    return ": nothing" if not fields else ""
+    return ": nothing" if model["title"] == "Free" else ""
 
 
 def _slug(place: str) -> str:

@@ -285,6 +285,23 @@ def test_mistakes_in_the_data_are_told_as_by_the_local_engine(cluster: Any, hous
 
 
 @pytest.mark.long
+def test_ages_bands_and_padded_codes(cluster: Any, house: House) -> None:
+    """Birth dates repeat in rows that agree on the rest, which would make a key of persons of anything but a date."""
+    table = people()
+    born = [datetime.date(1950, 1, 1) + datetime.timedelta(days=40 * (row // 2)) for row in range(ROWS)]
+    table = table.append_column("born", pa.array(born)).append_column("code", pa.array(range(ROWS)))
+    builders = {
+        "born": {"age_on": "2035-02-28", "bands": [[0, 18, 30, 45, 65, 80], [18, 65]]},
+        "code": {"digits": 5, "pad": 5},
+        "weight": {"bands": [50, 62.5, 75]},
+        "admitted": {"calendar": ["month", "decade", "century"]},
+    }
+    columns = COLUMNS | {"quasi_identifiers": builders}
+    local, _ = cluster_of.run_both(house, table, columns=columns)
+    assert local.to_dict()["groups"] > 50
+
+
+@pytest.mark.long
 def test_a_run_that_was_stopped_goes_on_where_it_was(cluster: Any, house: House) -> None:
     class Stops(Progress):
         def update(self, name: str, done: int = 0, of: int = 0, **facts: int) -> None:

@@ -94,6 +94,13 @@ def test_the_schema_accepts_the_example_of_the_contract(tmp_path: Path) -> None:
         ("privacy", [{"k_anonymity": 5}, {"skyline": [POINT | {"c": "50%"}]}, {"delta_disclosure": 1.5}]),
         ("source", {"postgres": {"dsn": "${DSN}", "query": "select 1"}}),
         ("backend", {"kind": "spark", "master": "local", "conf": {"a": "1"}}),
+        ("columns.quasi_identifiers.age", {"bands": [0, 18, 65.5]}),
+        ("columns.quasi_identifiers.age", {"bands": [[0, 18, 65], [18]], "age_on": "2024-12-31"}),
+        ("columns.quasi_identifiers.age", {"age_on": "2024-12-31"}),
+        ("columns.quasi_identifiers.age", {"digits": 5, "pad": 5}),
+        ("columns.quasi_identifiers.age", {"calendar": ["year", "decade", "century"]}),
+        ("columns.sensitive", {"born": {"age_on": "2024-12-31"}}),
+        ("columns.sensitive", {"born": {"age_on": "2024-12-31", "bands": [18]}}),
     ],
 )
 def test_the_schema_and_the_loader_accept_the_same_forms(place: str, value: Any) -> None:

@@ -26,6 +26,12 @@ class Intervals:
 
 
 @dataclass
+class Bands:
+    kind: ClassVar[str] = "bands"
+    bands: list[list[Any]]
+
+
+@dataclass
 class Suppress:
     kind: ClassVar[str] = "suppress"
     suppress: bool = True

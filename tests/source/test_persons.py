@@ -154,8 +154,8 @@ def test_people_with_a_row_each_are_not_suspected(name: str) -> None:
 
 
 def test_a_table_is_asked_at_most_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a cluster each time is a pass over the rows. Here everything is asked: machines repeat, their rows agree on the
-    town and the floor, neither of which follows from the other, and nearly all rows agree on the country."""
+    """On a cluster each time is a pass over the rows. Here everything is asked: machines repeat, their rows agree on
+    the town and the floor, neither of which follows from the other, and nearly all rows agree on the country."""
     machines = [number % 40 for number in range(400)]
     rows = {
         "machine": machines,

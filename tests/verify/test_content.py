@@ -20,6 +20,7 @@ from anon.recoding.levels import LevelRecoding
 from anon.recoding.outcome import Outcome
 from anon.recoding.tree import Recoding
 from anon.search import dispatch
+from tests.conftest import House
 from tests.helpers import release as helpers
 from tests.helpers.staged import Staged
 from tests.helpers.staged import staged as stage
@@ -398,3 +399,18 @@ def test_labels_that_are_not_true_of_the_rows_are_refused(
     monkeypatch.setattr(dispatch, "searched", searched)
     with pytest.raises(VerificationError, match=r"not true for \d+ rows"):
         helpers.run(tmp_path, table_of(source_rows()), **changes)
+
+
+@pytest.mark.parametrize("method", ["partition", "lattice"])
+@pytest.mark.parametrize("builder", [{"bands": [0, 18, 65]}, {"intervals": [20]}], ids=["bands", "intervals"])
+def test_a_builder_whose_labels_do_not_cover_their_values_is_found_out(
+    house: House, monkeypatch: pytest.MonkeyPatch, builder: dict[str, Any], method: str
+) -> None:
+    from anon.hierarchy.intervals import Cells
+
+    between = Cells.between
+    monkeypatch.setattr(Cells, "between", lambda self, low, high: between(self, low + 1, high + 1))
+    table = pa.table({"age": [18, 18, 20, 30, 40, 50] * 2, "disease": ["flu", "cold"] * 6})
+    columns = {"individual": "row", "quasi_identifiers": {"age": builder}, "sensitive": ["disease"]}
+    with pytest.raises(VerificationError, match="labels of 'age' that do not cover the value"):
+        house.run(table, columns=columns, method={"kind": method}, privacy=[{"k_anonymity": {"k": 3}}])

@@ -2,6 +2,7 @@
 `json_schema` describes the same grammar to editors."""
 
 from anon.config.columns import (
+    Bands,
     Builder,
     BuilderModel,
     Calendar,
@@ -51,6 +52,7 @@ __all__ = [
     "MOST_THREADS",
     "Absolute",
     "Backend",
+    "Bands",
     "Builder",
     "BuilderModel",
     "Calendar",

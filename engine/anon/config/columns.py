@@ -4,8 +4,10 @@ coarser."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -22,13 +24,33 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from anon.config.mistakes import Loc, Model, as_mistakes, mistake, refusal, unknown_key
-from anon.config.values import Exact, File, Name, Names, Number, SchemaGenerator, as_mapping
+from anon.config.values import Day, Exact, File, Name, Names, Number, SchemaGenerator, as_mapping
 
 
 class BuilderModel(Model):
     """How the values of a column become coarser; `kind` is the word users know the builder by."""
 
     kind: ClassVar[str]
+
+    @property
+    def reference_day(self) -> date | None:
+        """The day on which birth dates become ages, if the column has birth dates."""
+        return getattr(self, "age_on", None)
+
+    @property
+    def code_length(self) -> int | None:
+        """The length to which codes regain their leading zeros, if they have lost them."""
+        return getattr(self, "pad", None)
+
+
+AgeOn = Annotated[
+    Day | None,
+    Field(description="the column has birth dates: take the age in completed years on this day, such as 2024-12-31"),
+]
+Pad = Annotated[
+    int | None,
+    Field(ge=1, le=32, description="length of the codes; shorter ones regain the leading zeros they have lost"),
+]
 
 
 class Intervals(BuilderModel):
@@ -41,6 +63,7 @@ class Intervals(BuilderModel):
     origin: Number = Field(0, description="where an interval begins, in units of the column; 0 by default")
     top: Number | None = Field(None, description="values from here on become one open interval, in units of the column")
     bottom: Number | None = Field(None, description="values below become one open interval, in units of the column")
+    age_on: AgeOn = None
 
     @field_validator("intervals")
     @classmethod
@@ -61,11 +84,55 @@ class Intervals(BuilderModel):
         return self
 
 
+Bounds = Annotated[list[Number], Field(min_length=1)]
+
+
+def _one_level_by_itself(bands: Any) -> Any:
+    nested = isinstance(bands, list) and any(isinstance(level, list) for level in bands)
+    return bands if nested or not isinstance(bands, list) else [bands]
+
+
+BandLevels = Annotated[
+    list[Bounds], BeforeValidator(_one_level_by_itself, json_schema_input_type=Bounds | list[Bounds])
+]
+
+
+class Bands(BuilderModel):
+    """Bands between chosen numbers, with open ends; coarser levels merge neighbouring bands."""
+
+    kind = "bands"
+    bands: BandLevels = Field(
+        min_length=1,
+        description="where bands begin, ascending: [0, 18, 65] gives <=-1, 0-17, 18-64, >=65; for coarser levels a "
+        "list of such lists, each with some of the numbers of the one before: [[0, 18, 30, 65], [18, 65]]",
+    )
+    age_on: AgeOn = None
+
+    @field_validator("bands")
+    @classmethod
+    def _each_merges_the_one_before(cls, levels: list[list[int | Decimal]]) -> list[list[int | Decimal]]:
+        wrong = [
+            ((i,), mistake("numbers in ascending order, each once"))
+            for i, level in enumerate(levels)
+            if any(low >= high for low, high in pairwise(level))
+        ]
+        wrong += [
+            ((i,), mistake("some of the numbers of the level before, fewer than all"))
+            for i, (finer, level) in enumerate(pairwise(levels), 1)
+            if not set(level) < set(finer)
+        ]
+        if wrong:
+            raise refusal(wrong)
+        return levels
+
+
 class Suppress(BuilderModel):
     """The value, then *."""
 
     kind = "suppress"
     suppress: Literal[True] = Field(description="true: the value as it is, then *")
+    age_on: AgeOn = None
+    pad: Pad = None
 
 
 class HierarchyFile(BuilderModel):
@@ -73,6 +140,8 @@ class HierarchyFile(BuilderModel):
 
     kind = "hierarchy"
     hierarchy: File = Field(description="CSV file leaf;level1;level2;..., relative to the config")
+    age_on: AgeOn = None
+    pad: Pad = None
 
 
 class Digits(BuilderModel):
@@ -80,17 +149,24 @@ class Digits(BuilderModel):
 
     kind = "digits"
     digits: int = Field(ge=1, le=32, description="length of the code in characters")
+    pad: Pad = None
+
+    @model_validator(mode="after")
+    def _padded_to_its_length(self) -> Self:
+        if self.pad not in (None, self.digits):
+            raise refusal([(("pad",), mistake(f"{self.digits}, the length of the code, as in digits"))])
+        return self
 
 
-CALENDAR = ("day", "month", "quarter", "year")
+CALENDAR = ("day", "month", "quarter", "year", "decade", "century")
 
 
 class Calendar(BuilderModel):
     """A date in growing units."""
 
     kind = "calendar"
-    calendar: list[Literal["day", "month", "quarter", "year"]] = Field(
-        min_length=1, description="units from fine to coarse, of day, month, quarter, year"
+    calendar: list[Literal["day", "month", "quarter", "year", "decade", "century"]] = Field(
+        min_length=1, description=f"units from fine to coarse, of {', '.join(CALENDAR)}"
     )
 
     @field_validator("calendar")
@@ -98,7 +174,7 @@ class Calendar(BuilderModel):
     def _fine_to_coarse(cls, units: list[str]) -> list[str]:
         order = [CALENDAR.index(unit) for unit in units]
         if order != sorted(set(order)):
-            raise mistake("each unit once, in the order day, month, quarter, year", found=", ".join(units))
+            raise mistake(f"each unit once, in the order {', '.join(CALENDAR)}", found=", ".join(units))
         return units
 
 
@@ -106,13 +182,16 @@ class Free(BuilderModel):
     """An ordered column without a hierarchy, cut freely."""
 
     kind = "free"
+    age_on: AgeOn = None
 
 
-Built = Intervals | Suppress | HierarchyFile | Digits | Calendar | Free
+Built = Intervals | Bands | Suppress | HierarchyFile | Digits | Calendar | Free
 BUILDERS: dict[str, type[BuilderModel]] = {
-    model.kind: model for model in (Intervals, Suppress, HierarchyFile, Digits, Calendar)
+    model.kind: model for model in (Intervals, Bands, Suppress, HierarchyFile, Digits, Calendar)
 }
-BUILDER_KEYS = [key for model in BUILDERS.values() for key in model.model_fields]
+BUILDER_KEYS = list(dict.fromkeys(key for model in BUILDERS.values() for key in model.model_fields))
+# What a mapping without the word of a builder may mean, by its keys.
+UNNAMED: tuple[type[BuilderModel], ...] = (Free, Digits, *BUILDERS.values())
 
 
 def _builder(value: Any, info: ValidationInfo) -> BuilderModel:
@@ -122,11 +201,10 @@ def _builder(value: Any, info: ValidationInfo) -> BuilderModel:
     named = [kind for kind in BUILDERS if kind in given]
     if len(named) > 1:
         raise mistake(f"one of {', '.join(BUILDERS)}", found=" and ".join(named))
-    if not named and given:
-        named = [kind for kind, model in BUILDERS.items() if set(given) & set(model.model_fields)]
-    if not named and given:
+    meant = [BUILDERS[kind] for kind in named] or [m for m in UNNAMED if not given or set(given) & set(m.model_fields)]
+    if not meant:
         raise refusal(((key,), unknown_key(key, BUILDER_KEYS)) for key in given)
-    return (BUILDERS[named[0]] if named else Free).model_validate(given, context=info.context)
+    return meant[0].model_validate(given, context=info.context)
 
 
 Builder = Annotated[Built, BeforeValidator(_builder, json_schema_input_type=Built | None)]
@@ -152,7 +230,7 @@ class Sensitive(Model):
         written = handler.resolve_ref_schema(handler(schema))
         own = {key: value for key, value in written["properties"].items() if key != "builder"}
         branches = [{"properties": own, "type": "object", "additionalProperties": False}]
-        for model in BUILDERS.values():
+        for model in (*BUILDERS.values(), *UNNAMED[:1]):
             branch = model.model_json_schema(schema_generator=SchemaGenerator)
             branch["properties"] |= {"as_categories": own["as_categories"]}
             branches.append(branch)

@@ -7,6 +7,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import reduce
 from operator import or_
@@ -62,6 +63,16 @@ def share(value: Any) -> Decimal:
         quoted = re.fullmatch(r"[-+]?[0-9.]+", value)
         raise mistake("a number such as 0.04, or 4%", "write it without quotes" if quoted else "")
     return Decimal(number(value))
+
+
+def day(value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        written = isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value)
+        return date.fromisoformat(value if written else "")
+    except ValueError:
+        raise mistake("a day of the calendar such as 2024-12-31") from None
 
 
 def nonempty(value: Any) -> str:
@@ -132,6 +143,7 @@ Percent = Annotated[  # of 100: 2 and 2% are the same
     BeforeValidator(lambda value: share(value) * 100 if isinstance(value, str) else share(value)),
     PercentageAllowed(),
 ]
+Day = Annotated[date, BeforeValidator(day)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Name = Annotated[str, Field(min_length=1)]

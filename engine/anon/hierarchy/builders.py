@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from anon.core.text import Value, text
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.files import HierarchyGap, HierarchyTable, read, rooted
-from anon.hierarchy.intervals import IntervalCells, in_units
+from anon.hierarchy.intervals import BandCells, Cells, IntervalCells, in_units
 from anon.hierarchy.label_levels import ROOT, Paths, Row
 
 if TYPE_CHECKING:
-    from anon.config import Builder, Calendar, Digits, HierarchyFile, Intervals, Suppress
+    from anon.config import Bands, Builder, Calendar, Digits, HierarchyFile, Intervals, Suppress
 
 
 def paths(builder: Builder, values: Sequence[Value], column: str, *, role: str = "quasi_identifiers") -> Paths:
@@ -45,14 +45,24 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?")
 
 
 def _interval_paths(builder: Intervals, values: Sequence[Any], where: str) -> Paths:
-    hint = "one word or leading zero among the numbers of a CSV column makes it text"
-    _refuse_other_types(values, _is_number, _NUMBER, where, ("numbers", "a column of numbers", hint))
-    whole = all(isinstance(value, int) for value in values)
+    whole = _whole(values, where)
     cells = IntervalCells.from_numbers(builder.intervals, builder.origin, builder.top, builder.bottom, whole)
     return Paths(cell_paths(cells, values, where), where)
 
 
-def cell_paths(cells: IntervalCells, values: Sequence[Any], where: str) -> list[Row]:
+def _band_paths(builder: Bands, values: Sequence[Any], where: str) -> Paths:
+    cells = BandCells.from_numbers(builder.bands, _whole(values, where))
+    return Paths(cell_paths(cells, values, where), where)
+
+
+def _whole(values: Sequence[Any], where: str) -> bool:
+    """Return whether all values are whole numbers; refuse those that are no numbers."""
+    hint = "one word or leading zero among the numbers of a CSV column makes it text"
+    _refuse_other_types(values, _is_number, _NUMBER, where, ("numbers", "a column of numbers", hint))
+    return all(isinstance(value, int) for value in values)
+
+
+def cell_paths(cells: Cells, values: Sequence[Any], where: str) -> list[Row]:
     """Return the labels of numbers, made once for all that share their narrowest cell."""
     parts = [cells.part(in_units(value, cells.places)) for value in values]
     _refuse_some(
@@ -124,7 +134,19 @@ _PERIODS: dict[str, Callable[[date], str]] = {
     "month": lambda day: f"{day.year:04}-{day.month:02}",
     "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
     "year": lambda day: f"{day.year:04}",
+    "decade": lambda day: _years(day, 10),
+    "century": lambda day: _years(day, 100),
 }
+
+
+def _years(day: date, count: int) -> str:
+    """Return the label of the years of a decade or century, which begins at a year that ends in 0 or 00.
+
+    >>> _years(date(1987, 3, 9), 10), _years(date(2000, 1, 1), 100)
+    ('1980-1989', '2000-2099')
+    """
+    first = day.year // count * count
+    return f"{first:04}-{first + count - 1:04}"
 
 
 def _utc(value: date) -> date:
@@ -172,6 +194,7 @@ def _gap(missing: list[str], total: int, table: HierarchyTable) -> HierarchyGap:
 
 _BUILDERS: dict[str, Callable[[Any, Sequence[Any], str], Paths]] = {
     "intervals": _interval_paths,
+    "bands": _band_paths,
     "suppress": _suppress_paths,
     "digits": _digit_paths,
     "calendar": _calendar_paths,

@@ -54,6 +54,7 @@ def write_package(
         "profile": "tabular-data-package" if config.release.format == "csv" else "data-package",
         "resources": resources,
         **({} if cells is None else {"labels": GRAMMAR, "cells": cells}),
+        **({"ages_on": days} if (days := _reference_days(config)) else {}),
         "groups": recoding.groups,
         "suppressed_share": recoding.suppressed / individuals,
         "null_share": left_out.all / individuals,
@@ -62,6 +63,14 @@ def write_package(
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with translated("writing the release", disk=True):
         (folder / "datapackage.json").write_text(text, encoding="utf-8")
+
+
+def _reference_days(config: Config) -> dict[str, str]:
+    """Return for each column that is published as ages the day of these ages."""
+    columns = config.columns
+    builders = columns.quasi_identifiers | {name: spec.builder for name, spec in columns.sensitive.items()}
+    days = {name: builder.reference_day for name, builder in builders.items() if builder is not None}
+    return {name: day.isoformat() for name, day in days.items() if day is not None}
 
 
 def resource(path: Path, fields: list[dict[str, str]], rows: int) -> dict[str, Any]:

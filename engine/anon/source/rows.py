@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anon.config import Config, Limits, Nulls, Sensitive
+from anon.config import Builder, Columns, Config, Limits, Nulls, Sensitive
 from anon.core.database import Database, interruptible, quote, translated
 from anon.core.memory import Memory
 from anon.errors import ConfigError, Problem, SourceError
@@ -38,6 +38,7 @@ from anon.source.types import (
     TypedColumn,
     Unusable,
     UnusableText,
+    as_builders_take_it,
     labels_of,
     narrow,
     rounded,
@@ -58,6 +59,12 @@ class Column:
     kind: str  # integer | number | decimal | date | timestamp | boolean | text
     sql: str
     narrow: str = ""  # the same in fewer bits, if the source has them so
+    stored: tuple[str, str] | None = None  # kind and SQL in the source, if its builder takes ages or padded codes
+
+    @property
+    def as_stored(self) -> tuple[str, str]:
+        """The kind and the SQL of the values as the source has them."""
+        return self.stored or (self.kind, self.sql)
 
 
 @dataclass
@@ -230,7 +237,8 @@ def _find_persons(source: Source, config: Config, raw: DuckDBRows, total: int) -
     assert source.origin is not None
     identifiers = {name: quote(column) for name, column in source.origin.identifiers.items()}
     published = [*source.quasi_identifiers, *source.keep]
-    kinds, sql = ({column.name: getattr(column, about) for column in published} for about in ("kind", "sql"))
+    stored = {column.name: column.as_stored for column in published}
+    kinds, sql = ({name: both[at] for name, both in stored.items()} for at in (0, 1))
     search = PersonSearch(raw, attributes_of(config.columns, kinds, identifiers | sql), part_compared(total))
     source.repeated, source.persons = search.repeated_identifiers(), search.found()
 
@@ -244,7 +252,7 @@ def check_rows(rows: Rows, config: Config, types: dict[str, str], who: str | Non
         "sensitive": list(columns.sensitive),
         "keep": list(columns.keep),
     }
-    typing = Typing(roles, types, columns.sensitive)
+    typing = Typing(roles, types, columns)
     policy = NullPolicy(config.nulls, typing.cells)
     requirements = policy.requirements + ([] if who is None else [named_in_every_row(who, policy)])
     dropped = policy.aggregates if policy.drops else []
@@ -259,27 +267,35 @@ def check_rows(rows: Rows, config: Config, types: dict[str, str], who: str | Non
 
 
 class Typing:
-    """Columns of a config by role with the types that a table has for them. `specs` says how sensitive columns are
-    published: as they are, rounded, or as labels."""
+    """Columns of a config by role with the types that a table has for them. `columns`, for a source, says how the
+    values of quasi-identifiers and of sensitive columns are taken; labels are taken as they are."""
 
-    def __init__(
-        self, roles: Mapping[str, list[str]], types: dict[str, str], specs: Mapping[str, Sensitive] | None = None
-    ) -> None:
-        self.roles, self.types, self.specs = roles, types, specs or {}
+    def __init__(self, roles: Mapping[str, list[str]], types: dict[str, str], columns: Columns | None = None) -> None:
+        self.roles, self.types, self.columns = roles, types, columns
         self.labels: dict[str, pa.Table] = {}  # of sensitive columns, by the name that the SQL of the column uses
         self.typed = {(role, name): self._typed(role, name) for role, names in roles.items() for name in names}
 
     def _typed(self, role: str, name: str) -> TypedColumn | Unusable:
         path, type_name = f"columns.{role}.{name}", self.types[name]
         try:
-            column = type_column(path, quote(name), type_name, role[0])
-            spec = self._spec(role, name)
-            return column if spec is None or spec.round is None else rounded(path, spec.round, column, type_name)
+            column = self._stored(role, name)
+            spec, builder = self._spec(role, name), self._builder(role, name)
+            if spec is not None and spec.round is not None:
+                return rounded(path, spec.round, column, type_name)
+            return column if builder is None else as_builders_take_it(path, builder, column)
         except Unusable as error:
             return error
 
+    def _stored(self, role: str, name: str) -> TypedColumn:
+        return type_column(f"columns.{role}.{name}", quote(name), self.types[name], role[0])
+
     def _spec(self, role: str, name: str) -> Sensitive | None:
-        return self.specs.get(name) if role == "sensitive" else None
+        return self.columns.sensitive[name] if self.columns and role == "sensitive" else None
+
+    def _builder(self, role: str, name: str) -> Builder | None:
+        if self.columns and role == "quasi_identifiers":
+            return self.columns.quasi_identifiers[name]
+        return spec.builder if (spec := self._spec(role, name)) else None
 
     @property
     def requirements(self) -> list[Requirement]:
@@ -305,12 +321,21 @@ class Typing:
                 try:
                     column = self._usable(rows, answers, role, index)
                     small = narrow(name, self.types[name], column.sql)
-                    found[role].append(Column(name, f"{role[0]}{index}", column.kind, column.sql, small))
+                    stored = self._as_stored(role, name)
+                    found[role].append(Column(name, f"{role[0]}{index}", column.kind, column.sql, small, stored))
                 except Unusable as error:
                     problems.append(error.problem(f"columns.{role}.{name}"))
                 except ConfigError as error:
                     problems += error.problems
         return found, problems
+
+    def _as_stored(self, role: str, name: str) -> tuple[str, str] | None:
+        """Return the kind and the SQL of a quasi-identifier in the source, if its builder takes other values."""
+        builder = self._builder(role, name)
+        if role != "quasi_identifiers" or builder is None or (builder.reference_day or builder.code_length) is None:
+            return None
+        column = self._stored(role, name)
+        return column.kind, column.sql
 
     def _usable(self, rows: Rows, answers: RowAnswers, role: str, index: int) -> TypedColumn:
         """Return a column, perhaps with labels in place of values; Unusable or ConfigError if the rows forbid it."""
@@ -322,11 +347,11 @@ class Typing:
             raise column
         if problems := answers.problems(column.requirements):
             raise ConfigError(problems[:1])
-        spec = self._spec(role, name)
-        if spec is None or spec.builder is None:
+        builder = None if role != "sensitive" else self._builder(role, name)
+        if builder is None or builder.kind == "free":
             return column
         table = f"labels_{index}"
-        self.labels[table] = labels_of(name, spec.builder, rows, column)
+        self.labels[table] = labels_of(name, builder, rows, column)
         return replace(column, kind="text", sql=f"(SELECT label FROM {table} WHERE v = {column.sql})")
 
 

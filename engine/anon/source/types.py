@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 
 import pyarrow as pa
@@ -204,6 +205,44 @@ def rounded(path: str, width: Decimal, column: TypedColumn, type_name: str) -> T
     if places:
         rounds = replace(column, kind="decimal", sql=f"{multiple} * CAST('{width:f}' AS DECIMAL(18, {places}))")
     return replace(rounds, requirements=(*column.requirements, small))
+
+
+def as_builders_take_it(path: str, builder: Builder, column: TypedColumn) -> TypedColumn:
+    """Return a column with the values that its builder makes coarser: ages in place of birth dates, codes with the
+    leading zeros that they have lost, all others as they are."""
+    if builder.reference_day is not None:
+        return _ages(path, builder.reference_day, column)
+    return column if builder.code_length is None else _padded(path, builder.code_length, column)
+
+
+def _ages(path: str, day: date, column: TypedColumn) -> TypedColumn:
+    """Return the completed years from each date to a day. Who is born on 29 February completes a year on 1 March where
+    the year has no such day."""
+    if column.kind not in ("date", "timestamp"):
+        hint = "in a CSV file every date is written like 2024-03-09 (ISO 8601)"
+        raise Unusable(f"type {column.kind} with `age_on`", "a column of birth dates", hint)
+    born = column.sql
+    later = f"month({born}) * 100 + day({born}) > {day.month * 100 + day.day}"
+    years = f"CAST({day.year} - year({born}) - CASE WHEN {later} THEN 1 ELSE 0 END AS BIGINT)"
+    born_later = f"CAST(TRY({born}) AS DATE) > DATE '{day.isoformat()}'"
+    born_before = requirement(path, column.kind, born_later, f"birth dates up to the day of `age_on`, {day}")
+    return replace(column, kind="integer", sql=years, requirements=(*column.requirements, born_before))
+
+
+def _padded(path: str, length: int, column: TypedColumn) -> TypedColumn:
+    """Return codes of digits with zeros in front, as text of one length."""
+    sql, kind = column.sql, column.kind
+    if kind == "text":
+        digits, wrong = sql, f"{sql} = '' OR length({sql}) > {length} OR translate({sql}, '0123456789', '') <> ''"
+    elif kind in ("integer", "number", "decimal"):
+        number = f"TRY({sql})"
+        digits = f"CAST(CAST({sql} AS HUGEINT) AS VARCHAR)"
+        wrong = f"{number} < 0 OR {number} >= {10**length} OR {number} <> floor({number})"
+    else:
+        raise Unusable(f"type {kind} with `pad`", "a column of codes: digits as text or whole numbers")
+    fits = requirement(path, kind, wrong, f"codes of at most {length} digits, as `pad` says")
+    padded = f"lpad({digits}, {length}, '0')"
+    return replace(column, kind="text", sql=padded, requirements=(*column.requirements, fits))
 
 
 def labels_of(name: str, builder: Builder, rows: Rows, column: TypedColumn) -> pa.Table:

@@ -136,7 +136,7 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame) -> None:
     sql = {name: f"c{at}" for at, name in enumerate(names)}
     cells = {name: executors.column(name) for name in names}
     cells |= {name: cells[name].cast("string") for name in columns.identifiers}  # of any type
-    kinds = {column.name: column.kind for column in [*source.quasi_identifiers, *source.keep]}
+    kinds = {column.name: column.as_stored[0] for column in [*source.quasi_identifiers, *source.keep]}
     with as_table(raw.select(*(cells[name].alias(own) for name, own in sql.items()))) as table:
         search = PersonSearch(table, attributes_of(columns, kinds, sql), part=1)
         source.repeated, source.persons = search.repeated_identifiers(), search.found()

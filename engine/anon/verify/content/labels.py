@@ -74,6 +74,23 @@ class OrderedLabels:
         return found
 
 
+def outside_labels(kind: str, words: list[str], labels: list[str]) -> int:
+    """Return how many numbers, given as text, lie outside the range that their label says. Whole numbers may also have
+    labels of other numbers: [1.5,3).
+
+    >>> outside_labels("integer", ["17", "18", "2", "3"], ["0-17", "0-17", "[1.5,3)", "*"])
+    1
+    """
+    values, written = pa.array(words, pa.string()), pa.array(labels, pa.string())
+    inside = np.zeros(len(words), bool)
+    for each in dict.fromkeys((kind, "number")):
+        rest = np.flatnonzero(~inside)
+        ranges = OrderedLabels(each).ranges(written.take(pa.array(rest)))
+        keys = keys_of_texts(each, values.take(pa.array(rest)))
+        inside[rest] = (ranges[:, 0] <= keys) & (keys <= ranges[:, 1])
+    return int((~inside).sum())
+
+
 def _words(parts: pa.StructArray, name: str) -> pa.Array:
     words = pc.struct_field(parts, name)
     return pc.if_else(pc.equal(words, ""), None, words)

@@ -19,7 +19,7 @@ from anon.search.reuse.tree import ReusedTree
 from anon.source import Column, Source
 from anon.verify.content.applied import AppliedLevels, AppliedRecoding, AppliedTree, wrong
 from anon.verify.content.keys import Keys, looked_up
-from anon.verify.content.labels import HIGHEST, Grammar, HierarchyLabels, ListedLabels, Row, grammar_of
+from anon.verify.content.labels import HIGHEST, Grammar, HierarchyLabels, ListedLabels, Row, grammar_of, outside_labels
 from anon.verify.content.levels import LevelLabels, suppressed_cells
 from anon.verify.content.recoding_file import RecodingFile
 from anon.verify.content.tree_groups import GroupLabels, WrittenTree
@@ -100,7 +100,18 @@ def _rows(rows: Rows, config: Config, column: Column, values: list[Any]) -> list
     builder: Builder = config.columns.quasi_identifiers[column.name]
     paths = iter(hierarchy.paths(builder, new, column.name)) if new else iter(())
     known = rows | {_text(value): [_text(value), *path] for value, path in zip(new, paths)}
-    return [known.get(word, [word]) for word in texts]
+    found = [known.get(word, [word]) for word in texts]
+    if builder.kind in ("intervals", "bands"):
+        _check_ranges(column, found)
+    return found
+
+
+def _check_ranges(column: Column, rows: list[Row]) -> None:
+    """Raise VerificationError if a number is not in the ranges that its labels say."""
+    pairs = [(row[0], label) for row in rows for label in row[1:] if row[0] is not None and label is not None]
+    words, labels = ([pair[at] for pair in pairs] for at in (0, 1))
+    if outside := outside_labels(column.kind, words, labels):
+        raise wrong(f"has {outside:,} labels of {column.name!r} that do not cover the value they stand for")
 
 
 def _text(value: Any) -> str | None:
