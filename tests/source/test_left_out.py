@@ -69,7 +69,7 @@ def expected(rows: list[Row], published: set[str]) -> dict[str, dict[str, int]]:
     for tag in {row["tag"] for row in rows} - published:
         reasons = {reason(row) for row in rows if row["tag"] == tag}
         counts[PEOPLE]["suppressed" if tag in whole else min(reasons)] += 1  # quasi-identifiers before sensitive
-    names = ("null_quasi_identifiers", "null_sensitive", "suppressed")
+    names = ("null_quasi_identifiers", "null_sensitive", "suppressed", "other_rows")
     listed = {what: {name: found[name] for name in names} for what, found in counts.items()}
     return {what: {"all": sum(found.values()), **found} for what, found in listed.items()}
 

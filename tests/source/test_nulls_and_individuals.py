@@ -83,9 +83,10 @@ def test_rows_of_nobody_are_counted(house: House) -> None:
 
 
 def test_repeated_individuals_are_counted_and_disagreement_is_another_problem(house: House) -> None:
-    repeats = "2 rows that repeat an individual"
+    repeats = "2 rows that repeat an individual, of 1 individual with several rows"
     assert individual_error(house, people([1, 1, 1, 2], [5, 5, 5, 6])) == [repeats]
-    disagree = "1 individuals whose rows disagree on a quasi-identifier"
+    repeats = "2 rows that repeat an individual, of 2 individuals with several rows"
+    disagree = "1 individuals whose rows disagree on a quasi-identifier (age: 1)"
     assert individual_error(house, people([1, 1, 2, 2], [5, 6, 7, 7])) == [repeats, disagree]
     assert individual_error(house, people([1, 1, 2, 2], [5, None, 7, 7])) == [repeats, disagree]
 

@@ -165,11 +165,22 @@ class LeftOutReasons(ArtifactPart):
     null_quasi_identifiers: Count
     null_sensitive: Count
     suppressed: Count
+    other_rows: Count = 0
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        demand(self.all == self.null_quasi_identifiers + self.null_sensitive + self.suppressed, "the sum as `all`")
+        counts = self.null_quasi_identifiers, self.null_sensitive, self.suppressed, self.other_rows
+        demand(self.all == sum(counts), "the sum as `all`")
         return self
+
+
+class OneRowEach(ArtifactPart):
+    """Which row of an individual with several is used, and how many others there are."""
+
+    keep: Literal["first", "last"]
+    by: str
+    rows: Count
+    individuals: Count
 
 
 class LeftOutFacts(ArtifactPart):
@@ -177,6 +188,7 @@ class LeftOutFacts(ArtifactPart):
 
     rows: LeftOutReasons
     individuals: LeftOutReasons
+    one_row_each: OneRowEach | None = None
 
 
 class Summary(ArtifactPart):

@@ -18,6 +18,7 @@ from anon.artifacts.parts import (
     LatticeFacts,
     LatticeNodes,
     Number,
+    OneRowEach,
     SensitiveFacts,
     SourcePart,
     Summary,
@@ -89,6 +90,7 @@ class Manifest(ArtifactPart):
     source: list[SourcePart]
     rows: Count
     rows_dropped: Count
+    one_row_each: OneRowEach | None = None
     suppressed: Count
     warnings: list[WarningFacts]
     release: dict[str, str]

@@ -130,6 +130,7 @@ def _facts(
         **({} if refused is None else {"reason": refused}),
         "rows": source.rows,
         "individuals": cube.individuals,
+        "left_out": source.left_out.to_dict(),
         "columns": _columns(source, cube),
         "records": {"count": count, "collapsed": cube.counted, "bytes_each": _width(cube), "bytes": inside,
                     "in_memory": inside <= places.memory},

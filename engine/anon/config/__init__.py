@@ -12,6 +12,7 @@ from anon.config.columns import (
     HierarchyFile,
     Intervals,
     Nulls,
+    RowRule,
     Sensitive,
     Suppress,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "RRobustness",
     "Release",
     "Reuse",
+    "RowRule",
     "Sensitive",
     "Skyline",
     "Source",

@@ -275,11 +275,38 @@ SensitiveColumn = Annotated[Sensitive, BeforeValidator(_sensitive, json_schema_i
 ROLES = ("identifiers", "quasi_identifiers", "sensitive", "keep")
 
 
+class RowRule(Model):
+    """Which rows of an individual are used: the only one, or of several the first or the last by a column."""
+
+    keep: Literal["error", "first", "last"] = Field(
+        "error", description="of several rows of an individual: an error, or the first or last one is used"
+    )
+    by: Name | None = Field(
+        None, description="the column of numbers, dates or times that orders the rows of an individual, nulls first"
+    )
+
+    @property
+    def chooses(self) -> bool:
+        return self.keep != "error"
+
+    @model_validator(mode="after")
+    def _ordered_by_a_column(self) -> Self:
+        if self.chooses and self.by is None:
+            expected = f"the column that orders the rows of an individual, with keep: {self.keep}"
+            raise refusal([(("by",), mistake(expected, "the order of rows in a file means nothing", "nothing"))])
+        if not self.chooses and self.by is not None:
+            raise refusal([(("by",), mistake("no column with keep: error, which uses every row"))])
+        return self
+
+
 class Columns(Model):
     """What each column is; a column that is not named is dropped."""
 
     identifiers: list[Name] = Field([], description="columns that never leave the source stage")
     individual: Name = Field(description="`row` (every row is another person) or the column that says who")
+    rows: RowRule = Field(
+        default_factory=RowRule, description="one row per individual: what becomes of the others; an error by default"
+    )
     multiplicity: Literal["single", "set", "multiset"] = Field("single", description="sensitive values per individual")
     quasi_identifiers: Annotated[
         dict[Name, Builder],
@@ -300,6 +327,23 @@ class Columns(Model):
 
     def published(self) -> list[str]:
         return [*self.quasi_identifiers, *self.sensitive, *self.keep]
+
+    @model_validator(mode="after")
+    def _one_row_each(self) -> Self:
+        if not self.rows.chooses:
+            return self
+        wrong: list[tuple[Loc, PydanticCustomError]] = []
+        if self.individual == "row":
+            said = mistake("no rows, or the column that says who as individual", found="individual: row")
+            wrong.append((("rows",), said))
+        if self.multiplicity != "single":
+            found = f"keep: {self.rows.keep} with multiplicity: {self.multiplicity}"
+            wrong.append((("rows",), mistake("one of the two: one row per individual, or several values", found=found)))
+        if str(self.rows.by).lower() == self.individual.lower():
+            wrong.append((("rows", "by"), mistake("another column; all rows of an individual agree on this one")))
+        if wrong:
+            raise refusal(wrong)
+        return self
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:

@@ -76,8 +76,7 @@ def warnings(config: Config, found: Findings, left_out: LeftOut) -> list[dict[st
     near = f"individuals in groups where at least {NEARLY:.0%} share one sensitive value that most people do not have"
     warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
     warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
-    dropped = left_out.rows.all - left_out.rows.suppressed
-    warn("rows_dropped", dropped, "rows dropped because of missing values")
+    warn("rows_dropped", left_out.rows.null, "rows dropped because of missing values")
     for each in (*_of_kept(found), *value_warnings(config, found)):
         warn(each.code, each.count, each.text, each.column)
     return listed

@@ -49,24 +49,33 @@ REASONS = {
 }
 
 
-def reasons(counts: dict[str, int]) -> str:
-    """Return why rows or individuals are left out, in words.
+def reasons(counts: dict[str, int], others: dict[str, Any] | None = None) -> str:
+    """Return why rows or individuals are left out, in words; `others` is about rows of individuals of whom another row
+    is used.
 
     >>> reasons({"all": 5, "null_quasi_identifiers": 3, "null_sensitive": 0, "suppressed": 2})
     '3 without a quasi-identifier, 2 suppressed'
+    >>> reasons({"all": 9, "null_quasi_identifiers": 0, "null_sensitive": 0, "suppressed": 0, "other_rows": 9},
+    ...         {"keep": "last", "by": "visited", "rows": 9, "individuals": 4})
+    '9 earlier rows of 4 individuals'
     """
-    return ", ".join(f"{counts[name]:,} {words}" for name, words in REASONS.items() if counts[name])
+    listed = [f"{counts[name]:,} {words}" for name, words in REASONS.items() if counts[name]]
+    if others and counts.get("other_rows"):
+        which = "earlier" if others["keep"] == "last" else "later"
+        listed.append(f"{others['rows']:,} {which} rows of {counted(others['individuals'])}")
+    return ", ".join(listed)
 
 
-def left_out(found: dict[str, dict[str, int]]) -> list[tuple[int, str, str]]:
+def left_out(found: dict[str, dict[str, Any]]) -> list[tuple[int, str, str]]:
     """Return how many are not in a release, of what, and why: individuals, then rows where their counts differ."""
     kinds = [kind for kind in ("individuals", "rows") if kind in found]
     if len(kinds) == 2 and found["rows"] == found["individuals"]:
         kinds.pop()
-    return [(found[kind]["all"], kind.removesuffix("s"), reasons(found[kind])) for kind in kinds]
+    others = found.get("one_row_each")
+    return [(found[kind]["all"], kind.removesuffix("s"), reasons(found[kind], others)) for kind in kinds]
 
 
-def left_out_words(found: dict[str, dict[str, int]]) -> str:
+def left_out_words(found: dict[str, dict[str, Any]]) -> str:
     """Return what is not in a release in one phrase, empty if nothing is missing."""
     listed = [f"{counted(count, what)} left out ({why})" for count, what, why in left_out(found) if count]
     return ", ".join(listed)

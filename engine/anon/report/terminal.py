@@ -102,7 +102,8 @@ def show_utility(console: Console, utility: dict[str, Any]) -> None:
 def show_plan(console: Console, plan: dict[str, Any]) -> None:
     """Print what a run would do."""
     people = "" if plan["individuals"] == plan["rows"] else f" of {counted(plan['individuals'], 'individual')}"
-    console.print(f"{counted(plan['rows'], 'row')}{people}, method {plan['method']}\n", highlight=False)
+    rows = f"{counted(plan['rows'], 'row')}{people}, method {plan['method']}{_left_out(plan)}"
+    console.print(f"{rows}\n", highlight=False)
     section(console, "Columns in use", _planned_columns(plan))
     section(console, "Memory and disk", _resources(plan))
     if plan["criteria"]:

@@ -161,8 +161,9 @@ def _origin(report: Report) -> list[tuple[str, str]]:
     origin, method = report.provenance, report.method
     files = [f"{part.name} ({part.size})" for part in origin.source]
     settings = ", ".join(f"{name}: {value}" for name, value in method.settings.items())
-    absent = report.summary.left_out.rows
-    missing = f", {absent.all:,} left out ({reasons(absent.to_dict())})" if absent.all else ""
+    absent = report.summary.left_out.to_dict()
+    why = reasons(absent["rows"], absent.get("one_row_each"))
+    missing = f", {absent['rows']['all']:,} left out ({why})" if why else ""
     return [
         ("run", origin.run),
         ("anon", origin.anon),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,7 @@ def write_run(
         source=manifest_marks(source.marks, config),
         rows=source.rows,
         rows_dropped=source.left_out.rows.all,
+        **_one_row_each(source),
         suppressed=facts["summary"]["suppressed"],
         warnings=facts["summary"]["warnings"],
         release=artifacts.release,
@@ -125,6 +126,12 @@ def write_run(
             (work.run / name).write_text(sealed_text(artifact), encoding="utf-8")
         (work.run / "report.html").write_text(render(report), encoding="utf-8")
     return report
+
+
+def _one_row_each(source: Source) -> dict[str, Any]:
+    """Return which row of an individual was used, and how many others were not."""
+    chosen = source.left_out.one_row_each
+    return {} if chosen is None else {"one_row_each": asdict(chosen)}
 
 
 def _reused(config: Config) -> dict[str, Any]:

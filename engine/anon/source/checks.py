@@ -9,9 +9,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from anon.config import Columns, Nulls
 from anon.core.database import Database, literal, quote
+from anon.core.phrases import counted
 from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
 from anon.source.left_out import Reasons
@@ -25,6 +27,7 @@ NO_HEADER = "no column named is there; has the table a header? --show-values lis
 # what no column is called: a number, a date, a phone number, an address of mail
 VALUE = re.compile("|".join([*CSV_TYPES.values(), ANY_DATE, r"[+(]?[0-9][0-9 ()/.-]{4,}", r"[^@\s]+@[^@\s]+[.]\w+"]))
 PERSON = "columns.individual"
+NAMED = 8  # columns that a message names
 
 
 def check_present(columns: Columns, types: dict[str, str], names: list[str] | None = None) -> None:
@@ -88,6 +91,8 @@ def named_columns(columns: Columns) -> Iterator[tuple[str, str]]:
         yield f"columns.identifiers[{index}]", name
     if columns.individual != "row":
         yield "columns.individual", columns.individual
+    if columns.rows.by is not None:
+        yield "columns.rows.by", columns.rows.by
     for name in columns.quasi_identifiers:
         yield f"columns.quasi_identifiers.{name}", name
     for name in columns.sensitive:
@@ -195,36 +200,66 @@ def width_problems(cells: list[tuple[str, str, int]]) -> list[Problem]:
 
 
 def individual_problems(
-    table: SqlTable, who: str, quasi_identifiers: Sequence[str], multiplicity: str, keep: Sequence[str] = ()
+    table: SqlTable,
+    who: str,
+    quasi_identifiers: Mapping[str, str],
+    multiplicity: str,
+    keep: Mapping[str, str] = MappingProxyType({}),
+    hint: str = "set columns.multiplicity if people have several values",
 ) -> list[Problem]:
-    """Return repeated individuals where each should have one row, and individuals whose rows disagree. Kept columns
-    matter where individuals may have several rows: they are published once for each."""
-    again = Aggregate("repeated", f"count({who}) - count(DISTINCT {who})")
-    repeated = int(table.evaluate([again])[again.name])
-    if not repeated:
+    """Return repeated individuals where each should have one row, and individuals whose rows disagree. Columns are
+    given as SQL by their names. Kept columns matter where individuals may have several rows: they are published once
+    for each. `hint`: what to do about several rows."""
+    rows = f"(SELECT count(*) AS n FROM {table.name} WHERE {who} IS NOT NULL GROUP BY {who}) AS people"
+    again = Aggregate("repeated", "coalesce(sum(n - 1), 0)")
+    several = Aggregate.counting("several", "n > 1")
+    answers = table.evaluate([again, several], rows)
+    if not (repeated := int(answers[again.name])):
         return []
     problems = []
     if multiplicity == "single":
-        hint = "set columns.multiplicity if people have several values"
-        found = f"{repeated:,} rows that repeat an individual"
+        people = counted(int(answers[several.name]))
+        found = f"{repeated:,} rows that repeat an individual, of {people} with several rows"
         problems.append(Problem(PERSON, found, "one row per individual", hint))
-    return problems + disagreements(table, who, quasi_identifiers, () if multiplicity == "single" else keep)
+    return problems + disagreements(table, who, quasi_identifiers, {} if multiplicity == "single" else keep)
 
 
-def disagreements(table: SqlTable, who: str, quasi_identifiers: Sequence[str], keep: Sequence[str]) -> list[Problem]:
-    """Return a problem for individuals whose rows disagree on a quasi-identifier, and one for a kept column."""
-    expected = "the same quasi-identifiers in all rows of an individual"
-    found = f"{COUNT} individuals whose rows disagree on a quasi-identifier"
-    required = [Requirement("agreement on quasi-identifiers", "q", Problem(PERSON, found, expected))]
-    if keep:
-        found = f"{COUNT} individuals whose rows disagree on a kept column"
-        hint = "each individual is published once; leave the column out, or make it agree"
-        expected = "the same kept values in all rows of an individual"
-        required.append(Requirement("agreement on kept columns", "k", Problem("columns.keep", found, expected, hint)))
-    differ = f"{_disagreement(quasi_identifiers)} AS q, {_disagreement(keep)} AS k"
-    people = f"SELECT {differ} FROM {table.name} WHERE {who} IS NOT NULL GROUP BY {who} HAVING count(*) > 1"
-    return table.evaluate(required, f"({people}) AS people").problems(required)
+def disagreements(
+    table: SqlTable, who: str, quasi_identifiers: Mapping[str, str], keep: Mapping[str, str]
+) -> list[Problem]:
+    """Return a problem for individuals whose rows disagree on a quasi-identifier, and one for a kept column, with the
+    count of each column."""
+    hint = "each individual is published once; leave the column out, or make it agree"
+    roles = [("quasi-identifier", PERSON, "quasi-identifiers", "", quasi_identifiers)]
+    roles += [("kept column", "columns.keep", "kept values", hint, keep)] if keep else []
+    differ = {(at, name): _disagreement(sql) for at, (*_, columns) in enumerate(roles) for name, sql in columns.items()}
+    listed = ", ".join(f"{sql} AS d{at}" for at, sql in enumerate(differ.values()))
+    people = f"SELECT {listed} FROM {table.name} WHERE {who} IS NOT NULL GROUP BY {who} HAVING count(*) > 1"
+    each = {place: Aggregate.counting(f"disagreement {at}", f"d{at}") for at, place in enumerate(differ)}
+    any_ = [
+        Aggregate.counting(f"any {at}", any_of([f"d{n}" for n, place in enumerate(differ) if place[0] == at]))
+        for at in range(len(roles))
+    ]
+    answers = table.evaluate([*each.values(), *any_], f"({people}) AS people")
+    problems = []
+    for at, (role, path, values, advice, columns) in enumerate(roles):
+        if count := int(answers[any_[at].name]):
+            counts = {name: int(answers[each[at, name].name]) for name in columns}
+            found = f"{count:,} individuals whose rows disagree on a {role} ({_most(counts)})"
+            problems.append(Problem(path, found, f"the same {values} in all rows of an individual", advice))
+    return problems
 
 
-def _disagreement(columns: Sequence[str]) -> str:
-    return any_of([f"min({c}) IS DISTINCT FROM max({c}) OR count({c}) NOT IN (0, count(*))" for c in columns])
+def _most(counts: Mapping[str, int]) -> str:
+    """Return the columns that most individuals disagree on, with their counts.
+
+    >>> _most({"zip": 2, "age": 0, "ward": 7})
+    'ward: 7, zip: 2'
+    """
+    found = sorted(((name, n) for name, n in counts.items() if n), key=lambda each: -each[1])
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return ", ".join(f"{name}: {n:,}" for name, n in found[:NAMED]) + more
+
+
+def _disagreement(sql: str) -> str:
+    return f"(min({sql}) IS DISTINCT FROM max({sql}) OR count({sql}) NOT IN (0, count(*)))"

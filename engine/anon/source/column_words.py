@@ -32,6 +32,12 @@ AGES = frozenset(
     """age ages birth born dob birthday birthdate birthyear yob geburt geburtsdatum geburtsjahr geburtstag geboren alter
     naissance nacimiento nascita nascimento edad eta idade urodzenia wiek""".split()  # noqa: SIM905
 )
+DATES = frozenset(
+    """date dates datum day time timestamp when visit visits visited visitdate seen admitted admission discharged
+    discharge treated treatment billed paid booked recorded created updated entered besuch besuchsdatum aufnahme
+    aufnahmedatum entlassung entlassungsdatum behandlungsdatum buchungsdatum zeitpunkt tag visite venue sejour admis
+    jour fecha ingreso visita dia ricovero giorno bezoek opname bezoekdatum wizyty wizyta przyjecia dzien""".split()  # noqa: SIM905
+)
 SEXES = frozenset("sex gender geschlecht sexe sexo sesso plec geslacht kon kjonn".split())  # noqa: SIM905
 POSTAL = frozenset("zip zipcode postal postcode postalcode plz pincode".split())  # noqa: SIM905
 PLACES = POSTAL | frozenset(

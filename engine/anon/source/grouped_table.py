@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anon.config import Columns, Config
+from anon.config import Columns, Config, RowRule
 from anon.core.database import Database, quote, translated
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.checks import (
@@ -71,7 +71,7 @@ def _open_labels(database: Database, name: str, config: Config, table: Any, spil
         database.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM {every}{where}")
     kept = DuckDBRows(database, name)
     if who is not None:
-        problems = problems + individual_problems(kept, who, checked.labels, columns.multiplicity)
+        problems = problems + individual_problems(kept, who, checked.labels_of(columns), columns.multiplicity)
     if problems:
         raise ConfigError(problems)
     people = checked.dropped
@@ -98,6 +98,10 @@ class CheckedLabels:
     def rows(self) -> int:
         """The rows that are not dropped."""
         return self.total - self.dropped.all
+
+    def labels_of(self, columns: Columns) -> dict[str, str]:
+        """Return the SQL of the labels by the names of their columns."""
+        return dict(zip(columns.quasi_identifiers, self.labels, strict=True))
 
 
 def check_labels(
@@ -133,7 +137,8 @@ def check_labels(
 
 def present(columns: Columns, names: list[str]) -> Columns:
     """Return the columns of the config that a grouped table must have."""
-    hidden: dict[str, Any] = {"identifiers": [], "keep": [column for column in columns.keep if column in names]}
+    keep = [column for column in columns.keep if column in names]
+    hidden: dict[str, Any] = {"identifiers": [], "keep": keep, "rows": RowRule()}
     if columns.multiplicity == "single" and columns.individual not in names:
         hidden["individual"] = "row"
     return columns.model_copy(update=hidden)
@@ -147,7 +152,7 @@ def _open_pair(database: Database, name: str, config: Config, pair: tuple[Any, A
     _check_apart(config.columns, names, held)
     # every row of qi is another individual, whatever the multiplicity
     people = present(config.columns.model_copy(update={"multiplicity": "single", "sensitive": {}}), names)
-    alone = {"identifiers": [], "individual": "row", "quasi_identifiers": {}, "keep": []}
+    alone = {"identifiers": [], "individual": "row", "rows": RowRule(), "quasi_identifiers": {}, "keep": []}
     types, value_types = describe(database, qi), describe(database, values)
     check_present(people, types, names)
     check_present(config.columns.model_copy(update=alone), value_types, held)
@@ -156,7 +161,7 @@ def _open_pair(database: Database, name: str, config: Config, pair: tuple[Any, A
     checked = check_labels(rows, config, people, types, who)
     problems = checked.problems
     if who is not None:
-        problems = problems + individual_problems(rows, who, checked.labels, people.multiplicity)
+        problems = problems + individual_problems(rows, who, checked.labels_of(people), people.multiplicity)
     return GroupedTable(qi, values, _check_values(DuckDBRows(database, values), config, value_types, problems))
 
 

@@ -4,6 +4,7 @@ report, its page and `explain` all show these counts."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from anon.source.requirements import Aggregate, SqlTable
 
@@ -16,13 +17,30 @@ class Reasons:
     null_quasi_identifiers: int = 0
     null_sensitive: int = 0
     suppressed: int = 0
+    other_rows: int = 0  # of individuals of whom another row is used
 
     @property
     def all(self) -> int:
-        return self.null_quasi_identifiers + self.null_sensitive + self.suppressed
+        return self.null_quasi_identifiers + self.null_sensitive + self.suppressed + self.other_rows
+
+    @property
+    def null(self) -> int:
+        """The count of all that missing values leave out."""
+        return self.null_quasi_identifiers + self.null_sensitive
 
     def to_dict(self) -> dict[str, int]:
         return {"all": self.all, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class OtherRows:
+    """The rows that are not used because another one of the same individual is: which one is used, by what column, how
+    many rows are not, and how many individuals have several."""
+
+    keep: str
+    by: str
+    rows: int
+    individuals: int
 
 
 @dataclass(frozen=True)
@@ -31,13 +49,20 @@ class LeftOut:
 
     rows: Reasons = Reasons()
     individuals: Reasons = Reasons()
+    one_row_each: OtherRows | None = None  # where a config says which row of an individual is used
+
+    def with_other_rows(self, other: OtherRows) -> LeftOut:
+        """Return the same counts with those of rows that are not used."""
+        return replace(self, rows=replace(self.rows, other_rows=other.rows), one_row_each=other)
 
     def with_suppressed(self, rows: int, individuals: int) -> LeftOut:
         """Return the same counts with those of suppressed cells."""
-        return LeftOut(replace(self.rows, suppressed=rows), replace(self.individuals, suppressed=individuals))
+        without = replace(self.rows, suppressed=rows), replace(self.individuals, suppressed=individuals)
+        return LeftOut(*without, self.one_row_each)
 
-    def to_dict(self) -> dict[str, dict[str, int]]:
-        return {"rows": self.rows.to_dict(), "individuals": self.individuals.to_dict()}
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        one = {} if self.one_row_each is None else {"one_row_each": asdict(self.one_row_each)}
+        return {"rows": self.rows.to_dict(), "individuals": self.individuals.to_dict(), **one}
 
 
 def left_out_people(table: SqlTable, nulls: str) -> Reasons:

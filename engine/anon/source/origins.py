@@ -35,6 +35,7 @@ class Origin(ABC):
     in_place = False  # whether every pass reads it anew
     frame: pa.Table | None = None
     identifiers: Mapping[str, str] = MappingProxyType({})  # the registered column of each, or of its tokens, by name
+    types: Mapping[str, str] = MappingProxyType({})  # of all of its columns; "" for those that are not read
 
     @abstractmethod
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
@@ -46,7 +47,7 @@ class Origin(ABC):
 
 def wanted(columns: Columns) -> Take:
     """Return, of the columns of a table, those that a run reads: not the identifiers, which only have to be there."""
-    used = set(columns.published()) | ({columns.individual} - {"row"})
+    used = set(columns.published()) | ({columns.individual} - {"row"}) | {columns.rows.by}
 
     def take(names: list[str]) -> list[str]:
         check_present(columns, dict.fromkeys(names, ""), names)
@@ -100,6 +101,7 @@ class Files(Origin):
         tokens = Tokens.from_columns(columns)
         names = register_files(database, name, self.files, spill, take=wanted(columns), tokens=tokens)
         types = describe(database, name)
+        self.types = dict.fromkeys(names, "") | types
         self.identifiers = tokens.columns
         if self.files[0].suffix.lower() != ".csv":
             check_present(columns, types, names)

@@ -5,9 +5,10 @@ types, and no other column."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from anon.source.checks import (
     named_in_every_row,
     width_problems,
 )
-from anon.source.left_out import LeftOut, Reasons, left_out_people
+from anon.source.left_out import LeftOut, OtherRows, Reasons, left_out_people
 from anon.source.long_texts import Texts
+from anon.source.one_row_each import CHOSEN, FIELD, MOMENT, choose, typed_moment, ways_on
 from anon.source.origins import Mark, Origin, origin_of
 from anon.source.person_keys import PersonKey, PersonSearch, attributes_of, part_compared
 from anon.source.requirements import ROWS, DuckDBRows, Requirement, RowAnswers, Rows, SqlTable
@@ -182,6 +184,16 @@ class Source:
         """Return a hint at what may have made a column text."""
         return why_text(DuckDBRows(self.database, self.VIEW), column.alias)
 
+    @property
+    def used_rows(self) -> str:
+        """The relation of the rows that are used, with `who` each is about."""
+        return "kept_rows" if self.left_out.one_row_each is None else CHOSEN
+
+    def use_one_row_each(self, other: OtherRows) -> None:
+        """Note that one row of every individual was chosen, and count the others as left out."""
+        self.left_out = self.left_out.with_other_rows(other)
+        self.rows -= other.rows
+
     def check_unchanged(self) -> None:
         """Raise SourceError if what every pass reads anew is no longer the same."""
         if self.origin is not None and self.origin.in_place:
@@ -198,6 +210,11 @@ class CheckedRows:
     total: int
     dropped: Reasons
     problems: list[Problem]
+    moment: str | None = None  # the SQL of what orders the rows of an individual, of whom one is used
+
+    @property
+    def aliases(self) -> list[str]:
+        return [column.alias for role in self.columns for column in role]
 
     @property
     def rows(self) -> int:
@@ -215,7 +232,7 @@ def open_source(database: Database, config: Config, table: Any, spill: Path) -> 
     checked = check_rows(raw, config, types, who)
     columns = checked.columns
     create_labels(database, checked.labels)
-    create_views(database, config.nulls, columns, who)
+    create_views(database, config.nulls, columns, who, checked.moment)
     if who is not None and config.columns.multiplicity != "single":
         _create_views_of_people(database, columns)
     people = checked.dropped
@@ -225,7 +242,12 @@ def open_source(database: Database, config: Config, table: Any, spill: Path) -> 
     quasi_identifiers, sensitive, keep = columns
     multiplicity = config.columns.multiplicity
     source = Source(database, quasi_identifiers, sensitive, keep, checked.rows, left_out, origin, multiplicity)
-    check_people(source, checked, None if who is None else DuckDBRows(database, "kept_rows"))
+    if checked.moment is not None:
+        check_people(source, checked, None)
+        source.use_one_row_each(choose(database, config.columns.rows, checked.aliases))
+        create_source(database, checked.aliases, CHOSEN)
+    ways = partial(ways_on, config.columns, origin.types or types)
+    check_people(source, checked, None if who is None else DuckDBRows(database, source.used_rows), ways)
     check_widths(source, config.limits)
     if config.columns.individual == "row":
         _find_persons(source, config, raw, checked.total)
@@ -256,14 +278,25 @@ def check_rows(rows: Rows, config: Config, types: dict[str, str], who: str | Non
     policy = NullPolicy(config.nulls, typing.cells)
     requirements = policy.requirements + ([] if who is None else [named_in_every_row(who, policy)])
     dropped = policy.aggregates if policy.drops else []
-    answers = rows.evaluate([ROWS, *typing.requirements, *requirements, *dropped])
+    moment = typed_moment(columns.rows, types)
+    ordered = moment.requirements if isinstance(moment, TypedColumn) else ()
+    answers = rows.evaluate([ROWS, *typing.requirements, *requirements, *ordered, *dropped])
     if not (total := int(answers[ROWS.name])):
         raise SourceError("the table has no rows")
     typed, problems = typing.usable(rows, answers)
+    problems += answers.problems(ordered) + _moment_problems(rows, moment)
     if problems:
         raise ConfigError(problems)
     reasons = policy.dropped(answers) if policy.drops else Reasons()
-    return CheckedRows(list(typed.values()), typing.labels, total, reasons, answers.problems(requirements))
+    by = moment.sql if isinstance(moment, TypedColumn) else None
+    return CheckedRows(list(typed.values()), typing.labels, total, reasons, answers.problems(requirements), by)
+
+
+def _moment_problems(rows: Rows, moment: TypedColumn | Unusable | None) -> list[Problem]:
+    """Return why a column cannot order the rows of an individual."""
+    if isinstance(moment, UnusableText):
+        moment = moment.explained(why_text(rows, moment.sql))
+    return [moment.problem(FIELD)] if isinstance(moment, Unusable) else []
 
 
 class Typing:
@@ -364,21 +397,32 @@ def create_labels(database: Database, labels: dict[str, pa.Table]) -> None:
             database.unregister("labels_made")
 
 
-def create_views(database: Database, nulls: Nulls, columns: list[list[Column]], who: str | None) -> None:
+def create_views(
+    database: Database, nulls: Nulls, columns: list[list[Column]], who: str | None, moment: str | None = None
+) -> None:
     """Create the views all_rows, their nulls, kept_rows without those to drop, and that of the source, which does not
-    say whom rows are about."""
+    say whom rows are about. `moment` orders the rows of an individual: then the source has those that are chosen."""
     every = [column for role in columns for column in role]
     selected = ", ".join(f"{column.sql} AS {column.alias}" for column in every)
     narrow = ", ".join(f"{column.narrow or column.sql} AS {column.alias}" for column in every)
     needed = [f"{alias} IS NOT NULL" for role in droppable(nulls, columns) for alias in role]
     with translated("reading the source"):
-        database.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who FROM raw_rows")
+        by = f", {moment} AS {MOMENT}" if moment else ""
+        database.execute(f"CREATE VIEW all_rows AS SELECT {selected}, {who or 'NULL'} AS who{by} FROM raw_rows")
         database.execute(f"CREATE VIEW {Source.NULLS} AS {select_nulls(nulls, columns, 'all_rows')}")
         where = f" WHERE {' AND '.join(needed)}" if needed else ""
         database.execute(f"CREATE VIEW kept_rows AS SELECT * FROM all_rows{where}")
-        listed = ", ".join(column.alias for column in every)
-        database.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows")
-        database.execute(f"CREATE VIEW {Source.NARROW} AS SELECT * FROM (SELECT {narrow} FROM raw_rows){where}")
+        if moment is None:
+            listed = ", ".join(column.alias for column in every)
+            database.execute(f"CREATE VIEW {Source.VIEW} AS SELECT {listed} FROM kept_rows")
+            database.execute(f"CREATE VIEW {Source.NARROW} AS SELECT * FROM (SELECT {narrow} FROM raw_rows){where}")
+
+
+def create_source(database: Database, aliases: list[str], rows: str) -> None:
+    """Create the views of a source of which one row of every individual was chosen."""
+    with translated("reading the source"):
+        for view in (Source.VIEW, Source.NARROW):
+            database.execute(f"CREATE VIEW {view} AS SELECT {', '.join(aliases)} FROM {rows}")
 
 
 def droppable(nulls: Nulls, columns: list[list[Column]]) -> list[list[str]]:
@@ -434,15 +478,15 @@ def _make_room(source: Source, found: Texts, limits: Limits) -> None:
         source.database.limit(Memory(limits.memory, found.held))
 
 
-def check_people(source: Source, checked: CheckedRows, people: SqlTable | None) -> None:
+def check_people(source: Source, checked: CheckedRows, people: SqlTable | None, ways: Callable[[], str] = str) -> None:
     """Refuse a source without a row that is kept, and rows that are not as the config says: ConfigError. `people` has
-    the rows that are kept with `who` each is about, where the config names individuals."""
+    the rows that are used with `who` each is about, where the config names individuals; `ways` says what to do about
+    several rows of one."""
     if not source.rows:
         raise ConfigError.at("nulls", f"all {source.left_out.rows.all:,} rows dropped", "rows with values")
     problems = checked.problems
     if people is not None:
-        aliases = [column.alias for column in source.quasi_identifiers]
-        kept = [column.alias for column in source.keep]
-        problems = problems + individual_problems(people, "who", aliases, source.multiplicity, kept)
+        known, kept = ({c.name: c.alias for c in columns} for columns in (source.quasi_identifiers, source.keep))
+        problems = problems + individual_problems(people, "who", known, source.multiplicity, kept, ways())
     if problems:
         raise ConfigError(problems)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from anon.backends.spark import executors
-from anon.backends.spark.rows import READING
+from anon.backends.spark.rows import READING, as_table
 from anon.backends.spark.source import SparkSource
 from anon.config import Config
 from anon.core.database import translated
@@ -19,6 +19,7 @@ from anon.recoding.levels import AnyRecoding
 from anon.verify.content import EMPTY, Content
 from anon.verify.content.fingerprint import WRAP, content_of
 from anon.verify.content.from_source import row_hashes
+from anon.verify.content.one_row_each import check_chosen
 from anon.verify.content.reading import read_recoding
 
 HALF = 2**32  # Spark has no whole numbers of 64 bits without a sign: hashes are summed in two halves
@@ -27,6 +28,7 @@ FOUND = pa.schema([("groups", pa.int64()), ("labels", pa.string()), ("whole", pa
 
 def expected(source: SparkSource, config: Config, path: Path, recoding: AnyRecoding) -> Content:
     """Return what the release of a source must hold under the recoding that was written to a path."""
+    _check_choice(source, config)
     applied, hashes = read_recoding(path, source, config, recoding), row_hashes(source, config)
     sums = ["n", *(f"{name}_{half}" for name in hashes for half in ("high", "low"))]
     schema = pa.schema([(name, pa.int64()) for name in [*applied.by, *sums]])
@@ -36,6 +38,14 @@ def expected(source: SparkSource, config: Config, path: Path, recoding: AnyRecod
     table = executors.collect(executors.map_rows(groups, _content, given, FOUND), READING)
     parts = (Content(row["groups"], int(row["labels"]), int(row["whole"])) for row in table.to_pylist())
     return sum(parts, EMPTY)
+
+
+def _check_choice(source: SparkSource, config: Config) -> None:
+    """Raise VerificationError if a row of an individual was chosen that is not the one that the config says."""
+    if source.kept_rows is None or source.chosen_rows is None:
+        return
+    with as_table(source.kept_rows) as every, as_table(source.chosen_rows) as chosen:
+        check_chosen(every, chosen.name, source, config)
 
 
 def _summed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -174,7 +174,7 @@ def _left_out(every: DataFrame, checked: CheckedLabels) -> LeftOut:
 
 def _check_people(rows: DataFrame, columns: Columns) -> None:
     """Refuse rows that are not their individual's, as `check` does on one machine."""
-    labels = [f"q{index}" for index in range(len(columns.quasi_identifiers))]
+    labels = {name: f"q{index}" for index, name in enumerate(columns.quasi_identifiers)}
     with as_table(rows) as table:
         if problems := individual_problems(table, "who", labels, columns.multiplicity):
             raise ConfigError(problems)

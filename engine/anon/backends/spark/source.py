@@ -4,8 +4,9 @@ here over an empty table of the same columns, on the executors over batches of r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,12 @@ from anon.backends.spark import executors
 from anon.backends.spark.failures import on_spark
 from anon.backends.spark.rows import READING, BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
-from anon.config import Columns, Config, Nulls
+from anon.config import Columns, Config
 from anon.core.database import Database, translated
 from anon.errors import ConfigError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
 from anon.source.left_out import LeftOut, left_out_people
+from anon.source.one_row_each import chosen, other_rows, ways_on
 from anon.source.origins import Files, Origin
 from anon.source.person_keys import PersonSearch, attributes_of
 from anon.source.rows import (
@@ -27,6 +29,7 @@ from anon.source.rows import (
     check_people,
     check_rows,
     create_labels,
+    create_source,
     create_views,
     droppable,
     select_nulls,
@@ -42,6 +45,8 @@ class SparkSource(Source):
     """The rows of a source that are on a cluster. `database` has a view of the same columns without a row."""
 
     stored: DataFrame = field(kw_only=True)  # typed once, on the disks of the executors
+    kept_rows: DataFrame | None = None  # where one row of every individual is used: all of their rows,
+    chosen_rows: DataFrame | None = None  # and those that are used
 
     def __post_init__(self) -> None:
         self.frame_of_rows = self.stored
@@ -66,6 +71,8 @@ class SparkSource(Source):
 
     def close(self) -> None:
         self.stored.unpersist()
+        if self.chosen_rows is not None:
+            self.chosen_rows.unpersist()
 
 
 class OnCluster(Origin):
@@ -94,20 +101,32 @@ def open_source(spark: SparkSession, database: Database, config: Config, origin:
     who = _who(config, types)
     checked = check_rows(BatchedRows(used, schema), config, types, who)
     create_labels(database, checked.labels)
-    create_views(database, config.nulls, checked.columns, who)
+    create_views(database, config.nulls, checked.columns, who, checked.moment)
     view = Source.VIEW if who is None else "all_rows"
-    given = executors.Broadcast(spark, (view, schema, config.nulls, checked.columns, who, checked.labels))
-    rows = executors.on_disk(executors.map_rows(used, _rows, given, _schema(database, view)))
+    settings = view, schema, config.nulls, checked.columns, who, checked.labels, checked.moment
+    typed = executors.map_rows(used, _rows, executors.Broadcast(spark, settings), _schema(database, view))
     left_out = LeftOut(checked.dropped, checked.dropped)
     quasi_identifiers, sensitive, keep = checked.columns
-    count = checked.rows
-    source = SparkSource(database, quasi_identifiers, sensitive, keep, count, left_out, origin, stored=rows)
+    stored = executors.on_disk(typed)
+    source = SparkSource(database, quasi_identifiers, sensitive, keep, checked.rows, left_out, origin, stored=stored)
     if who is None:
         check_people(source, checked, None)
         _find_persons(source, config, raw)
     else:
-        _check_people(source, checked, config.nulls)
+        _check_people(source, checked, config, partial(ways_on, config.columns, types))
     return source
+
+
+def _one_row_each(source: SparkSource, config: Config, checked: CheckedRows, rows: DataFrame) -> DataFrame:
+    """Return one of the rows of every individual, chosen as the local engine does."""
+    create_source(source.database, checked.aliases, "kept_rows")
+    rule = config.columns.rows
+    source.kept_rows = rows
+    with as_table(rows) as table:
+        source.use_one_row_each(other_rows(table, rule))
+        with on_spark(READING):
+            source.chosen_rows = executors.on_disk(source.spark.sql(chosen(table.name, rule, checked.aliases)))
+    return source.chosen_rows
 
 
 def _schema(database: Database, view: str) -> pa.Schema:
@@ -115,18 +134,22 @@ def _schema(database: Database, view: str) -> pa.Schema:
         return database.query(f"SELECT * FROM {view} LIMIT 0").to_arrow_table().schema
 
 
-def _check_people(source: SparkSource, checked: CheckedRows, nulls: Nulls) -> None:
+def _check_people(source: SparkSource, checked: CheckedRows, config: Config, ways: Callable[[], str]) -> None:
     """Count the individuals who are left out, and check the rows of the others; from there on nothing says whom a row
     is about."""
+    nulls = config.nulls
     if checked.dropped.all:
         with as_table(source.stored) as table:
             selected = select_nulls(nulls, checked.columns, table.name)
             source.left_out = LeftOut(checked.dropped, left_out_people(table, f"({selected}) AS nulls"))
     needed = [f"{alias} IS NOT NULL" for role in droppable(nulls, checked.columns) for alias in role]
-    kept = source.stored.where(" AND ".join(needed) or "true")
-    with as_table(kept) as table:
-        check_people(source, checked, table)
-    source.frame_of_rows = kept.drop("who")
+    rows = source.stored.where(" AND ".join(needed) or "true")
+    if checked.moment is not None:
+        check_people(source, checked, None)
+        rows = _one_row_each(source, config, checked, rows)
+    with as_table(rows) as table:
+        check_people(source, checked, table, ways)
+    source.frame_of_rows = rows.select(*checked.aliases)
 
 
 def _find_persons(source: SparkSource, config: Config, raw: DataFrame) -> None:
@@ -167,7 +190,8 @@ def _raw(spark: SparkSession, database: Database, config: Config, origin: Origin
 def _used(config: Config) -> set[str]:
     columns = config.columns
     who = set() if columns.individual == "row" else {columns.individual}
-    return {*columns.quasi_identifiers, *columns.sensitive, *columns.keep} | who
+    by = set() if columns.rows.by is None else {columns.rows.by}
+    return {*columns.quasi_identifiers, *columns.sensitive, *columns.keep} | who | by
 
 
 def _who(config: Config, types: dict[str, str]) -> str | None:
@@ -177,14 +201,14 @@ def _who(config: Config, types: dict[str, str]) -> str | None:
 
 def _rows(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows as one of the local engine's views of the source has them."""
-    view, schema, nulls, columns, who, labels = given
+    view, schema, nulls, columns, who, labels, moment = given
     with executors.task_database() as database:
         for name, table in labels.items():
             database.register(name, table)
         made = False
         for _ in registered(database, schema, batches):
             if not made:
-                create_views(database, nulls, columns, who)
+                create_views(database, nulls, columns, who, moment)
                 made = True
             with translated(READING):
                 yield from database.query(f"SELECT * FROM {view}").to_arrow_table().to_batches()

@@ -17,6 +17,7 @@ from anon.source import Column, Source, describe
 from anon.verify.content.applied import AppliedRecoding
 from anon.verify.content.assigned import assigned_content
 from anon.verify.content.fingerprint import Content, content_of, row_hash, total
+from anon.verify.content.one_row_each import check_choice
 from anon.verify.content.reading import read_recoding
 
 
@@ -25,6 +26,7 @@ def expected(
 ) -> Content:
     """Return the expected content of the release of a source under the recoding that was written to a path. Of the
     outcome of the search only an assignment is read, which is on disk beside its recoding.json."""
+    check_choice(source, config)
     hashes, recoding = row_hashes(source, config), found.recoding
     if isinstance(recoding, Assignment):
         return assigned_content(source, recoding, sensitive[0], hashes)
