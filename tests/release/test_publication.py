@@ -17,6 +17,7 @@ import pytest
 
 from anon.config import Config, load
 from anon.core import interrupt
+from anon.core.checkpoint import RunIdentity
 from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
 from anon.release.publication import UNFINISHED
@@ -68,7 +69,8 @@ class Place:
             workspace(state, config, progress.run) as work,
         ):
             (work.spill / "rows").write_text("raw")
-            work.begin({"config": content}, False).save("level-0", {"cuts": np.zeros(3)})
+            run = RunIdentity(config=content, files={}, source=[], version="1", trial=None)
+            work.begin(run, False).save("level-0", {"cuts": np.zeros(3)})
             (work.release / "release.csv").write_text(content)
             (work.release / "datapackage.json").write_text("{}")
             recoding: Any = SimpleNamespace(write=lambda path: path.write_text("{}"))

@@ -17,7 +17,7 @@ import pytest
 from anon import pipeline
 from anon.config import load
 from anon.core import disk
-from anon.core.checkpoint import LIMIT, Checkpoint
+from anon.core.checkpoint import LIMIT, MARK, Checkpoint, CheckpointMark, RunIdentity
 from anon.core.progress import Progress
 from anon.errors import ConfigError, ResourceError
 from anon.runs import identity
@@ -221,7 +221,7 @@ def test_a_search_whose_checkpoint_is_damaged_begins_anew(config: Path, kept: in
     assert not left(config.parent)
 
 
-RUN = {"config": "1"}
+RUN = RunIdentity(config="1", files={}, source=[], version="1", trial=None)
 
 
 @pytest.fixture
@@ -280,6 +280,37 @@ def test_steps_of_another_search_are_noticed(stopped: Path, in_memory: Path) -> 
             if content is not None:
                 (stopped / name).write_bytes(content)
         assert resumed_steps(stopped) == 0, what
+
+
+def test_a_checkpoint_of_another_version_is_refused_and_kept(stopped: Path) -> None:
+    later = RUN.model_copy(update={"version": "2"})
+    with pytest.raises(ConfigError, match="--resume: found another version than when the checkpoint was made") as error:
+        Checkpoint(stopped).begin(later, resume=True)
+    assert error.value.exit_code == 2 and resumed_steps(stopped) == 1
+
+
+MARKS = [*RunIdentity.model_fields, *CheckpointMark.model_fields]
+
+
+@pytest.mark.parametrize("missing", [*MARKS, None])
+def test_a_checkpoint_of_another_form_is_refused_and_kept(stopped: Path, missing: str | None) -> None:
+    """That of an earlier version, which lacked a field, or of another program: both with a digest that is right."""
+    whole = disk.read_sealed(stopped / MARK)
+    other = {"name": "adult", "resources": []}
+    run = {name: value for name, value in whole["run"].items() if name != missing}
+    older = {name: value for name, value in (whole | {"run": run}).items() if name != missing}
+    disk.write_sealed(stopped / MARK, older if missing else other)
+    with pytest.raises(ConfigError, match="found a checkpoint that this version of anon did not make") as error:
+        Checkpoint(stopped).begin(RUN, resume=True)
+    assert error.value.exit_code == 2 and "without --resume" in str(error.value)
+    disk.write_sealed(stopped / MARK, whole)
+    assert resumed_steps(stopped) == 1
+
+
+@pytest.mark.parametrize("content", [b"no JSON", b'{"name": "adult", "resources": []}'])
+def test_a_checkpoint_whose_mark_has_no_digest_counts_as_damaged(stopped: Path, content: bytes) -> None:
+    (stopped / MARK).write_bytes(content)
+    assert resumed_steps(stopped) == 0
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])

@@ -1,7 +1,7 @@
 """The checkpoint that a stopped run leaves for the next start of the same release: the decisions of its search, level
 by level and block by block. It holds cuts and counts, no records; the source is read again, and must not have changed.
-Each step is one file, renamed into place when it is complete. Each file carries a digest that is bound to its name and
-to the checkpoint it belongs to, so that a damaged file, or one of another search, is never used."""
+Each step is one file of arrays, renamed into place when it is complete. Each file carries a digest that is bound to its
+name and to the checkpoint it belongs to, so that a damaged file, or one of another search, is never used."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
 from anon.core import disk
 from anon.core.database import translated
@@ -22,6 +23,30 @@ Arrays = dict[str, NDArray[Any]]
 MARK = "run.json"  # names the run that a checkpoint belongs to
 LIMIT = "limit"  # the step that holds the size of blocks, which a search settles before it begins
 DIGEST = hashlib.sha256().digest_size
+RESUMABLE = "the run that was stopped; or start without --resume, which deletes its checkpoint"
+
+
+class RunIdentity(BaseModel):
+    """What a run that is resumed must have in common with the one that was stopped."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    config: str
+    files: dict[str, str]
+    source: list[list[str | int]]  # the marks of its parts
+    version: str  # of anon and of the form of the steps
+    trial: str | None
+
+    def differences(self, other: RunIdentity) -> list[str]:
+        """Return the names of what is not the same in two runs."""
+        return [name for name in RunIdentity.model_fields if getattr(self, name) != getattr(other, name)]
+
+
+class CheckpointMark(BaseModel):
+    """run.json: the run that a checkpoint belongs to, and what is unique to the checkpoint."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    run: RunIdentity
+    key: str
 
 
 class Checkpoint:
@@ -33,37 +58,40 @@ class Checkpoint:
         self.damaged = False  # whether there was one to resume that could not be used
         self.key = ""  # unique to this checkpoint
 
-    def begin(self, run: dict[str, Any], resume: bool) -> None:
+    def begin(self, run: RunIdentity, resume: bool) -> None:
         """Resume the checkpoint of the same run, or begin a new one; raise ConfigError if the one to resume belongs to
         another run."""
-        mark = self._mark() if resume else {}
-        before = mark.get("run")
-        if before is not None and before != run:
-            differs = ", ".join(name for name in run if before.get(name) != run[name])
-            expected = "the run that was stopped; or start without --resume, which deletes its checkpoint"
-            raise ConfigError.at("--resume", f"another {differs} than when the checkpoint was made", expected)
-        self.key = mark.get("key", "")
+        mark = self._mark() if resume else None
+        if mark is not None and (differ := run.differences(mark.run)):
+            found = f"another {', '.join(differ)} than when the checkpoint was made"
+            raise ConfigError.at("--resume", found, RESUMABLE)
+        self.key = "" if mark is None else mark.key
         with translated("writing the checkpoint", disk=True):
-            if before is None or not self._whole():
+            if mark is None or not self._whole():
                 self.damaged = resume and disk.exists(self.folder)
                 self._begin_anew(run)
         self.begun = True
 
-    def _begin_anew(self, run: dict[str, Any]) -> None:
+    def _begin_anew(self, run: RunIdentity) -> None:
         for failure in disk.remove(self.folder):
             raise failure
         self.begun = True  # if a write fails from here on, the checkpoint is removed
         self.key = secrets.token_hex(16)
         self.folder.mkdir(mode=0o700)
-        disk.write_sealed(self.folder / MARK, {"run": run, "key": self.key})
+        disk.write_sealed(self.folder / MARK, CheckpointMark(run=run, key=self.key).model_dump())
 
-    def _mark(self) -> dict[str, Any]:
-        """Return the run that the checkpoint belongs to, and its key; empty if there is none or it is damaged."""
+    def _mark(self) -> CheckpointMark | None:
+        """Return the mark of the checkpoint; None if there is none or it is damaged. Raise ConfigError if it is intact
+        but has another form, as that of another version of anon may have."""
         try:
-            found: dict[str, Any] = disk.read_sealed(self.folder / MARK)
-            return found
+            content = disk.read_sealed(self.folder / MARK)
         except (OSError, ValueError):
-            return {}
+            return None
+        try:
+            return CheckpointMark.model_validate(content)
+        except ValueError:
+            found = "a checkpoint that this version of anon did not make"
+            raise ConfigError.at("--resume", found, RESUMABLE) from None
 
     def steps(self) -> int:
         """Return the number of finished steps; the size of blocks does not count as one."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from importlib.metadata import version
-from typing import Any
 
 from anon.config import Config, redact
+from anon.core.checkpoint import RunIdentity
 from anon.errors import ConfigError
 from anon.search import budget
 from anon.source import Source
@@ -14,20 +14,17 @@ from anon.source import Source
 STEPS = 3  # the form of the steps of a search that a checkpoint holds; those of another form are not resumed
 
 
-def same_run(config: Config, source: Source, resume: bool, files: dict[str, str]) -> dict[str, Any]:
+def same_run(config: Config, source: Source, resume: bool, files: dict[str, str]) -> RunIdentity:
     """Return what must not have changed when a run that was stopped is resumed; `files`: digests of those that the
     config names."""
     if resume and not source.marks:
         raise ConfigError.at("resume", "a table in memory", "a source with a path, which can be compared")
-    marks = [[redact(name, config.secrets), size, changed] for name, size, changed in source.marks]
+    marks: list[list[str | int]] = [
+        [redact(name, config.secrets), size, changed] for name, size, changed in source.marks
+    ]
     made_by = f"{version('anon-engine')}, steps {STEPS}, block {budget.BLOCK}"
-    return {
-        "config": f"{config.digest}, {_digest_of_settings(config)}",
-        "files": files,
-        "source": marks,
-        "version": made_by,
-        "trial": config.trial,
-    }
+    settings = f"{config.digest}, {_digest_of_settings(config)}"
+    return RunIdentity(config=settings, files=files, source=marks, version=made_by, trial=config.trial)
 
 
 def _digest_of_settings(config: Config) -> str:

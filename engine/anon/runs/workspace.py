@@ -14,11 +14,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from anon.config import Config
 from anon.core import disk, interrupt
-from anon.core.checkpoint import Checkpoint
+from anon.core.checkpoint import Checkpoint, RunIdentity
 from anon.core.database import in_utf8
 from anon.core.progress import Progress
 from anon.errors import ClusterLost, ConfigError, ResourceError
@@ -196,7 +195,7 @@ class Workspace:
     state: StateFolders
     began: float = field(default_factory=time.time)  # seconds since 1970
 
-    def begin(self, run: dict[str, Any], resume: bool) -> Checkpoint:
+    def begin(self, run: RunIdentity, resume: bool) -> Checkpoint:
         """Return the checkpoint of this run: a new one, or one that an earlier start of the same run left."""
         self.state.checkpoint.begin(run, resume)
         return self.state.checkpoint
