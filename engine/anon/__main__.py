@@ -32,13 +32,12 @@ def _command() -> int:
 
         with interrupt.listening():
             if not _has_working_directory():
-                return 2
+                return _report(_no_working_directory())
             from anon.cli.app import app
 
             app()
     except KeyboardInterrupt:
-        _say_stopped()
-        return 130
+        return _report(_stopped())
     except SystemExit as end:
         if isinstance(end.code, str):
             terminal.say(end.code, err=True)
@@ -47,13 +46,10 @@ def _command() -> int:
 
 
 def _has_working_directory() -> bool:
-    """Return whether the working directory still exists, which relative paths need; report it if it does not."""
+    """Return whether the working directory still exists, which relative paths need."""
     try:
         return bool(Path.cwd())
     except OSError:
-        from anon.errors import ConfigError
-
-        _say(ConfigError.at("command line", "", "the working directory is gone; change to one that exists"))
         return False
 
 
@@ -63,17 +59,25 @@ def _exit(code: int) -> NoReturn:
     os._exit(streams.finish(code))
 
 
-def _say_stopped() -> None:
-    from anon import errors
+def _no_working_directory() -> AnonError:
+    from anon.errors import ConfigError
+
+    return ConfigError.at("command line", "", "the working directory is gone; change to one that exists")
+
+
+def _stopped() -> AnonError:
     from anon.core import interrupt
+    from anon.errors import Interrupted
 
-    _say(errors.Interrupted(interrupt.STOPPED))
+    return Interrupted(interrupt.STOPPED)
 
 
-def _say(error: AnonError) -> None:
+def _report(error: AnonError) -> int:
+    """Report a failure on stderr, and with --json on stdout; return its exit code."""
     terminal.say(f"error: {error}", err=True)
     if "--json" in sys.argv:
         terminal.say_json(error.to_dict())
+    return error.exit_code
 
 
 if __name__ == "__main__":

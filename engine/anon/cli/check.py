@@ -9,6 +9,7 @@ import typer
 
 from anon.cli.command import NO_WARNINGS, VALUES_IN_ERRORS, CommonFlags, command
 from anon.cli.options import ConfigFile, GroupedTable, Memory, Threads
+from anon.errors import UnsafeError
 
 
 @command("Example: `anon check config.yaml --on release/release.parquet`")
@@ -41,7 +42,7 @@ def check(
         )
         result = commands.check(config, on, options, progress)
     flags.show(result.to_dict(), "terminal.show", result.report, result.places)
-    return flags.exit_code(result.facts, progress) if result.safe else 3
+    return flags.exit_code(result.facts, progress) if result.safe else UnsafeError.exit_code
 
 
 @command(

@@ -9,6 +9,7 @@ import typer
 
 from anon.cli.command import CommonFlags, command
 from anon.cli.options import ConfigFile, Memory, Threads
+from anon.errors import UnsafeError
 
 
 @command(
@@ -88,4 +89,4 @@ def plan(
         result = commands.plan(config, None, options, progress)
     facts = result.to_dict() | ({"sql": result.report["sql"]} if sql else {})
     flags.show(facts, "terminal.show_plan")
-    return flags.exit_code(facts, progress) if facts["feasible"] else 3
+    return flags.exit_code(facts, progress) if facts["feasible"] else UnsafeError.exit_code

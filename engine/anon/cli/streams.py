@@ -10,6 +10,7 @@ import sys
 from typing import Any, TextIO
 
 from anon.core import terminal
+from anon.errors import ResourceError
 
 
 class SafeStream(io.RawIOBase):
@@ -52,14 +53,14 @@ def _safe(stream: TextIO | None) -> TextIO:
 
 
 def finish(code: int) -> int:
-    """Flush the streams; return the exit code, 6 if standard output could not be written. A pipe whose reader is gone
-    is no failure."""
+    """Flush the streams; return the exit code, that of ResourceError if standard output could not be written. A pipe
+    whose reader is gone is no failure."""
     sys.stdout.flush()
     failure = _failure(sys.stdout)
     if failure not in (None, errno.EPIPE):
         why = os.strerror(failure or 0)
         terminal.say(f"error: standard output cannot be written ({why}); the command itself is done", err=True)
-        code = code or 6
+        code = code or ResourceError.exit_code
     sys.stderr.flush()
     return code
 

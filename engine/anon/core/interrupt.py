@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
+from anon.errors import Interrupted
+
 STOPPED = "interrupted; nothing was published"
-EXIT_CODE = 130
 RETRY = 0.2  # seconds after which work is cancelled once more
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOW_CURSOR = b"\x1b[?25h\n"  # which a spinner hides
@@ -66,7 +67,7 @@ def _end_at_second_request(reader: int) -> None:
         for number in numbers:
             if requests and number == signal.SIGINT:
                 os.write(2, (SHOW_CURSOR if os.isatty(2) else b"") + ENDED)
-                os._exit(EXIT_CODE)
+                os._exit(Interrupted.exit_code)
             if number in SIGNALS:
                 requests += 1
                 waiting = threading.Timer(PATIENCE, _print_stopping)

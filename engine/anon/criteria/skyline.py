@@ -318,7 +318,7 @@ class Skyline(Criterion):
         )
 
     def details(self, verdict: Verdict, name: Callable[[int], str]) -> dict[str, Any]:
-        return {"points": [_told(finding, name) for finding in verdict.findings]}
+        return {"points": [_point_facts(finding, name) for finding in verdict.findings]}
 
     def nearest(self, whole: Groups, finding: Finding) -> list[str]:
         slot: Slot = finding.about
@@ -342,7 +342,8 @@ class Skyline(Criterion):
         return words
 
 
-def _told(finding: Finding, name: Callable[[int], str]) -> dict[str, Any]:
+def _point_facts(finding: Finding, name: Callable[[int], str]) -> dict[str, Any]:
+    """Return the findings about a point of a value, for users."""
     slot: Slot = finding.about
     p = slot.point
     return {
