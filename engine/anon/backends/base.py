@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from anon.cube import Cube
     from anon.recoding.outcome import Outcome
     from anon.release import WrittenRelease
-    from anon.runs.workspace import Workspace
+    from anon.runs.workspace import RunFolders
     from anon.source import Source
     from anon.source.left_out import LeftOut
     from anon.source.origins import Origin
@@ -31,7 +31,7 @@ class Backend(ABC):
 
     config: Config
     show_values: bool
-    work: Workspace
+    work: RunFolders
     progress: Progress
     database: Database
 
@@ -43,7 +43,7 @@ class Backend(ABC):
     @classmethod
     @abstractmethod
     def started(
-        cls, config: Config, table: Any, show_values: bool, work: Workspace, progress: Progress
+        cls, config: Config, table: Any, show_values: bool, work: RunFolders, progress: Progress
     ) -> AbstractContextManager[Backend]:
         """Start what the stages need, and stop it at the end."""
 

@@ -20,7 +20,7 @@ from anon.cube import Cube, Domain, RecordStore, records
 from anon.loss.utility import Original, of_run
 from anon.recoding.outcome import Outcome
 from anon.release import WrittenRelease
-from anon.runs.workspace import Workspace
+from anon.runs.workspace import RunFolders
 from anon.search import dispatch
 from anon.search.prepare import build_cube, check_sensitive_numbers
 from anon.source import Source, count_distinct, open_grouped, open_source
@@ -41,7 +41,7 @@ class LocalBackend(Backend):
     @classmethod
     @contextmanager
     def started(
-        cls, config: Config, table: Any, show_values: bool, work: Workspace, progress: Progress
+        cls, config: Config, table: Any, show_values: bool, work: RunFolders, progress: Progress
     ) -> Iterator[Backend]:
         limits = config.limits
         with closing(connect(limits.memory, limits.threads, work.spill)) as database:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anon import release
+from anon.backends.local import LocalBackend
 from anon.config import Config, Lattice, Partition, Reuse, load, redact, without_secrets
 from anon.config.support import refuse_unsupported
 from anon.core.checkpoint import Checkpoint
@@ -31,11 +31,11 @@ from anon.runs.previous_release import PreviousRelease
 from anon.runs.result import Result
 from anon.runs.run_folder import check_places
 from anon.runs.scratch import scratch
+from anon.runs.workspace import RunFolders
 from anon.search import dispatch
 from anon.search.prepare import build_cube, check_not_vacuous
 from anon.source import Source, open_source
 from anon.source.origins import Origin, origin_of
-from anon.verify import content, judge
 from anon.verify.judge import Findings
 
 
@@ -96,23 +96,16 @@ def _reuse(
     an earlier recoding is safe for new rows shows in the release only."""
     with errors_at("limits.temp", spill):
         folder = make_private(spill / "release", "limits.temp")
+    folders = RunFolders(spill, folder, spill)
+    backend = LocalBackend(config, options.show_values, folders, progress, source.database)
     try:
         with progress.stage("reuse"):
             on_progress = partial(progress.update, "reuse")
             outcome = dispatch.searched(config, cube, spill, Checkpoint(spill), options.show_values, on_progress)
-            memory = Memory(config.limits.memory, source.held + cube.held + outcome.nbytes)
-            memory.check()
-            source.database.limit(memory)
-            sensitive = [cube.domain(column.name) for column in source.sensitive]
-            written = release.write(source, outcome, sensitive, config, folder, spill)
-            recoding = spill / "recoding.json"
-            outcome.recoding.write(recoding)
-        threads = source.threads or config.limits.threads
-        outsider = connect(config.limits.memory, threads, spill, held=memory.held)
-        with closing(outsider), progress.stage("verify"):
-            expected = content.expected(source, config, recoding, outcome, sensitive, memory)
-            with source.database.at_rest():
-                judge.verify(outsider, written, config, expected)
+            written = backend.write(source, cube, outcome)
+            outcome.recoding.write(spill / "recoding.json")
+        with progress.stage("verify"):
+            backend.verify(config, source, cube, outcome, written).close()
     except UnsafeError as error:
         return {"feasible": False, "reason": str(error)}
     return {}

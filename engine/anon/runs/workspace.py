@@ -185,12 +185,18 @@ def _left(checkpoint: Checkpoint) -> str:
 
 
 @dataclass(frozen=True)
-class Workspace:
-    """The folders of a run in progress: for rows that spill, and those that will be renamed to their places."""
+class RunFolders:
+    """The folders that the stages of a run write to: for rows that spill, for the release and for the run folder."""
 
     spill: Path
     release: Path
     run: Path
+
+
+@dataclass(frozen=True)
+class Workspace(RunFolders):
+    """The folders of a run in progress; those of the release and of the run will be renamed to their places."""
+
     run_id: str
     state: StateFolders
     began: float = field(default_factory=time.time)  # seconds since 1970

@@ -25,7 +25,7 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import Outcome
 from anon.release import WrittenRelease
-from anon.runs.workspace import Workspace
+from anon.runs.workspace import RunFolders
 from anon.search import dispatch
 from anon.search.prepare import build_cube
 from anon.source import Source
@@ -69,7 +69,7 @@ class SparkBackend(Backend):
     @classmethod
     @contextmanager
     def started(
-        cls, config: Config, table: Any, show_values: bool, work: Workspace, progress: Progress
+        cls, config: Config, table: Any, show_values: bool, work: RunFolders, progress: Progress
     ) -> Iterator[Backend]:
         limits = config.limits
         assert isinstance(config.backend, Spark)
