@@ -23,7 +23,7 @@ Codes = NDArray[np.int32]  # places in a list of words
 
 def read_tree(file: RecodingFile, grammars: list[Grammar]) -> WrittenTree:
     """Read the tree of a recoding.json, whose columns have these grammars."""
-    raw = _RawNodes.read(file, grammars)
+    raw = _NodesOfFile.read(file, grammars)
     low = np.concatenate([np.empty(0, np.int64), *(raw.cut_by_nodes(j, g) for j, g in raw.with_nodes(grammars))])
     codes = (raw.narrowed[j] if j in raw.narrowed else raw.labels_of(j) for j in range(len(grammars)))
     labels = [GroupLabels.from_codes(raw.words, own, grammar) for own, grammar in zip(codes, grammars)]
@@ -32,7 +32,7 @@ def read_tree(file: RecodingFile, grammars: list[Grammar]) -> WrittenTree:
 
 
 @dataclass
-class _RawNodes:
+class _NodesOfFile:
     """The nodes in the order of the file, breadth first, as `WrittenTree` has them; labels are places in `words`."""
 
     nodes: Ints
@@ -42,7 +42,7 @@ class _RawNodes:
     cuts: int = 0  # keys of nodes with more than two children that are placed so far
 
     @classmethod
-    def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _RawNodes:
+    def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _NodesOfFile:
         names, groups = [column.name for column in file.head.columns], file.head.groups
         listed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
         nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
