@@ -41,7 +41,7 @@ fuzz: .venv/ready            ## searches and check against exhaustive references
 	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED),--cases $(or $(CASES),100000) --first $(or $(FIRST),0))
 
 test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worker processes; needs Java
-	$(BIN)/pytest -m '' -rs --durations=15 tests/backends
+	$(BIN)/pytest -m spark -rs --durations=15 tests
 
 faults: .venv/ready          ## a fault at every system call of a publication: kills, failing disks, signals
 	$(BIN)/pytest -m long tests/release/test_publication.py tests/release/test_faults.py

@@ -6,7 +6,7 @@ import copy
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -52,10 +52,12 @@ class Outcome:
 @dataclass(frozen=True)
 class House:
     folder: Path
+    backend: dict[str, Any] = field(default_factory=lambda: {"kind": "local"})
 
     def config(self, **changes: Any) -> dict[str, Any]:
-        """The tiny config with absolute paths; `columns__keep=[...]` changes a field of a section."""
-        config = copy.deepcopy(TINY)
+        """The tiny config with absolute paths and the backend of the test; `columns__keep=[...]` changes a field of a
+        section."""
+        config = copy.deepcopy(TINY) | ({} if self.backend["kind"] == "local" else {"backend": self.backend})
         for name, value in changes.items():
             section, _, key = name.partition("__")
             if key:
@@ -91,8 +93,11 @@ class House:
             raise told.exception
         return Outcome(told.exit_code, told.stdout, told.stderr)
 
-    def released(self) -> pa.Table:
-        return pq.ParquetFile(self.folder / "out" / "release.parquet").read()
+    def released(self, name: str = "release.parquet", place: str = "out") -> pa.Table:
+        """A table of a release, the parts of which are one file, or several in the order of their names."""
+        path = self.folder / place / name
+        parts = sorted(path.iterdir()) if path.is_dir() else [path]
+        return pa.concat_tables([pq.ParquetFile(part).read() for part in parts]).combine_chunks()
 
     def bytes(self) -> bytes:
         return (self.folder / "out" / "release.parquet").read_bytes()
@@ -129,8 +134,20 @@ def in_memory() -> Iterator[Path]:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def backend(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The backend that a test runs on: local, unless its parameter names another (tests.helpers.backends)."""
+    name = getattr(request, "param", "local")
+    if name == "local":
+        return {"kind": "local"}
+    from tests.helpers import spark as helpers_spark
+
+    request.getfixturevalue("cluster")
+    return helpers_spark.BACKEND
+
+
+@pytest.fixture
+def house(tmp_path: Path, backend: dict[str, Any]) -> House:
+    return House(tmp_path, backend)
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from anon import pipeline
 from anon.core.progress import Progress
 from anon.runs.options import Options
 from tests.conftest import House
-from tests.helpers import spark as cluster_of
+from tests.helpers.backends import only_spark
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = only_spark
 MOST = 5
 ROWS = 1_200
 
@@ -63,5 +63,5 @@ def test_the_source_is_read_in_a_few_jobs(cluster: Any, house: House, individual
     jobs = cluster.sparkContext._jsc.sc().dagScheduler().numTotalJobs
     before = jobs()
     with pytest.raises(KeyboardInterrupt):
-        pipeline.run(config | {"backend": cluster_of.BACKEND}, None, Options(), ReadOnly())
+        pipeline.run(config, None, Options(), ReadOnly())
     assert jobs() - before <= MOST

@@ -35,6 +35,7 @@ with session(Spark(kind="spark", master="local[1]", conf=conf)) as spark:
 """
 
 
+@pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_a_secret_in_a_setting_stands_in_no_command_line(tmp_path: Path) -> None:
     needed()

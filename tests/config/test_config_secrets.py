@@ -17,6 +17,7 @@ from anon.config import load, redact
 from anon.core.checkpoint import Checkpoint
 from anon.errors import ClusterLost, ConfigError
 from tests.conftest import House
+from tests.helpers.backends import each_on_every_backend
 from tests.helpers.config import POINT, SMALL, changed, criterion, file, problems
 
 SECRET = "s3cr\"et\\pass'word"
@@ -156,7 +157,7 @@ def test_a_variable_in_the_place_of_a_release_is_not_printed(
             outputs("run", "--overwrite", *way, code=code)
 
 
-@pytest.mark.parametrize("field", ["release.path", "release.run", "limits.temp"])
+@each_on_every_backend("field", ["release.path", "release.run", "limits.temp"], gaps={})
 def test_a_traceback_does_not_show_a_variable(house: House, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     """The failure of the disk, from which ours came, names the whole path."""
     monkeypatch.setenv("CLIENT", "very-secret-client")

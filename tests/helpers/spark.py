@@ -1,4 +1,4 @@
-"""A Spark cluster of two worker processes for tests, and a release made there beside the same by the local engine."""
+"""A Spark cluster of two worker processes for tests."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-import anon
 from anon.backends.spark import session
 from anon.config import Spark
 from anon.errors import SourceError
-from anon.runs.result import Result
-from tests.conftest import House
 
 MASTER = "local-cluster[2,1,1024]"
 EXECUTORS, WORKERS = "ExecutorBackend", "pyspark.daemon"  # how their processes are called
@@ -92,46 +86,6 @@ def lose(kind: str) -> None:
             time.sleep(0.1)
 
     Thread(target=kill_again_and_again, daemon=True).start()
-
-
-def run_both(
-    house: House, table: pa.Table, source: Any = None, files: int = 3, **changes: Any
-) -> tuple[Result, Result]:
-    """A run of the local engine and one on the cluster, which must come to the same recoding, rows and facts; the
-    second reads the table from several files, or another source."""
-    house.write(table)
-    mixed = table.take(pa.array(sorted(range(len(table)), key=lambda row: (row * 7919) % len(table))))
-    edges = [part * len(table) // files for part in range(files + 1)]
-    for part, (first, last) in enumerate(pairwise(edges)):
-        house.write(mixed.slice(first, last - first), f"parts/{part}.parquet")
-    config = house.config(**changes)
-    local = anon.run(config, overwrite=True, force=True)
-    other = at(house, "spark", config) | {"backend": BACKEND}
-    other["source"] = {"path": str(house.folder / "parts")} if source is None else {"table": source}
-    spark = anon.run(other, overwrite=True, force=True)
-    recodings = [(house.folder / run / "recoding.json").read_bytes() for run in ("out-run", "spark-run")]
-    assert recodings[0] == recodings[1]
-    names = sorted(path.name for path in (house.folder / "out").glob("*.parquet"))
-    assert sorted(path.name for path in (house.folder / "spark").glob("*.parquet")) == names
-    for name in names:
-        there, here = parts(house, name), pq.ParquetFile(house.folder / "out" / name).read()
-        assert there.schema.equals(here.schema)
-        assert repr(there.to_pylist()) == repr(here.to_pylist())  # NaN is NaN
-    assert spark.facts == local.facts
-    return local, spark
-
-
-def at(house: House, name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """A config with its release at another place."""
-    places = {"path": str(house.folder / name), "run": str(house.folder / f"{name}-run")}
-    return config | {"release": config["release"] | places}
-
-
-def parts(house: House, name: str = "release.parquet") -> pa.Table:
-    """A table of the cluster's release, its parts in the order of their names."""
-    files = sorted((house.folder / "spark" / name).iterdir())
-    assert all(file.name.startswith("part-") for file in files)
-    return pa.concat_tables([pq.ParquetFile(file).read() for file in files]).combine_chunks()
 
 
 if __name__ == "__main__":  # for the Makefile

@@ -28,6 +28,7 @@ from anon.core.database import connect, translated
 from anon.errors import AnonError, ResourceError, SourceError
 from anon.search import prepare
 from tests.conftest import House
+from tests.helpers.backends import each_on_every_backend
 from tests.helpers.source import ROWS, as_csv
 
 # Nothing of the data is told
@@ -74,7 +75,7 @@ FAILING: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAILING)
+@each_on_every_backend("name", FAILING, gaps={})
 def test_no_failure_tells_a_value_of_the_data(house: House, name: str) -> None:
     house.write(MARKED)
     for options in ((), ("--json", "--debug")):

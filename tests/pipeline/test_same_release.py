@@ -1,9 +1,7 @@
 """One release, whatever the circumstances: a matrix of jobs (method, form, values per individual) by what must not
 matter (memory, threads, sizes of chunks, where records and counts are kept, how the rows are stored, and being killed
 on the way). Every cell makes the same recoding.json and, on one machine, the same bytes of every published file as the
-plain run of its job does; as another format, the same rows in the same order.
-
-Another backend is one more entry of VARIATIONS: a function that runs the job on it, or skips with what is missing."""
+plain run of its job does; as another format or in the parts of another backend, the same rows in the same order."""
 
 from __future__ import annotations
 
@@ -38,6 +36,7 @@ from anon.search.partition import search as partition
 from anon.search.reuse import counting as reuse_counting
 from anon.source import rows as source_rows
 from tests.conftest import House
+from tests.helpers.backends import each_on_every_backend
 from tests.helpers.killed import BLOCK, anon_run
 from tests.helpers.source import as_csv
 
@@ -266,6 +265,29 @@ def test_nothing_that_must_not_matter_changes_a_byte(
 ) -> None:
     VARIATIONS[variation](house, plain.table(job), plain.changes(job), monkeypatch)
     assert files(house.folder) == plain.of(job).files
+    assert not house.leftovers()
+
+
+ONE_MACHINE = "assigns rows to groups, which one machine does"
+SEVERAL_VALUES = "individuals with several values are read on one machine"
+EXACT_LABELS = "labels as exact as their groups are made on one machine"
+GAPS = {
+    "partition, bucketized, exact": EXACT_LABELS,
+    "partition, set": SEVERAL_VALUES,
+    "partition, multiset": SEVERAL_VALUES,
+    "lattice, multiset": SEVERAL_VALUES,
+    "merge": ONE_MACHINE,
+    "colour": ONE_MACHINE,
+    "reuse": "reads the recoding of an earlier run on one machine",
+}
+
+
+@each_on_every_backend("job", JOBS, GAPS)
+def test_the_backend_changes_neither_the_recoding_nor_a_row(house: House, plain: Plain, job: str) -> None:
+    several_files(house, plain.table(job), plain.changes(job), pytest.MonkeyPatch())
+    assert (house.folder / "out-run" / "recoding.json").read_bytes() == plain.of(job).files["recoding.json"]
+    for path in sorted((plain.of(job).folder / "out").glob("*.parquet")):
+        assert house.released(path.name).equals(pq.read_table(path).combine_chunks())
     assert not house.leftovers()
 
 

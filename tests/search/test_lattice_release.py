@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from anon import release
 from anon.core.cell_index import CellIndex
 from anon.errors import ConfigError, UnsafeError
+from anon.search import lattice
 from tests.conftest import House
+from tests.helpers.backends import on_every_backend
 
 LATTICE = {"kind": "lattice"}
 AGES = {"age": {"intervals": [5, 10], "origin": 1}, "zip": {"digits": 3}}
@@ -31,6 +33,7 @@ def wanted(**more: Any) -> dict[str, Any]:
     return {"columns__quasi_identifiers": AGES, "privacy": [{"k_anonymity": {"k": 3}}], "method": LATTICE | more}
 
 
+@on_every_backend()
 def test_every_column_is_published_at_one_level(house: House) -> None:
     told = house.run(pa.table(PEOPLE), **wanted(suppress=0.1, choose="height")).to_dict()
     assert (told["rows"], told["groups"], told["suppressed"]) == (9, 3, 1)
@@ -44,6 +47,7 @@ def test_every_column_is_published_at_one_level(house: House) -> None:
     assert (manifest["rows"], manifest["suppressed"]) == (10, 1)
 
 
+@on_every_backend()
 def test_a_node_that_covers_one_value_has_its_own_label(house: House) -> None:
     """Somebody alone in an interval is published in that interval, not under the value."""
     table = pa.table({"age": [22] * 3 + [33, 35, 36], "zip": ["111"] * 6, "disease": list("abcabc")})
@@ -51,10 +55,11 @@ def test_a_node_that_covers_one_value_has_its_own_label(house: House) -> None:
     assert {row["age"] for row in house.released().to_pylist()} == {"21-30", "31-40"}
 
 
+@on_every_backend()
 def test_suppressed_rows_are_nowhere_in_the_release(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release.files, "COMPRESSION", "none")
     house.run(pa.table(PEOPLE), **wanted(suppress=0.1, choose="height"), columns__keep=["note"])
-    content = b"".join(path.read_bytes() for path in (house.folder / "out").iterdir())
+    content = b"".join(path.read_bytes() for path in (house.folder / "out").rglob("*") if path.is_file())
     assert b"n9" in content and b"121" in content and b"21-30" in content  # what is published can be read in there
     for word in (b"HIDDEN", b"999", b"71-80", b"77"):
         assert word not in content
@@ -75,6 +80,7 @@ def test_a_column_without_levels_is_published_as_it_is_or_not_at_all(house: Hous
     assert set(house.released()["age"].to_pylist()) == {"*"}
 
 
+@on_every_backend()
 def test_no_safe_node_is_told_as_elsewhere(house: House) -> None:
     with pytest.raises(UnsafeError, match="no release is safe: even the whole table as one group fails"):
         house.run(pa.table(PEOPLE), **wanted() | {"privacy": [{"k_anonymity": {"k": 11}}]})
@@ -87,6 +93,7 @@ def test_no_safe_node_is_told_as_elsewhere(house: House) -> None:
     assert not house.leftovers()
 
 
+@on_every_backend()
 def test_suppression_may_save_what_the_whole_table_fails(house: House) -> None:
     """The tenth person spoils the entropy of the whole table, but may be left out."""
     privacy = [{"l_diversity": {"kind": "entropy", "l": 3}}]
@@ -101,6 +108,12 @@ def test_a_distance_over_the_tuple_of_one_column_allows_suppression(house: House
     changes = wanted(suppress=0.2, exhaustive=True) | {"columns__quasi_identifiers": {"age": {}, "zip": {"digits": 3}}}
     told = house.run(table, **changes | {"privacy": [{"dissimilarity": apart}]}).to_dict()
     assert (told["groups"], told["suppressed"], told["criteria"][0]["figure"]) == (2, 1, 0.0)
+
+
+def test_more_people_than_a_counter_counts_are_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lattice, "MOST", len(PEOPLE["age"]) - 1)
+    with pytest.raises(ConfigError, match=r"method\.kind.*lattice with 10 rows"):
+        house.run(pa.table(PEOPLE), **wanted())
 
 
 def test_too_many_values_or_nodes_are_refused(house: House) -> None:

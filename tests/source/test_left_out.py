@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import anon
 from anon.cli.app import app
 from tests.conftest import House
-from tests.helpers import spark as cluster_of
+from tests.helpers.backends import LOCAL, on_every_backend, run_as_plain
 
 NULLS = {"quasi_identifiers": "drop", "sensitive": "drop"}
 AGES = {"age": {"intervals": [10]}, "zip": {"suppress": True}}
@@ -183,15 +183,15 @@ def test_cells_that_a_reused_recoding_suppresses_count_as_suppressed(house: Hous
     assert again["left_out"] == first["left_out"] and again["left_out"][PEOPLE]["suppressed"]
 
 
-@pytest.mark.xdist_group("spark")
-def test_a_cluster_counts_the_same(cluster: Any, house: House) -> None:
+@on_every_backend(always=True)
+def test_every_backend_counts_the_same(house: House) -> None:
     rows = people("single", 2)
-    told, there = cluster_of.run_both(house, pa.Table.from_pylist(rows), **wanted("single"))
+    told, there = run_as_plain(house, pa.Table.from_pylist(rows), **wanted("single"))
     assert told.facts["left_out"] == there.facts["left_out"] == expected(rows, tags(house, "single"))
 
 
-@pytest.mark.xdist_group("spark")
-def test_a_cluster_counts_what_check_drops(cluster: Any, house: House) -> None:
-    told = anon.check(house.config(**OF_GAPS) | {"backend": cluster_of.BACKEND}, GAPS).to_dict()
-    assert told["left_out"] == house.check(GAPS, **OF_GAPS).to_dict()["left_out"]
+@on_every_backend(always=True)
+def test_every_backend_counts_what_check_drops(house: House) -> None:
+    told = house.check(GAPS, **OF_GAPS).to_dict()
+    assert told["left_out"] == anon.check(house.config(**OF_GAPS) | {"backend": LOCAL}, GAPS).to_dict()["left_out"]
     assert told["left_out"][ROWS]["all"] == 3

@@ -24,7 +24,7 @@ from anon.errors import ConfigError, VerificationError
 from anon.source import Column, Source, one_row_each, rows
 from anon.verify.content.one_row_each import check_choice
 from tests.conftest import House
-from tests.helpers import spark as cluster_of
+from tests.helpers.backends import each_on_every_backend, run_as_plain
 from tests.oracles.one_row_each import Row
 from tests.oracles.one_row_each import chosen as expected
 
@@ -299,12 +299,11 @@ def changed(sql: str, wrong: Callable[[str], str]) -> str:
     return other
 
 
-# Spark
+# Backends
 
 
-@pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("keep", [pytest.param("first", marks=[pytest.mark.long]), "last"])
-def test_a_cluster_uses_the_same_rows(cluster: Any, house: House, keep: str) -> None:
+@each_on_every_backend("keep", ["first", "last"], {}, always=["last"])
+def test_every_backend_uses_the_same_rows(house: House, keep: str) -> None:
     found = visits(11, people=150)
-    local, _ = cluster_of.run_both(house, table(found), **wanted(keep, "visited"))
-    assert local.facts["left_out"]["rows"]["other_rows"] > 100
+    plain, _ = run_as_plain(house, table(found), **wanted(keep, "visited"))
+    assert plain.facts["left_out"]["rows"]["other_rows"] > 100

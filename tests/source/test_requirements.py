@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from contextlib import closing
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,7 @@ from anon.source import requirements
 from anon.source.requirements import COUNT, Aggregate, DuckDBRows, Requirement, RowAnswers, Unanswered
 from anon.source.rows import Typing
 from tests.conftest import House
-from tests.helpers import spark as cluster_of
+from tests.helpers.backends import on_every_backend, run_as_plain
 
 MOMENTS = [datetime.datetime(2024, 1, day) for day in range(1, 11)]
 TABLE = pa.table(
@@ -51,35 +50,21 @@ def test_a_requirement_without_an_answer_is_an_error() -> None:
     assert issubclass(Unanswered, SourceError)
 
 
-def test_a_local_run_with_a_check_that_was_not_made_fails(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_every_backend()
+def test_a_run_with_a_check_that_was_not_made_fails(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     house.write(rows())
-    config = house.config(columns=COLUMNS, privacy=SAFE, nulls={"quasi_identifiers": "error"})
     asked = requirements.aggregates
-    monkeypatch.setattr(requirements, "aggregates", lambda questions: asked(questions)[:-1])
+    for module in (requirements, spark_rows):
+        monkeypatch.setattr(module, "aggregates", lambda questions: asked(questions)[:-1])
     with pytest.raises(Unanswered, match="nulls of"):
-        anon.run(config)
+        anon.run(house.config(columns=COLUMNS, privacy=SAFE, nulls={"quasi_identifiers": "error"}))
     assert not (house.folder / "out").exists()
 
 
-@pytest.mark.long
-@pytest.mark.xdist_group("spark")
-def test_a_run_on_a_cluster_with_a_check_that_was_not_made_fails(
-    cluster: Any, house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    house.write(rows())
-    config = house.config(columns=COLUMNS, privacy=SAFE, nulls={"quasi_identifiers": "error"})
-    asked = spark_rows.aggregates
-    monkeypatch.setattr(spark_rows, "aggregates", lambda questions: asked(questions)[:-1])
-    with pytest.raises(Unanswered, match="nulls of"):
-        anon.run(config | {"backend": cluster_of.BACKEND})
-    assert not (house.folder / "out").exists()
-
-
-@pytest.mark.long
-@pytest.mark.xdist_group("spark")
-def test_rows_are_dropped_for_null_values_on_a_cluster_too(cluster: Any, house: House) -> None:
-    _, spark = cluster_of.run_both(house, rows(), columns=COLUMNS, privacy=SAFE, nulls={"quasi_identifiers": "drop"})
-    assert spark.facts["left_out"]["rows"]["null_quasi_identifiers"] == 6
+@on_every_backend()
+def test_rows_are_dropped_for_null_values_on_every_backend(house: House) -> None:
+    _, again = run_as_plain(house, rows(), columns=COLUMNS, privacy=SAFE, nulls={"quasi_identifiers": "drop"})
+    assert again.facts["left_out"]["rows"]["null_quasi_identifiers"] == 6
 
 
 def test_batches_of_rows_add_up_to_the_answers_of_the_table() -> None:

@@ -16,6 +16,7 @@ import pytest
 import anon
 from anon.errors import ConfigError, SourceError
 from tests.conftest import House
+from tests.helpers.backends import on_every_backend
 
 SAFE = pa.table(
     {
@@ -100,11 +101,13 @@ def test_missing_and_empty_labels_of_a_csv_file_are_two_groups(house: House) -> 
     assert house.check(str(house.folder / "grouped.csv")).facts["groups"] == 2
 
 
+@on_every_backend()
 def test_without_a_sensitive_column_only_the_sizes_are_judged(house: House) -> None:
     result = house.check(SAFE.select(["age", "zip"]), columns__sensitive=[])
     assert result.safe and result.facts["criteria"][0]["figure"] == 2
 
 
+@on_every_backend()
 def test_each_sensitive_column_is_judged_by_the_criteria_about_it(house: House) -> None:
     privacy = [{"skyline": {"sensitive": name, "points": POINTS}} for name in ("disease", "drug")]
     table = labelled([1, 1, 2, 2], drug=["x", "x", "x", "y"])
@@ -112,6 +115,7 @@ def test_each_sensitive_column_is_judged_by_the_criteria_about_it(house: House) 
     assert [criterion["safe"] for criterion in result.facts["criteria"]] == [True, False]
 
 
+@on_every_backend()
 def test_kept_columns_are_reported_where_they_are_there(house: House) -> None:
     table = labelled([1, 1, 2, 2], ward=["a", "b", "a", "a"])
     result = house.check(table, columns__keep=["ward", "hours"])
@@ -119,10 +123,12 @@ def test_kept_columns_are_reported_where_they_are_there(house: House) -> None:
     assert result.facts["with_kept"]["ward"]["smallest_group"] == 1
 
 
+@on_every_backend()
 def test_columns_of_the_source_only_need_not_be_there(house: House) -> None:
     assert house.check(SAFE, columns__identifiers=["name"], columns__individual="id").safe
 
 
+@on_every_backend()
 def test_a_named_value_must_occur_unless_it_may_be_absent(house: House) -> None:
     skyline: dict[str, Any] = {"points": POINTS, "values": {"HIV": "exempt"}}
     with pytest.raises(ConfigError, match=r"skyline\.values\.HIV"):
@@ -151,6 +157,7 @@ def test_safe_is_exit_0_and_not_safe_exit_3_with_the_findings_on_stdout(house: H
     }  # fmt: skip
 
 
+@on_every_backend()
 def test_the_labels_of_the_worst_group_are_told_to_those_who_ask_for_values_only(house: House) -> None:
     table = pa.table({
         "age": ["20-29", None, "20-29", "30-39", "30-39", None],
@@ -197,6 +204,7 @@ def test_strict_makes_warnings_exit_3(house: House) -> None:
     assert house.cli("check", "--on", path, "--strict").code == 3
 
 
+@on_every_backend()
 def test_repeated_individuals_are_refused_as_in_a_run(house: House) -> None:
     single = labelled([1, 1, 2, 2], id=["a", "b", "c", "d"])
     assert house.check(single, columns__individual="id").safe
@@ -209,6 +217,7 @@ def test_repeated_individuals_are_refused_as_in_a_run(house: House) -> None:
             house.check(labelled([1, 1, 2, 2], id=ids), columns__individual="id")
 
 
+@on_every_backend()
 def test_missing_values_are_refused_where_the_config_says_so(house: House) -> None:
     table = labelled([1, 1, 2, 2], disease=["Flu", None, "Flu", "Cold"])
     with pytest.raises(ConfigError, match="disease: found 1 rows without a value"):
@@ -242,6 +251,7 @@ def test_the_release_of_a_run_is_safe_in_a_check_with_the_same_config(house: Hou
             assert house.check(house.folder / f"out-{format}", **changes).safe
 
 
+@on_every_backend()
 def test_missing_columns_and_unusable_types_are_refused(house: House) -> None:
     with pytest.raises(ConfigError, match="did you mean 'age'"):
         house.check(SAFE, columns__quasi_identifiers={"aeg": {}, "zip": {}})
@@ -273,6 +283,7 @@ def test_options_of_the_api_are_checked_like_those_of_the_command_line(house: Ho
         anon.run(house.config(), outt="x")  # type: ignore[call-arg]
 
 
+@on_every_backend()
 def test_rows_without_a_sensitive_value_are_dropped_where_the_config_says_so_as_in_a_run(house: House) -> None:
     table = labelled([1, 1, 1, 2], disease=["Flu", None, "Cold", None])
     told = house.check(table, nulls={"sensitive": "drop"}).to_dict()
@@ -282,6 +293,7 @@ def test_rows_without_a_sensitive_value_are_dropped_where_the_config_says_so_as_
         house.check(labelled([1] * 4, disease=pa.nulls(4, pa.string())), nulls={"sensitive": "drop"})
 
 
+@on_every_backend()
 def test_a_missing_label_is_a_label_and_its_rows_are_never_dropped(house: House) -> None:
     told = house.check(SAFE, nulls={"quasi_identifiers": "drop"}).to_dict()
     assert (told["rows"], told["groups"]) == (6, 3)

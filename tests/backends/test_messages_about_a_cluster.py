@@ -149,7 +149,8 @@ def test_a_part_that_cannot_be_written_says_what_the_place_must_be(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": {"kind": "merge"}}, "method.kind: found merge with backend spark"),
+        ({"method": {"kind": "merge"}}, "method.kind: found merge with backend spark.*partition or lattice"),
+        ({"method": {"kind": "colour"}}, "method.kind: found colour with backend spark.*partition or lattice"),
         ({"release": {"path": "out", "form": "bucketized", "labels": "exact"}}, "release.labels: found exact with"),
         ({"columns__multiplicity": "set", "release__form": "bucketized"}, "multiplicity: found set with"),
         ({"release__format": "csv"}, "release.format: found csv with backend spark"),

@@ -1,5 +1,5 @@
-"""`check` on a Spark cluster gives what it gives on one machine: the same JSON, whatever the table's labels are and
-however its rows lie; what it cannot do there it refuses with the reason."""
+"""`check` with every criterion gives the same JSON on every backend, whatever the table's labels are and however its
+rows lie; what a cluster cannot do it refuses with the reason."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import anon
 from anon.backends.spark import check
 from anon.errors import ConfigError, SourceError
 from tests.conftest import House
-from tests.helpers import spark as cluster_of
+from tests.helpers.backends import LOCAL, each_on_every_backend, on_every_backend, only_spark
 
-pytestmark = pytest.mark.xdist_group("spark")
 ROWS = 600
 DISEASE, COST = {"sensitive": "disease"}, {"sensitive": "cost"}
 D1 = {"d1": [{"l": 1, "k": 1, "m": 1, "c": 0.5}]}
@@ -77,17 +76,17 @@ def wanted(**more: Any) -> dict[str, Any]:
 
 
 def checked_alike(house: House, table: Any, there: Any = None, **changes: Any) -> dict[str, Any]:
-    """What `check` says on one machine, which must be what it says on the cluster."""
+    """What `check` says on one machine, which must be what it says on the backend of the test."""
     config = house.config(**changes)
-    here = anon.check(config, table, show_values=True)
-    spark = anon.check(config | {"backend": cluster_of.BACKEND}, table if there is None else there, show_values=True)
-    assert spark.to_dict() == here.to_dict()
-    assert spark.report == here.report
+    here = anon.check(config | {"backend": LOCAL}, table, show_values=True)
+    again = anon.check(config, table if there is None else there, show_values=True)
+    assert again.to_dict() == here.to_dict()
+    assert again.report == here.report
     return here.to_dict()
 
 
-@pytest.mark.long
-def test_every_criterion_gives_the_same_figures(cluster: Any, house: House) -> None:
+@on_every_backend()
+def test_every_criterion_gives_the_same_figures(house: House) -> None:
     for part in range(3):
         house.write(grouped().slice(part * 200, 200), f"parts/{part}.parquet")
     told = checked_alike(house, str(house.folder / "parts"), **wanted())
@@ -96,17 +95,8 @@ def test_every_criterion_gives_the_same_figures(cluster: Any, house: House) -> N
     assert list(told["with_kept"]) == ["ward"]
 
 
-@pytest.mark.long
-def test_frames_and_tables_of_the_catalog_are_read(cluster: Any, house: House) -> None:
-    privacy = [{"k_anonymity": {"k": 2}}, {"alpha_k": {"alpha": 0.9, "k": 2} | DISEASE}]
-    frame = cluster.createDataFrame(grouped())
-    frame.createOrReplaceTempView("labels_to_check")
-    for there in (frame, "labels_to_check"):
-        checked_alike(house, grouped(), there, **wanted(privacy=privacy))
-
-
-@pytest.mark.parametrize("multiplicity", ["set", "multiset"])
-def test_individuals_with_several_values_are_counted_once(cluster: Any, house: House, multiplicity: str) -> None:
+@each_on_every_backend("multiplicity", ["set", "multiset"], gaps={}, always=["set", "multiset"])
+def test_individuals_with_several_values_are_counted_once(house: House, multiplicity: str) -> None:
     draw, rows = np.random.default_rng(5), 300
     who = draw.integers(0, 120, rows)
     table = pa.table(
@@ -128,15 +118,15 @@ def test_individuals_with_several_values_are_counted_once(cluster: Any, house: H
     assert told["individuals"] < told["rows"]
 
 
-@pytest.mark.long
-def test_missing_values_are_dropped_or_refused_alike(cluster: Any, house: House) -> None:
+@on_every_backend()
+def test_missing_values_are_dropped_or_refused_alike(house: House) -> None:
     table = grouped(90)
     table = table.set_column(5, "cost", pa.array([float("nan"), None, 1.5] * 30))
     privacy = [{"k_anonymity": {"k": 2}}]
     told = checked_alike(house, table, **wanted(privacy=privacy, nulls={"sensitive": "drop"}))
     assert told["rows"] == 30
     said = []
-    for backend in ({"kind": "local"}, cluster_of.BACKEND):
+    for backend in (LOCAL, house.backend):
         nulls = {"sensitive": "error", "quasi_identifiers": "error"}
         with pytest.raises(ConfigError) as error:
             anon.check(house.config(**wanted(privacy=privacy, nulls=nulls)) | {"backend": backend}, table)
@@ -144,7 +134,8 @@ def test_missing_values_are_dropped_or_refused_alike(cluster: Any, house: House)
     assert said[0] == said[1] and "60 rows without a value" in said[0]
 
 
-def test_labels_of_numbers_keep_their_order(cluster: Any, house: House) -> None:
+@on_every_backend(always=True)
+def test_labels_of_numbers_keep_their_order(house: House) -> None:
     """Worst groups are told by their place in the order of labels."""
     draw, rows = np.random.default_rng(2), 120
     labels = {
@@ -160,8 +151,19 @@ def test_labels_of_numbers_keep_their_order(cluster: Any, house: House) -> None:
     checked_alike(house, table, **changes)
 
 
-def test_what_needs_one_machine_is_refused(cluster: Any, house: House) -> None:
-    config = house.config(**wanted(privacy=[{"k_anonymity": {"k": 2}}])) | {"backend": cluster_of.BACKEND}
+@pytest.mark.long
+@only_spark
+def test_frames_and_tables_of_the_catalog_are_read(cluster: Any, house: House) -> None:
+    privacy = [{"k_anonymity": {"k": 2}}, {"alpha_k": {"alpha": 0.9, "k": 2} | DISEASE}]
+    frame = cluster.createDataFrame(grouped())
+    frame.createOrReplaceTempView("labels_to_check")
+    for there in (frame, "labels_to_check"):
+        checked_alike(house, grouped(), there, **wanted(privacy=privacy))
+
+
+@only_spark
+def test_what_needs_one_machine_is_refused(house: House) -> None:
+    config = house.config(**wanted(privacy=[{"k_anonymity": {"k": 2}}]))
     table = grouped(30)
     lists = table.set_column(0, "age", pa.array([["a"]] * 30))
     (house.folder / "labels.csv").write_text("age\n1\n")

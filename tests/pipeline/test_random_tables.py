@@ -1,5 +1,5 @@
-"""Random tables with every criterion that the partition method enforces: a cluster finds the recoding of the local
-engine, byte for byte, and publishes the same rows in the same order."""
+"""Random tables with every criterion that the partition method enforces: every backend finds the recoding of a plain
+local run, byte for byte, and publishes the same rows in the same order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from anon.config.support import ENFORCED, SUPPORT
 from anon.search import budget
 from anon.search.partition import search as partition
 from tests.conftest import House
-from tests.helpers import spark as cluster_of
+from tests.helpers.backends import each_on_every_backend, run_as_plain
 
-pytestmark = pytest.mark.xdist_group("spark")
 Draw = np.random.Generator
 
 QUASI_IDENTIFIERS: dict[str, Any] = {
@@ -47,14 +46,12 @@ CRITERIA: list[dict[str, Any]] = [
 SEEDS = range(len(CRITERIA))  # each begins with the criterion of its number
 
 
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[pytest.mark.long] if seed != 7 else []) for seed in SEEDS])
-def test_a_random_table_is_released_as_by_the_local_engine(
-    cluster: Any, house: House, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@each_on_every_backend("seed", SEEDS, gaps={}, always=[7])
+def test_a_random_table_is_released_as_by_a_plain_run(house: House, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(seed)
     monkeypatch.setattr(budget, "BLOCK", int(draw.integers(500, 3_000)))  # so that there is a top, and blocks
     monkeypatch.setattr(partition, "SMALLEST_BLOCK", 1)
-    local, _ = cluster_of.run_both(house, people(draw), files=int(draw.integers(1, 5)), **wanted(draw, seed))
+    local, _ = run_as_plain(house, people(draw), files=int(draw.integers(1, 5)), **wanted(draw, seed))
     assert local.facts["groups"] > 1
     assert not house.leftovers()
 

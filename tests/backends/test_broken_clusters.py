@@ -17,9 +17,10 @@ import pytest
 import anon
 from tests.conftest import House
 from tests.helpers import spark as cluster_of
+from tests.helpers.backends import SPARK
 from tests.helpers.killed import anon_run
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark_here")]
+pytestmark = [*SPARK, pytest.mark.long, pytest.mark.usefixtures("spark_here")]
 ROWS = 3_000  # a block of these processes holds a few hundred of them
 NOBODY = 65534
 

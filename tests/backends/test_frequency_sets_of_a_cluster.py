@@ -9,14 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import anon
 from anon.backends.spark import frequency_sets, lattice
-from anon.errors import ConfigError, UnsafeError
 from anon.search.lattice import search as local
 from tests.conftest import House
-from tests.helpers import spark as cluster_of
+from tests.helpers.backends import only_spark, run_as_plain
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = only_spark
 ROWS = 900
 DISEASE = {"sensitive": "disease"}
 MONOTONE = [
@@ -66,49 +64,25 @@ def wanted(privacy: list[Any], **method: Any) -> dict[str, Any]:
 
 
 def test_sets_that_the_driver_takes_give_the_same_release(
-    cluster: Any, house: House, kept: list[int], monkeypatch: pytest.MonkeyPatch
+    house: House, kept: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Why no finer node is safe is told by the different rows of the table alone: here every row occurs twice, and one
     machine has as many records as there are different rows, the cluster as there are rows."""
     monkeypatch.setattr(local, "EXPLAINED", 500)
     table = pa.concat_tables([people(ROWS // 2)] * 2)
     changes = wanted(MONOTONE, choose="divergence", suppress=0.1) | {"columns__keep": ["ward"]}
-    told, _ = cluster_of.run_both(house, table, **changes)
+    told, _ = run_as_plain(house, table, **changes)
     assert told.facts["suppressed"] > 0 and not kept
     assert told.report["lattice"]["finer"] is not None
 
 
 @pytest.mark.long
 def test_sets_that_stay_with_the_executors_give_the_same_release(
-    cluster: Any, house: House, kept: list[int], monkeypatch: pytest.MonkeyPatch
+    house: House, kept: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small ones are taken as before, and the others are made of these where they can be."""
     monkeypatch.setattr(lattice, "COLLECTED", 150)
     monkeypatch.setattr(frequency_sets, "BUCKET", 500)
     changes = wanted([{"l_diversity": {"kind": "distinct", "l": 2, "joint": False} | DISEASE}], suppress=0.05)
-    cluster_of.run_both(house, people(), **changes)
+    run_as_plain(house, people(), **changes)
     assert kept and max(kept) > 600 and min(kept) > 150
-
-
-@pytest.mark.long
-def test_no_safe_node_is_told_as_on_one_machine(cluster: Any, house: House) -> None:
-    house.write(people())
-    said = []
-    for backend in ({"kind": "local"}, cluster_of.BACKEND):
-        changes = wanted([{"l_diversity": {"kind": "entropy", "l": 3.9} | DISEASE}], suppress=0.01)
-        with pytest.raises(UnsafeError) as error:
-            anon.run(house.config(**changes) | {"backend": backend})
-        said.append(str(error.value))
-    assert said[0] == said[1]
-
-
-@pytest.mark.parametrize("method", [{"kind": "merge"}, {"kind": "colour"}])
-def test_methods_that_need_one_machine_are_refused(house: House, method: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"method\.kind.*backend spark.*partition or lattice"):
-        anon.run(house.config(method=method, release__form="bucketized", backend=cluster_of.BACKEND))
-
-
-def test_more_people_than_a_counter_counts_are_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "MOST", ROWS - 1)
-    with pytest.raises(ConfigError, match=r"method\.kind.*lattice with 900 rows"):
-        house.run(people(), **wanted([{"k_anonymity": {"k": 2}}]))
