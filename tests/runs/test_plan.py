@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,15 @@ import pytest
 
 from anon import cube as cubes
 from anon.backends import local
+from anon.backends.spark.backend import SparkBackend
 from anon.commands.plan import plan
+from anon.config import load
 from anon.core import memory
 from anon.core.database import Database
+from anon.core.progress import Progress
 from anon.cube import records
+from anon.errors import ConfigError
+from anon.runs.workspace import locked_release
 from tests.conftest import House
 
 ROWS = 600
@@ -78,7 +84,9 @@ def test_what_priors_say_of_the_whole_table_as_one_group_is_planned(house: House
     assert "Nothing was found that prevents a run." in house.cli("plan", **asked).stdout
     assert house.cli("run", **asked).code == 0
     asked["privacy"][0]["r_robustness"]["r"] = 3.5  # type: ignore[index]
-    assert "is not safe, but smaller groups may be" in house.cli("plan", **asked).stdout
+    planned = house.cli("plan", **asked)
+    assert planned.code == house.cli("run", "--overwrite", **asked).code == 3
+    assert "which is a larger share than 1/r" in planned.stdout
 
 
 def test_equal_rows_are_counted_as_in_the_run(house: House) -> None:
@@ -258,3 +266,61 @@ def test_plan_and_run_build_the_same_cube(house: House, monkeypatch: pytest.Monk
     monkeypatch.setattr(cubes, "build", noted)
     assert house.cli("plan").code == house.cli("run").code == 0
     assert len(built) == 2 and built[0] == built[1]
+
+
+# What a run refuses
+
+
+def test_a_place_that_cannot_be_written_is_refused_as_by_the_run(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.write(table())
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != house.folder)
+    planned = house.cli("plan", "--json")
+    assert planned.code == 2 and planned.json["problems"][0]["path"] == "release.path"
+    assert "cannot be written (Permission denied)" in planned.json["error"]
+
+
+def test_a_place_where_another_run_writes_is_refused_as_by_the_run(house: House) -> None:
+    house.write(table())
+    with locked_release(load(house.config()), Progress()):
+        planned, ran = house.cli("plan", "--json"), house.cli("run", "--json")
+        assert planned.code == ran.code == 2
+        assert planned.json["error"] == ran.json["error"] and "another run is writing" in ran.json["error"]
+    assert house.cli("plan").code == 0
+
+
+def test_a_value_that_is_too_frequent_for_merging_is_known_before_the_search(house: House) -> None:
+    house.write(table(disease=["flu" if row % 3 else "HIV" for row in range(ROWS)]))
+    changes = {
+        "privacy": [{"r_robustness": {"r": 2, "priors": [{"estimate": ["age"]}]}}],
+        "method": {"kind": "merge"},
+        "release__form": "bucketized",
+    }
+    planned, ran = house.cli("plan", "--json", **changes), house.cli("run", "--json", **changes)
+    assert planned.code == ran.code == 3
+    assert planned.json["reason"] in ran.json["error"] and "larger share than 1/r" in planned.json["reason"]
+
+
+def test_a_reuse_is_planned_with_all_the_warnings_of_its_run(house: House) -> None:
+    rows = table(drug=[f"drug {row}" for row in range(ROWS)])
+    house.write(rows)
+    keep = {"columns__keep": ["drug"]}
+    assert house.cli("run", **keep, release={"path": "first", "run": "first-run"}).code == 0
+    again = {**keep, "method": {"kind": "reuse", "run": str(house.folder / "first-run")}}
+    planned = house.cli("plan", "--json", **again).json["warnings"]
+    ran = house.cli("run", "--json", **again).json["warnings"]
+    assert planned == ran and "kept_identifies" in [warning["code"] for warning in ran]
+    house.write({name: [*values, *values[:6]] for name, values in rows.items()})
+    planned = house.cli("plan", "--json", **again).json["warnings"]
+    ran = house.cli("run", "--json", "--overwrite", **again).json["warnings"]
+    assert [warning for warning in planned if warning["code"] != "release_exists"] == ran
+    assert "intersection" in [warning["code"] for warning in ran]
+
+
+def test_a_table_of_spark_is_not_planned(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkBackend, "check_installed", lambda: None)
+    changes = {"backend": {"kind": "spark"}}
+    with pytest.raises(ConfigError, match=r"source.table: found a table of Spark; .*`run` reads tables"):
+        plan(house.config(**changes) | {"source": {"table": "db.visits"}})
+    (house.folder / "table.csv").write_text("age,zip,disease\n1,2,3\n")
+    with pytest.raises(ConfigError, match=r"source.path: found CSV files with backend spark"):
+        plan(house.config(**changes) | {"source": {"path": str(house.folder / "table.csv")}})

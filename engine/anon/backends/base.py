@@ -40,6 +40,17 @@ class Backend(ABC):
     def origin(config: Config, table: Any) -> Origin:
         """Return where the rows come from: the config's source, or the table in its place."""
 
+    @staticmethod
+    @abstractmethod
+    def check_installed() -> None:
+        """Raise SourceError if something is missing that the backend needs."""
+
+    @classmethod
+    def check_plan(cls, config: Config, table: Any) -> None:
+        """Raise what a run would raise before it reads a row, and what keeps a plan from reading the rows, which it
+        does on this machine."""
+        cls.check_installed()
+
     @classmethod
     @abstractmethod
     def started(

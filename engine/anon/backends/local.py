@@ -38,6 +38,10 @@ class LocalBackend(Backend):
     def origin(config: Config, table: Any) -> Origin:
         return origin_of(config, table)
 
+    @staticmethod
+    def check_installed() -> None:
+        pass  # DuckDB and the kernels are dependencies
+
     @classmethod
     @contextmanager
     def started(

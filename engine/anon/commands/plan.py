@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from anon import release
+from anon.backends import backend_for
 from anon.backends.local import LocalBackend
 from anon.config import Config, Lattice, Partition, Reuse, load, redact, without_secrets
 from anon.config.support import refuse_unsupported
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import connect
-from anon.core.disk import errors_at, make_private
+from anon.core.disk import digest, digests, errors_at, make_private
 from anon.core.memory import LIBRARIES, Memory
 from anon.core.progress import Progress
 from anon.criteria import Values, bind
@@ -31,7 +33,7 @@ from anon.runs.previous_release import PreviousRelease
 from anon.runs.result import Result
 from anon.runs.run_folder import check_places
 from anon.runs.scratch import scratch
-from anon.runs.workspace import RunFolders
+from anon.runs.workspace import RunFolders, check_available
 from anon.search import dispatch
 from anon.search.prepare import build_cube, check_not_vacuous
 from anon.source import Source, open_source
@@ -63,7 +65,9 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     reused recoding does not satisfy, give `feasible`: false."""
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
+    backend_for(config).check_plan(config, table)
     check_places(config, overwrite=True)
+    check_available(config)
     check_not_vacuous(config)
     check_files(config, run=True)
     limits = config.limits
@@ -80,10 +84,10 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             cube = build_cube(config, source, room)
             dispatch.memory_of(config, cube).check("values")
         facts = _facts(config, source, cube, options, places, copied) | _up_to_date(config, options, origin)
-        facts["warnings"] = signed_off(config, facts["warnings"] + _existing_folders(config, facts))
         sql = [redact(sql, config.secrets) for sql in database.queries]
         if isinstance(config.method, Reuse) and facts["feasible"] and "up_to_date" not in facts:
             facts |= _reuse(config, source, cube, spill, options, progress)
+        facts["warnings"] = signed_off(config, facts["warnings"] + _existing_folders(config, facts))
         source.check_unchanged()
         cube.records.close()
     return Result(facts, {"sql": sql})
@@ -103,12 +107,16 @@ def _reuse(
             on_progress = partial(progress.update, "reuse")
             outcome = dispatch.searched(config, cube, spill, Checkpoint(spill), options.show_values, on_progress)
             written = backend.write(source, cube, outcome)
-            outcome.recoding.write(spill / "recoding.json")
-        with progress.stage("verify"):
-            backend.verify(config, source, cube, outcome, written).close()
+            recoding = spill / "recoding.json"
+            outcome.recoding.write(recoding)
+        with progress.stage("verify"), closing(backend.verify(config, source, cube, outcome, written)) as found:
+            left_out = release.left_out(source, outcome.recoding)
+            individuals, judged = found.individuals, facts.warnings(config, found, left_out)
     except UnsafeError as error:
         return {"feasible": False, "reason": str(error)}
-    return {}
+    before = PreviousRelease.read(config, options.show_values)
+    of_files = before.warnings(digests(folder), digest(recoding), individuals)
+    return {"warnings": judged + repeated(source.repeated) + of_files}
 
 
 def _facts(
@@ -147,7 +155,7 @@ def _width(cube: Cube) -> int:
 def _refused(config: Config, cube: Cube, values: Values, show_values: bool) -> str | None:
     """Return why no release can satisfy the criteria, if the whole table shows it."""
     try:
-        dispatch.check_whole_table(config, cube, values, show_values)
+        dispatch.check_before_search(config, cube, values, show_values)
     except UnsafeError as error:
         return str(error)
     return None

@@ -6,11 +6,12 @@ what a killed run left. Only a spill folder holds rows of the source (scratch.py
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -125,6 +126,30 @@ def locked_release(config: Config, progress: Progress) -> Iterator[StateFolders]
         signals.end(published)
 
 
+def check_available(config: Config) -> None:
+    """Raise what a run would raise if the places of its release cannot be written now: ConfigError if a folder is not
+    writable, or if another run is writing there. Nothing is made."""
+    release = config.release
+    for name, place, beside in (("path", release.path, release.beside), ("run", release.run, release.run)):
+        folder = state_folder(place, beside)
+        there = next(each for each in folder.parents if disk.exists(each))
+        with disk.errors_at(f"release.{name}", folder.parent):
+            if not there.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            if not os.access(there, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            _refuse_locked(folder, f"release.{name}")
+
+
+def _refuse_locked(folder: Path, field: str) -> None:
+    with suppress(FileNotFoundError):  # there is no such folder, or the run that had it has just ended
+        if disk.exists(folder / disk.LOCK):
+            handle = disk.lock(folder)
+            if handle is None:
+                raise _taken(field)
+            disk.close(handle)
+
+
 @contextmanager
 def _guarded(folder: Path, field: str, alert: Alert) -> Iterator[None]:
     """Lock a state folder, which is made if it is not there; remove it at the end if it holds nothing else."""
@@ -152,9 +177,13 @@ def _locked(folder: Path, field: str) -> int:
         disk.abandon(folder)
         raise
     if handle is None:
-        found = "a release or a run folder that another run is writing"
-        raise ConfigError.at(field, found, "one run at a time; wait for it to end")
+        raise _taken(field)
     return handle
+
+
+def _taken(field: str) -> ConfigError:
+    found = "a release or a run folder that another run is writing"
+    return ConfigError.at(field, found, "one run at a time; wait for it to end")
 
 
 @contextmanager

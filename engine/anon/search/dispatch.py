@@ -67,12 +67,34 @@ def searched(
     try:
         return search(config, cube, values, budget, on_progress, searches)
     except UnsafeError as error:
-        message = str(error)
-        if isinstance(error, BlockedByValue):
-            (column,) = config.columns.sensitive
-            message = error.message_naming(one_line(_names(config, values, show_values).of_value(column, error.code)))
-        whole = (f"  the whole table as one group: {line}" for line in erratic)
-        raise UnsafeError("\n".join([message, *whole])) from None
+        raise _naming_the_value(error, config, values, show_values, erratic) from None
+
+
+def _naming_the_value(
+    error: UnsafeError, config: Config, values: Values, show_values: bool, erratic: list[str]
+) -> UnsafeError:
+    message = str(error)
+    if isinstance(error, BlockedByValue):
+        (column,) = config.columns.sensitive
+        message = error.message_naming(one_line(_names(config, values, show_values).of_value(column, error.code)))
+    return UnsafeError("\n".join([message, *(f"  the whole table as one group: {line}" for line in erratic)]))
+
+
+def check_before_search(config: Config, cube: Cube, values: Values, show_values: bool) -> None:
+    """Raise what a run would raise before the work of its search: UnsafeError if no release can be safe, ConfigError if
+    the table is too large for the method."""
+    erratic = check_whole_table(config, cube, values, show_values)
+    budget = budget_for(config, cube)
+    if isinstance(config.method, Lattice):
+        lattice_search(config, cube, values, budget)
+    elif isinstance(config.method, Merge):
+        from anon.search.assign.dispatch import merge_search
+
+        search = merge_search(bind(config.privacy, values), cube, values, budget, lambda **facts: None)
+        try:
+            search.refuse_frequent()
+        except UnsafeError as error:
+            raise _naming_the_value(error, config, values, show_values, erratic) from None
 
 
 def search(

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from anon.backends.base import Backend
 from anon.backends.spark import check, content, executors, release, verify
 from anon.backends.spark.counting import SparkRecordStore
-from anon.backends.spark.session import session
-from anon.backends.spark.source import SparkSource, open_source, origin_of
+from anon.backends.spark.session import check_installed, session
+from anon.backends.spark.source import SparkSource, check_files, open_source, origin_of
 from anon.config import Config, Spark
 from anon.config.support import exact_labels
+from anon.config.values import is_store
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import Database, connect, translated
 from anon.core.progress import Progress
 from anon.cube import Cube
+from anon.errors import ConfigError
 from anon.loss.utility import MEASURED, of_recoding
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -31,6 +33,7 @@ from anon.search.prepare import build_cube
 from anon.source import Source
 from anon.source.left_out import LeftOut
 from anon.source.origins import Origin
+from anon.source.tables import resolve
 from anon.verify.files import files_of, open_written
 from anon.verify.grouped import Grouped
 from anon.verify.judge import Findings
@@ -65,6 +68,19 @@ class SparkBackend(Backend):
     @staticmethod
     def origin(config: Config, table: Any) -> Origin:
         return origin_of(config, table)
+
+    @staticmethod
+    def check_installed() -> None:
+        check_installed()
+
+    @classmethod
+    def check_plan(cls, config: Config, table: Any) -> None:
+        super().check_plan(config, table)
+        if table is None and config.source.table is not None:
+            hint = "a plan reads files on this machine; `run` reads tables"
+            raise ConfigError.at("source.table", "a table of Spark", "source.path", hint)
+        if table is None and not is_store(config.source.path):
+            check_files(resolve(str(config.source.path)))
 
     @classmethod
     @contextmanager

@@ -66,6 +66,12 @@ def is_frame(table: Any) -> bool:
     return any(re.fullmatch(r"pyspark\.sql\..*\bDataFrame", kind) for kind in kinds)
 
 
+def check_installed() -> None:
+    """Raise SourceError if Spark cannot be started here."""
+    _imported()
+    check_java()
+
+
 def _imported() -> Any:
     without_pandas.allow()
     try:

@@ -4,7 +4,7 @@ here over an empty table of the same columns, on the executors over batches of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -165,12 +165,17 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame) -> None:
         source.repeated, source.persons = search.repeated_identifiers(), search.found()
 
 
+def check_files(files: Iterable[Path]) -> None:
+    """Raise ConfigError if there are files that Spark does not read as the local engine does."""
+    if any(path.suffix.lower() == ".csv" for path in files):
+        found, expected = "CSV files with backend spark", "Parquet files"
+        raise ConfigError.at("source.path", found, expected, "backend local reads CSV")
+
+
 def _raw(spark: SparkSession, database: Database, config: Config, origin: Origin) -> tuple[DataFrame, pa.Schema]:
     """Return the table as Spark reads it, and its columns as the local engine would see them."""
     if isinstance(origin, Files):
-        if any(path.suffix.lower() == ".csv" for path in origin.files):
-            found, expected = "CSV files with backend spark", "Parquet files"
-            raise ConfigError.at("source.path", found, expected, "backend local reads CSV")
+        check_files(origin.files)
         register_files(database, "source_files", origin.files, origin.files[0])
         with translated(READING):
             schema = database.query("SELECT * FROM source_files LIMIT 0").to_arrow_table().schema

@@ -26,12 +26,18 @@ AIMED = {"merge": ("r_robustness", "group_size"), "colour": ("dissimilarity", "g
 def merge(config: Config, cube: Cube, values: Values, budget: SearchBudget, on_progress: ProgressCallback) -> Outcome:
     """Return groups for r-robustness. `values.cross_table` must be the cross tables of the cube."""
     criteria = bind(config.privacy, values)
+    search = merge_search(criteria, cube, values, budget, on_progress)
+    return assigned("merge", search, criteria, budget, search.adversaries.all)
+
+
+def merge_search(
+    criteria: list[Criterion], cube: Cube, values: Values, budget: SearchBudget, on_progress: ProgressCallback
+) -> MergeSearch:
+    """Return the search by merging, ready to run."""
     aimed = [criterion for criterion in criteria if isinstance(criterion, RRobustness)]
     others = [criterion for criterion in criteria if not isinstance(criterion, RRobustness)]
     assert isinstance(values.cross_table, CrossTables)
-    adversaries = Adversaries(aimed, values.cross_table)
-    search = MergeSearch(cube, adversaries, _least(others), budget, on_progress)
-    return assigned("merge", search, criteria, budget, adversaries.all)
+    return MergeSearch(cube, Adversaries(aimed, values.cross_table), _least(others), budget, on_progress)
 
 
 def colour(config: Config, cube: Cube, values: Values, budget: SearchBudget, on_progress: ProgressCallback) -> Outcome:

@@ -56,7 +56,7 @@ class MergeSearch:
     def run(self, add: Add) -> int:
         """Call `add` with the assignment to groups: codes, group, people. Consumes the records of the cube. Return the
         number of individuals with unique quasi-identifiers."""
-        self._refuse_frequent()
+        self.refuse_frequent()
         ordered = in_order(self.cube, self.adversaries.classes, self.budget, self.on_progress)
         known, counts = self.adversaries.known(ordered.key), self._counts(ordered)
         ruled_out = known.impossible()
@@ -93,7 +93,7 @@ class MergeSearch:
         for rule, classes in seeds.rules():
             yield from Dealer(ordered, rule, self.domains, self.budget.threads, self.on_progress, classes).run()
 
-    def _refuse_frequent(self) -> None:
+    def refuse_frequent(self) -> None:
         """Raise BlockedByValue if a value is too frequent in the table: some group has it with at least the share that
         the table has, and a member of that group a posterior that is no lower."""
         counts = np.where(self.adversaries.named, self.cube.totals[0], 0)
