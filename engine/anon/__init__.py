@@ -11,11 +11,15 @@ The pipeline, one direction, each stage a function of what the one before it lef
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from anon.commands.init import Proposal
     from anon.config import Config
     from anon.runs.options import Options
     from anon.runs.result import Result
@@ -23,10 +27,31 @@ if TYPE_CHECKING:
     AnyConfig = str | os.PathLike[str] | Mapping[str, Any] | Config
     AnyPath = str | os.PathLike[str]
     Share = str | float
+    Names = str | Iterable[str]
 
-__all__ = ["attack", "check", "disclose", "explain", "explore", "run", "utility"]
+__all__ = ["attack", "check", "disclose", "explain", "explore", "init", "plan", "read", "run", "utility"]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+def _in_parameters(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the errors of a function speak of its parameters, where those of the command line speak of flags."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        from anon.errors import AnonError
+        from anon.runs.parameters import in_parameters
+
+        try:
+            return function(*args, **kwargs)
+        except AnonError as error:
+            error.reword(in_parameters)
+            raise
+
+    return called
+
+
+@_in_parameters
 def run(
     config: AnyConfig,
     table: Any = None,
@@ -43,8 +68,9 @@ def run(
 ) -> Result:
     """Make a verified release of the config's source.
 
-    `table`, any Arrow-speaking frame, or with backend spark a DataFrame of Spark, stands in for the source. `memory` is
-    in bytes or text like 1GB, `sample` a share like 1% or 0.01. Failures raise the classes of anon.errors.
+    `table` stands in for the source, which the config then need not have: any Arrow-speaking frame, a LazyFrame of
+    Polars, which is streamed, or with backend spark a DataFrame of Spark. `memory` is in bytes or text like 1GB,
+    `sample` a share like 1% or 0.01. Failures raise the classes of anon.errors.
     """
     from anon import pipeline
 
@@ -55,6 +81,64 @@ def run(
     return pipeline.run(config, table, options)
 
 
+@_in_parameters
+def plan(
+    config: AnyConfig,
+    table: Any = None,
+    *,
+    out: AnyPath | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    show_values: bool = False,
+) -> Result:
+    """Return what a run of the config would do, without searching or writing anything that stays; `table` stands in for
+    the source as for `run`. `to_dict()["feasible"]` is false if no release can satisfy the criteria."""
+    from anon.commands import plan as command
+
+    return command.plan(config, table, _options(out=out, memory=memory, threads=threads, show_values=show_values))
+
+
+@_in_parameters
+def init(
+    table: Any,
+    *,
+    individual: str | None = None,
+    sensitive: Names | None = None,
+    identifiers: Names = (),
+    quasi_identifiers: Names = (),
+    keep: Names = (),
+    drop: Names = (),
+    k: int = 5,
+    out: AnyPath | None = None,
+    overwrite: bool = False,
+    memory: int | str | None = None,
+    show_values: bool = False,
+) -> Proposal:
+    """Profile a table, a path or any frame that `run` takes, and propose a config: `.config` is a mapping for `run`,
+    `.text` the same as YAML with the reason of every role, which `out` writes to a file.
+
+    Data cannot show who the individual is (`row`, or a column) and what is sensitive (`[]` if nothing is). Columns
+    that are named nowhere get the proposed role."""
+    from anon.commands import init as command
+
+    others = {"identifier": identifiers, "quasi-identifier": quasi_identifiers, "keep": keep, "drop": drop}
+    roles = command.Roles(
+        individual, None if sensitive is None else _listed(sensitive), {role: _listed(n) for role, n in others.items()}
+    )
+    options = _options(out=out, overwrite=overwrite, memory=memory, show_values=show_values)
+    return command.init(table, roles, k, options)
+
+
+@_in_parameters
+def read(release: AnyPath) -> pl.LazyFrame:
+    """Return a published release as a LazyFrame of Polars."""
+    from anon.release.reading import scan
+
+    place = os.fspath(release)
+    return scan(place if "://" in place else Path(place))
+
+
+@_in_parameters
 def check(
     config: AnyConfig,
     table: Any,
@@ -79,6 +163,7 @@ def check(
     return _strictly(command.check(config, table, options), strict)
 
 
+@_in_parameters
 def utility(config: AnyConfig, table: Any, *, memory: int | str | None = None, threads: int | None = None) -> Result:
     """Measure how much of the config's source a release of it keeps: a path or any Arrow-speaking frame; for a
     bucketized one a folder or the pair (qi, sensitive)."""
@@ -87,6 +172,7 @@ def utility(config: AnyConfig, table: Any, *, memory: int | str | None = None, t
     return command.utility(config, table, _options(memory=memory, threads=threads))
 
 
+@_in_parameters
 def explore(
     config: AnyConfig,
     table: Any,
@@ -108,6 +194,7 @@ def explore(
     return _strictly(command.explore(config, table, values, confidences, sensitive, options), strict)
 
 
+@_in_parameters
 def disclose(
     config: AnyConfig,
     table: Any,
@@ -126,6 +213,7 @@ def disclose(
     return _strictly(command.disclose(config, table, max_k, sensitive, options), strict)
 
 
+@_in_parameters
 def attack(
     config: AnyConfig,
     table: Any,
@@ -148,6 +236,7 @@ def attack(
     return _strictly(command.attack(config, table, threshold, prior, rho1, rho2, sensitive, options), strict)
 
 
+@_in_parameters
 def explain(run: AnyPath, *, memory: int | str | None = None, threads: int | None = None) -> Result:
     """Explain why a run came to its release, from its run folder, and what looser criteria would give, from its
     source."""
@@ -157,6 +246,11 @@ def explain(run: AnyPath, *, memory: int | str | None = None, threads: int | Non
 
     explanation = command.explain(Path(run), _options(memory=memory, threads=threads), Progress())
     return Result(explanation, {"explanation": explanation})
+
+
+def _listed(names: Names) -> list[str]:
+    """Return names as a list; a single one need not be in a list."""
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _options(**given: Any) -> Options:

@@ -34,7 +34,7 @@ from anon.source.left_out import LeftOut
 from anon.verify.judge import Findings
 
 
-@without_secrets(source=True)
+@without_secrets(source=True, replaced=True)
 def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Make a verified release of the config's source, or of a table in its place: any Arrow-speaking frame, or with
     backend spark a DataFrame of Spark."""

@@ -23,7 +23,7 @@ MISTAKES: list[tuple[str, Any, str, list[str]]] = [
     ("columns.individual", 7, "columns.individual", ["number 7", "text", "quotes"]),
     ("columns.multiplicity", "sets", "columns.multiplicity", ["single, set or multiset", "did you mean `set`?"]),
     ("columns.quasi_identifiers", {}, "columns.quasi_identifiers", ["mapping of 0", "at least one"]),
-    ("columns.quasi_identifiers", "age", "columns.quasi_identifiers", ["a mapping or a list of names"]),
+    ("columns.quasi_identifiers", 3, "columns.quasi_identifiers", ["a mapping or a list of names"]),
     ("columns.quasi_identifiers", ["age", "sex", "age"], "columns.quasi_identifiers[2]", ['"age"', "each name once"]),
     ("columns.quasi_identifiers", ["age", 3], "columns.quasi_identifiers[1]", ["number 3", "text", "quotes"]),
     ("columns.quasi_identifiers", {"": {}}, 'columns.quasi_identifiers[""]', ["not empty"]),

@@ -147,7 +147,8 @@ def test_every_criterion_has_a_page_that_the_overview_links() -> None:
 
 
 @pytest.mark.parametrize("page", ["how-it-works.md", "python.md"])
-def test_what_a_page_says_to_python_comes_out(page: str) -> None:
+def test_what_a_page_says_to_python_comes_out(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     found = doctest.testfile(str(DOCS / page), module_relative=False)
     assert found.attempted >= 10 and found.failed == 0
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +13,10 @@ import typer
 
 from anon.cli.command import NO_WARNINGS, CommonFlags, command
 from anon.core.terminal import one_line, say, say_json
-from anon.errors import ConfigError, Problem, UnknownColumns
+from anon.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
+    from anon.commands.init import Roles
     from anon.config import Limits
     from anon.profile.columns import Profile
     from anon.profile.proposal import Answers, Proposed
@@ -42,6 +41,12 @@ class InitOptions:
     overwrite: bool
     memory: str
     flags: CommonFlags
+
+    @property
+    def known(self) -> Roles:
+        from anon.commands.init import Roles
+
+        return Roles(self.individual, self.sensitive, self.roles)
 
     @property
     def interactive(self) -> bool:
@@ -158,28 +163,11 @@ def _init(options: InitOptions) -> int:
 
 
 def _profiled(options: InitOptions) -> Profile:
-    from anon.core.database import connect
-    from anon.profile import columns as profiling
-    from anon.profile import keys
-    from anon.runs.scratch import spill_folder
+    from anon.commands.init import profiled
 
     limits, table = _limits(options), _table(options)
-    with (
-        options.flags.progress() as progress,
-        spill_folder(progress.alert) as folder,
-        closing(connect(limits.memory, limits.threads, folder)) as database,
-    ):
-        with progress.stage("profile"):
-            found = profiling.profile(
-                database, table, folder, partial(progress.update, "profile"), options.flags.show_values
-            )
-        _check_named(options, [column.name for column in found.columns])
-        with progress.stage("keys"):
-            named = [options.individual] if options.individual not in (None, "row") else []
-            keys.find_keys(database, found, _knowable(options, found), [str(name) for name in named])
-        with progress.stage("combinations"):
-            profiling.combine(database, found, _knowable(options, found), partial(progress.update, "combinations"))
-    return found
+    with options.flags.progress() as progress:
+        return profiled(table, options.known, limits.memory, options.flags.show_values, progress)
 
 
 def _limits(options: InitOptions) -> Limits:
@@ -225,33 +213,8 @@ def _first_guess(found: Profile) -> list[Proposed]:
     return [proposed(column, found) for column in found.columns]
 
 
-def _knowable(options: InitOptions, found: Profile) -> list[str]:
-    """Return the columns that an adversary may know and that may be published, as far as the flags and the data show
-    before questions are answered."""
-    roles = {name: role for role, columns in options.roles.items() for name in columns}
-    roles |= dict.fromkeys([*(options.sensitive or []), str(options.individual)], "")
-    guesses = _first_guess(found)
-    return [each.name for each in guesses if roles.get(each.name, each.role) in ("quasi-identifier", "keep")]
-
-
 def _complete(options: InitOptions) -> bool:
     return options.individual is not None and options.sensitive is not None and options.yes
-
-
-def _check_named(options: InitOptions, names: list[str]) -> None:
-    """Check that the table has the columns that flags name, and that each has one role."""
-    from anon.source.checks import missing_columns
-
-    individual = [options.individual] if options.individual not in (None, "row") else []
-    by_flag = {"individual": individual, "sensitive": options.sensitive or [], **options.roles}
-    wanted = [(f"--{flag}", str(column)) for flag, columns in by_flag.items() for column in columns]
-    problems, seen = missing_columns(wanted, names, quotable=True), set()
-    for flag, column in wanted:
-        if column in seen and column in names:
-            problems.append(Problem(flag, f"column {column!r} a second time", "one role for each column"))
-        seen.add(column)
-    if problems:
-        raise UnknownColumns(problems, names)
 
 
 def _answers(options: InitOptions, found: Profile) -> Answers:
@@ -383,14 +346,11 @@ def _write(path: Path, text: str) -> None:
 
 def _facts(options: InitOptions, found: Profile, chosen: list[Proposed] | None) -> dict[str, Any]:
     """Return what --json prints."""
+    from anon.commands.init import facts
     from anon.profile.proposal import missing_answers
 
     roles = _first_guess(found) if chosen is None else chosen
-    proposals = [
-        {"name": each.name, "role": each.role, "reason": each.reason, "notes": list(each.notes)} for each in roles
-    ]
-    unanswered = [problem.path for problem in missing_answers(options.individual, options.sensitive, found)]
-    return {"profile": found.to_dict(options.flags.show_values), "proposal": proposals, "unanswered": unanswered}
+    return facts(found, roles, missing_answers(options.individual, options.sensitive, found), options.flags.show_values)
 
 
 def _show(found: Profile, options: InitOptions) -> None:

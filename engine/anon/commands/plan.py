@@ -58,7 +58,7 @@ class DiskUsage:
             self.on_disk[name] = records.bytes_on_disk(count, sizes)
 
 
-@without_secrets(source=True)
+@without_secrets(source=True, replaced=True)
 def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Return what a run of the config would do; `report["sql"]` holds the queries that its first stages send to DuckDB,
     in order. Mistakes raise what a run would raise; criteria that no release can satisfy, or that the release of a

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from anon.config import load, without_secrets
-from anon.config.support import refuse_unsupported
+from anon.config.support import refuse_unsupported, require_source
 from anon.core.database import connect
 from anon.core.memory import Memory
 from anon.core.progress import Progress
@@ -26,6 +26,7 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
     for a bucketized one."""
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=False)
+    require_source(config)
     Memory(config.limits.memory).check()
     with (
         scratch(config, progress) as spill,

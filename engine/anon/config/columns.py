@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from anon.config.mistakes import Loc, Model, as_mistakes, mistake, refusal, unknown_key
-from anon.config.values import Day, Exact, File, Name, Names, Number, SchemaGenerator, as_mapping
+from anon.config.values import Day, Exact, File, Name, NameList, Names, Number, SchemaGenerator, as_mapping, listed
 
 
 class BuilderModel(Model):
@@ -169,6 +169,8 @@ class Calendar(BuilderModel):
         min_length=1, description=f"units from fine to coarse, of {', '.join(CALENDAR)}"
     )
 
+    _one_unit = field_validator("calendar", mode="before")(listed)
+
     @field_validator("calendar")
     @classmethod
     def _fine_to_coarse(cls, units: list[str]) -> list[str]:
@@ -262,9 +264,10 @@ def _named(value: Any) -> Any:
     """Return a list of names as the mapping that it abbreviates."""
     if isinstance(value, Mapping):
         return value
-    if not isinstance(value, list):
+    names = listed(value)
+    if not isinstance(names, list):
         raise mistake("a mapping or a list of names")
-    names = TypeAdapter(list[Name]).validate_python(value, strict=True)
+    names = TypeAdapter(list[Name]).validate_python(names, strict=True)
     wrong = [((i,), mistake("each name once")) for i, name in enumerate(names) if name in names[:i]]
     if wrong:
         raise refusal(wrong)
@@ -302,7 +305,7 @@ class RowRule(Model):
 class Columns(Model):
     """What each column is; a column that is not named is dropped."""
 
-    identifiers: list[Name] = Field([], description="columns that never leave the source stage")
+    identifiers: NameList = Field([], description="columns that never leave the source stage")
     individual: Name = Field(description="`row` (every row is another person) or the column that says who")
     rows: RowRule = Field(
         default_factory=RowRule, description="one row per individual: what becomes of the others; an error by default"
@@ -314,9 +317,9 @@ class Columns(Model):
     ] = Field(min_length=1, description="columns an adversary may know, each with what makes it coarser")
     sensitive: Annotated[
         dict[Name, SensitiveColumn],
-        BeforeValidator(_named, json_schema_input_type=list[Name] | dict[Name, SensitiveColumn]),
+        BeforeValidator(_named, json_schema_input_type=Name | list[Name] | dict[Name, SensitiveColumn]),
     ] = Field({}, description="columns whose values are to be protected, as a list or with how each is published")
-    keep: list[Name] = Field([], description="columns that are published as they are")
+    keep: NameList = Field([], description="columns that are published as they are")
 
     def places(self) -> Iterator[tuple[Loc, str]]:
         """Yield the place and name of every column except the individual."""

@@ -45,6 +45,7 @@ from anon.config.values import (
 )
 from anon.config.warning_codes import Acceptance
 
+NO_SOURCE = "the required key `source`: where the table comes from"
 MOST_THREADS = 1_024  # DuckDB starts every thread that it is given
 
 
@@ -74,7 +75,13 @@ class Source(Model):
 
     @property
     def kind(self) -> str:
-        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+        """Return the name of the key that is set; nothing if the config has no source."""
+        return next((name for name in type(self).model_fields if getattr(self, name) is not None), "")
+
+    @staticmethod
+    def none() -> Source:
+        """Return the source of a config that has none."""
+        return Source.model_construct()
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
@@ -249,7 +256,9 @@ Backend = Annotated[Local | Spark, by_kind(Local, Spark, default="local")]
 class Config(Model):
     """Config of an anonymization run; made by `load`."""
 
-    source: Source = Field(description="where the table comes from")
+    source: Source = Field(
+        default_factory=Source.none, description="where the table comes from; needed unless Python passes a table"
+    )
     columns: Columns = Field(description="what each column is")
     nulls: Nulls = Field(default_factory=Nulls, description="what missing values mean")
     privacy: list[Privacy] = Field(min_length=1, description="the criteria; all must hold")

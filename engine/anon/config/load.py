@@ -18,7 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 from anon.config.canonical import canonical
-from anon.config.grammar import Config
+from anon.config.grammar import NO_SOURCE, Config
 from anon.config.mistakes import Loc, below, describe
 from anon.config.yaml12 import excerpt_at, parse_yaml
 from anon.errors import AnonError, ConfigError, Problem, as_resource_error
@@ -43,7 +43,7 @@ def load(
     """Return the validated config of a YAML file, a mapping or a Config; ConfigError lists every mistake.
 
     Relative paths are relative to the file, or to `base` for a mapping, without it to the working directory.
-    `source=False`: the source is not read, so its variables need not be set.
+    `source=False`: the source is not read, so it may be missing, and its variables need not be set.
     """
     variables = os.environ if environ is None else environ
     return config if isinstance(config, Config) else _loaded(config, _Draft(variables, source), base or Path.cwd())
@@ -81,14 +81,18 @@ def _wherever(value: str) -> str:
     return re.escape(value) if len(value) >= LONG_ENOUGH else rf"(?<!\w){re.escape(value)}(?!\w)"
 
 
-def without_secrets(*, source: bool) -> Callable[[Callable[Concatenate[Any, P], R]], Callable[Concatenate[Any, P], R]]:
+def without_secrets(
+    *, source: bool, replaced: bool = False
+) -> Callable[[Callable[Concatenate[Any, P], R]], Callable[Concatenate[Any, P], R]]:
     """Return a decorator that loads the config a function takes first, and removes the values of its variables from
-    every error. `source`: whether the function reads the source. A failing disk becomes a ResourceError."""
+    every error. `source`: whether the function reads the source; `replaced`: not if it is passed a table, its second
+    argument, in place of the source. A failing disk becomes a ResourceError."""
 
     def around(work: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
         @wraps(work)
         def keeping(config: Any, /, *rest: P.args, **more: P.kwargs) -> R:
-            loaded = load(config, source=source)
+            given = replaced and (rest[0] if rest else more.get("table")) is not None
+            loaded = load(config, source=source and not given)
             try:
                 return work(loaded, *rest, **more)
             except BaseException as error:
@@ -196,6 +200,8 @@ def _loaded(config: str | os.PathLike[str] | Mapping[str, Any], draft: _Draft, b
     secrets = tuple(draft.secrets.items())
     loaded, mistakes = _validated(data, base, written, secrets)
     draft.problems += _written_passwords(written)
+    if draft.source and "source" not in data:
+        draft.problems.append(Problem("source", "nothing", NO_SOURCE, "or pass a table in Python"))
     known = {problem.path for problem in draft.problems}
     problems = draft.problems + [problem for problem in mistakes if problem.path not in known]
     if loaded is None or problems:

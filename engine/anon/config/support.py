@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from anon.config.criteria import CRITERIA
 from anon.config.criterion import CHECKED, ENFORCED, EXHAUSTIVE_ONLY, ONE_VALUE, SEVERAL_EXHAUSTIVE, Criterion
-from anon.config.grammar import Config, Lattice
+from anon.config.grammar import NO_SOURCE, Config, Lattice
 from anon.config.values import is_store
 from anon.errors import ConfigError, Problem
 
@@ -29,6 +29,12 @@ def refuse_unsupported(config: Config, run: bool, spreads: bool = False) -> None
         raise ConfigError(problems)
 
 
+def require_source(config: Config) -> None:
+    """Raise ConfigError if the config has no source."""
+    if not config.source.kind:
+        raise ConfigError.at("source", "nothing", NO_SOURCE, "or pass a table in Python")
+
+
 def _of_backend(config: Config, run: bool) -> Iterator[Problem]:
     """Yield what the backend cannot do."""
     source, method = config.source.kind, config.method.kind
@@ -42,7 +48,7 @@ def _of_backend(config: Config, run: bool) -> Iterator[Problem]:
 
 def _of_spark(config: Config, source: str, method: str) -> Iterator[Problem]:
     release = config.release
-    if source not in ("path", "table"):
+    if source not in ("path", "table", ""):
         yield Problem(f"source.{source}", f"{source} with backend spark", "path or table", "or a DataFrame in Python")
     if config.trial is not None:
         yield Problem("--sample", "a trial with backend spark", "backend local", "a sample is drawn on one machine")

@@ -81,6 +81,11 @@ def nonempty(value: Any) -> str:
     return value
 
 
+def listed(value: Any) -> Any:
+    """Return a single text as a list of it; anything else as it is."""
+    return [value] if isinstance(value, str) else value
+
+
 def base_folder(info: ValidationInfo) -> Path:
     """Return the folder that relative paths of the config are relative to."""
     return (info.context or {}).get("base") or Path.cwd()
@@ -147,7 +152,9 @@ Day = Annotated[date, BeforeValidator(day)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Name = Annotated[str, Field(min_length=1)]
-Names = Annotated[list[Name], Field(min_length=1)]
+ONE_OR_MORE = BeforeValidator(listed, json_schema_input_type=Name | list[Name])
+NameList = Annotated[list[Name], ONE_OR_MORE]
+Names = Annotated[list[Name], Field(min_length=1), ONE_OR_MORE]
 File = Annotated[Path, BeforeValidator(absolute_path, json_schema_input_type=Name)]
 Place = Annotated[Path | str, BeforeValidator(local_or_store, json_schema_input_type=Name)]
 Absent = Annotated[

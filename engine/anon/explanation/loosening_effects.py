@@ -95,7 +95,7 @@ def relaxing(manifest: Manifest, report: Report, options: Options, progress: Pro
 
 def _config(manifest: Manifest, options: Options) -> Config:
     try:
-        config = load(manifest.config, base=Path(manifest.base))
+        config = load(manifest.config, base=Path(manifest.base), source=bool(manifest.source))
         refuse_unsupported(config, run=True)
         if manifest.trial:
             config = as_trial(config, manifest.trial)

@@ -20,7 +20,7 @@ from anon.source.checks import like_values
 from anon.source.databases import Query
 from anon.source.many_columns import answers, stacked
 from anon.source.requirements import Requirement
-from anon.source.tables import ANY_DATE, Registered, count_rows, one, registered_files, resolve
+from anon.source.tables import ANY_DATE, Registered, count_rows, one, register, registered_files, resolve
 from anon.source.types import TypedColumn, type_column
 
 TABLE = "raw_rows"
@@ -132,17 +132,20 @@ class Profile:
 
 def profile(
     database: Database,
-    table: str | Query,
+    table: Any,
     spill: Path,
     on_progress: ProgressCallback = lambda **facts: None,
     show_values: bool = False,
 ) -> Profile:
-    """Profile a file, a folder, a glob or a query: return its columns, counted in batches of one pass each. Column
-    names that look like data are refused, unless values may be shown."""
+    """Profile a file, a folder, a glob, a query or a frame: return its columns, counted in batches of one pass each.
+    Column names that look like data are refused, unless values may be shown."""
     if isinstance(table, str):
         source = registered_files(database, TABLE, resolve(table), spill)
-    else:
+    elif isinstance(table, Query):
         table.register(database, TABLE, None, spill)
+        source = Registered.from_view(database, TABLE)
+    else:
+        register(database, TABLE, table, spill)
         source = Registered.from_view(database, TABLE)
     types = describe(database, TABLE)
     if not show_values and like_values(database, source, types):

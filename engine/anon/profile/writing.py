@@ -20,14 +20,15 @@ def as_yaml(
     profile: Profile,
     answers: Answers,
     chosen: list[Proposed],
-    table: str,
+    table: str | None,
     out: Path | None,
     query: str | None = None,
     memory: str = MEMORY,
 ) -> str:
-    """Return the config with its comments."""
+    """Return the config with its comments; without a source if the table is a frame, None."""
     by_role = {role: [each for each in chosen if each.role == role] for role in ROLES}
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(table.split("?", maxsplit=1)[0]).stem).strip("-") or "table"
+    name = Path((table or "").split("?", maxsplit=1)[0]).stem
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "table"
     single = answers.multiplicity == "single"
     form = "" if single else ", form: bucketized"
     lines = [
@@ -59,7 +60,9 @@ def as_yaml(
     return "\n".join(lines) + "\n"
 
 
-def _source(table: str, out: Path | None, query: str | None) -> list[str]:
+def _source(table: str | None, out: Path | None, query: str | None) -> list[str]:
+    if table is None:
+        return ["# There is no source: Python passes the table, as in anon.run(config, table)."]
     if query is None:
         return [f"source: {{path: {_word(_seen_from(table, out))}}}"]
     place = f"duckdb:\n    file: {_word(_seen_from(table, out))}"

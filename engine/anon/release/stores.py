@@ -28,6 +28,15 @@ def digests_at(uri: str) -> dict[str, str]:
     return {name: _digest(store, name) for name in sorted(names_at(uri))}
 
 
+def content_at(uri: str, name: str) -> bytes:
+    """Return the content of one object below a place."""
+    store = Store(uri)
+    path = f"{store.path}/{name}"
+    with reaching(path), store.files.open_input_stream(path) as stream:
+        content: bytes = stream.read()
+    return content
+
+
 def put_release(folder: Path, uri: str, digests: dict[str, str]) -> None:
     """Write the files of a release to a place and remove those of an earlier one. If that fails, no release remains,
     neither the new one nor the earlier one."""

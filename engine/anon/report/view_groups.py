@@ -39,6 +39,11 @@ def _median(sizes: list[tuple[int, int]]) -> int:
     return next(size for (size, _), seen in zip(sizes, below) if seen >= half)
 
 
+def size_classes(group_sizes: dict[str, int]) -> list[dict[str, Any]]:
+    """Return the classes of sizes of the groups of a report, each with its groups and individuals."""
+    return _bins(sorted((int(size), count) for size, count in group_sizes.items()))
+
+
 def _bins(sizes: list[tuple[int, int]]) -> list[dict[str, Any]]:
     """Return classes of sizes: single sizes if they are few, otherwise classes that widen by a constant factor."""
     low, high = sizes[0][0], sizes[-1][0]

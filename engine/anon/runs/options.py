@@ -33,12 +33,12 @@ class Options:
         problems = []
         threads, memory = given.get("threads"), given.get("memory")
         if threads is not None and (not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS):
-            problems.append(Problem("threads", repr(threads), f"a whole number of 1 to {MOST_THREADS:,}"))
+            problems.append(Problem("--threads", repr(threads), f"a whole number of 1 to {MOST_THREADS:,}"))
         if isinstance(memory, str):
             try:
                 given["memory"] = parse_size(memory)
             except ValueError:
-                problems.append(Problem("memory", repr(memory), "a size such as 512MB or 4GB"))
+                problems.append(Problem("--memory", repr(memory), "a size such as 512MB or 4GB"))
         if problems:
             raise ConfigError(problems)
         paths = {name: Path(given[name]) for name in ("out", "prior", "save_priors") if given.get(name) is not None}

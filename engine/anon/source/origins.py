@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from anon.config import Columns, Config
+from anon.config.support import require_source
 from anon.config.values import is_store
 from anon.core.database import Database, quote
 from anon.errors import SourceError
@@ -128,9 +129,10 @@ def origin_of(config: Config, table: Any) -> Origin:
 
 
 def _whole(config: Config, table: Any) -> Origin:
-    source = config.source
     if table is not None:
         return LazyRows(table) if is_lazy(table) else Frame(table)
+    require_source(config)
+    source = config.source
     if source.duckdb is not None or source.postgres is not None:
         from anon.source import databases
 

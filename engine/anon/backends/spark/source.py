@@ -17,9 +17,11 @@ from anon.backends.spark.failures import on_spark
 from anon.backends.spark.rows import READING, BatchedRows, as_table, registered
 from anon.backends.spark.session import is_frame
 from anon.config import Columns, Config
+from anon.config.support import require_source
 from anon.core.database import Database, translated
-from anon.errors import ConfigError
+from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
+from anon.source.lazy import is_lazy
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.one_row_each import chosen, other_rows, ways_on
 from anon.source.origins import Files, Origin
@@ -87,6 +89,11 @@ class OnCluster(Origin):
 
 def origin_of(config: Config, table: Any) -> Origin:
     """Return where the rows come from: files that the driver sees too, or anything else that Spark reads."""
+    if table is None:
+        require_source(config)
+    if is_lazy(table):
+        expected = "a DataFrame of Spark or an Arrow-speaking frame; or backend local, which streams it"
+        raise SourceError(f"a LazyFrame cannot be read with backend spark; give {expected}")
     path = config.source.path
     return Files(str(path)) if table is None and path is not None and "://" not in str(path) else OnCluster(table)
 

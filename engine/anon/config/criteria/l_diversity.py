@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from anon.config.criterion import Criterion, Facts
 from anon.config.loosening import Number, field_number, step_of
 from anon.config.mistakes import Model, mistake, refusal
-from anon.config.values import Absent, Exact, Mistakes, Name, Names, Percent
+from anon.config.values import Absent, Exact, Mistakes, NameList, Names, Percent
 from anon.core.phrases import figure, percent
 
 
@@ -33,7 +33,7 @@ class LDiversity(Criterion):
     c: Exact | None = Field(
         None, gt=0, description="recursive only: factor between the most frequent value and the tail, more than 0"
     )
-    dont_care: list[Name] = Field([], description="entropy and recursive only: values that need no protection")
+    dont_care: NameList = Field([], description="entropy and recursive only: values that need no protection")
     keep_possible: KeepPossible | None = Field(None, description="values whose absence must not be disclosed either")
     joint: bool = Field(True, description="true: other sensitive columns count as quasi-identifiers (Def 4.6)")
     absent: Absent = None
