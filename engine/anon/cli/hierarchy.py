@@ -153,7 +153,7 @@ def _rows_by_value(path: str, column: str) -> dict[str, int]:
     from anon.runs.scratch import spill_folder
     from anon.source import Unusable, canonical, describe, resolve
     from anon.source.checks import like_values, missing_columns
-    from anon.source.tables import registered_files
+    from anon.source.files import registered_files
 
     limits = Limits()
     with spill_folder(Progress().alert) as folder:

@@ -45,6 +45,7 @@ from anon.config.grammar import (
     json_schema,
 )
 from anon.config.load import LARGEST_EXPONENT, load, redact, without_secrets
+from anon.config.text_files import Csv
 from anon.config.values import parse_size
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "Columns",
     "Config",
     "Criterion",
+    "Csv",
     "Digits",
     "Dissimilarity",
     "DuckDB",

@@ -28,6 +28,7 @@ from anon.config.columns import Columns, Nulls
 from anon.config.criterion import Criterion
 from anon.config.mistakes import Model, closest, mistake, one_of, refusal
 from anon.config.privacy import Privacy
+from anon.config.text_files import Csv
 from anon.config.values import (
     File,
     Mistakes,
@@ -63,20 +64,25 @@ class Postgres(Model):
     query: Name = Field(description="SQL query whose result is the table: one SELECT statement")
 
 
+SOURCES = ("path", "duckdb", "postgres", "table")
+
+
 class Source(Model):
     """Where the table comes from: exactly one of path, duckdb, postgres, table."""
 
     path: Annotated[str, BeforeValidator(absolute_glob, json_schema_input_type=Name)] | None = Field(
-        None, description="Parquet or CSV file, glob or folder, relative to the config, or on s3://, gs:// or az://"
+        None,
+        description="Parquet or CSV file, glob or folder, relative to the config, or on s3://, gs:// or az://",
     )
+    csv: Csv | None = Field(None, description="how the CSV files of path are written")
     duckdb: DuckDB | None = Field(None, description="a query on a DuckDB database file")
     postgres: Postgres | None = Field(None, description="a query on a PostgreSQL database")
     table: Name | None = Field(None, description="name of a Spark table, such as db.name")
 
     @property
     def kind(self) -> str:
-        """Return the name of the key that is set; nothing if the config has no source."""
-        return next((name for name in type(self).model_fields if getattr(self, name) is not None), "")
+        """Return the name of the key that says where the rows are; nothing if the config has no source."""
+        return next((name for name in SOURCES if getattr(self, name) is not None), "")
 
     @staticmethod
     def none() -> Source:
@@ -85,15 +91,17 @@ class Source(Model):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        given = [name for name in SOURCES if getattr(self, name) is not None]
         if len(given) != 1:
-            raise mistake("exactly one of path, duckdb, postgres, table", found=" and ".join(given) or "none of them")
+            raise mistake(f"exactly one of {', '.join(SOURCES)}", found=" and ".join(given) or "none of them")
+        if self.csv is not None and self.path is None:
+            raise refusal([(("csv",), mistake("a source with a path", found=f"csv with {given[0]}"))])
         return self
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         written = handler.resolve_ref_schema(handler(schema))
-        return written | {"minProperties": 1, "maxProperties": 1}
+        return written | {"oneOf": [{"required": [name]} for name in SOURCES]}
 
 
 class InformationGain(Model):

@@ -16,11 +16,14 @@ from anon.cube.domain import CODES
 from anon.errors import ConfigError
 from anon.profile.keys import PersonKeys
 from anon.source import Unusable, describe
+from anon.source.cells import ANY_DATE
 from anon.source.checks import like_values
+from anon.source.csv_detection import Detected
 from anon.source.databases import Query
+from anon.source.files import detected_files, register
 from anon.source.many_columns import answers, stacked
 from anon.source.requirements import Requirement
-from anon.source.tables import ANY_DATE, Registered, count_rows, one, register, registered_files, resolve
+from anon.source.tables import Registered, count_rows, one, resolve
 from anon.source.types import TypedColumn, type_column
 
 TABLE = "raw_rows"
@@ -104,6 +107,7 @@ class Profile:
     growing: list[Combination] = field(default_factory=list)
     together: Combination | None = None  # all columns that an adversary may know
     persons: PersonKeys = field(default_factory=PersonKeys)
+    csv: Detected | None = None  # how the CSV files that it is of are written
 
     @property
     def combinations(self) -> list[Combination]:
@@ -127,6 +131,7 @@ class Profile:
             "growing": [each.to_dict(self.rows) for each in self.growing],
             "together": self.together.to_dict(self.rows) if self.together else None,
             "person_keys": self.persons.names,
+            **({"csv": self.csv.to_dict()} if self.csv else {}),
         }
 
 
@@ -139,8 +144,9 @@ def profile(
 ) -> Profile:
     """Profile a file, a folder, a glob, a query or a frame: return its columns, counted in batches of one pass each.
     Column names that look like data are refused, unless values may be shown."""
+    csv = None
     if isinstance(table, str):
-        source = registered_files(database, TABLE, resolve(table), spill)
+        source, csv = detected_files(database, TABLE, resolve(table), spill, show_values)
     elif isinstance(table, Query):
         table.register(database, TABLE, None, spill)
         source = Registered.from_view(database, TABLE)
@@ -152,7 +158,7 @@ def profile(
         hint = "add a line with names; or say --show-values, if these are names"
         raise ConfigError.at("TABLE", "a first row in place of column names", "column names", hint)
     rows = count_rows(database, source.base)
-    return Profile(rows, _Profiling(database, source, rows, on_progress).columns(types), source)
+    return Profile(rows, _Profiling(database, source, rows, on_progress).columns(types), source, csv=csv)
 
 
 class _Profiling:

@@ -10,6 +10,7 @@ from pathlib import Path
 from anon.config.yaml12 import SCALARS
 from anon.profile.columns import NUMBERS, Profile
 from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SENSITIVE, Answers, Proposed
+from anon.source.csv_detection import Detected
 
 PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 MEMORY = "1GB"  # of a run, and of `anon init` itself
@@ -37,7 +38,7 @@ def as_yaml(
         f"#     anon run {out.name if out else 'CONFIG'}",
         "# Relative paths are relative to this file.",
         "",
-        *_source(table, out, query),
+        *_source(table, out, query, profile.csv),
         "",
         *_risk(profile),
         "columns:",
@@ -60,9 +61,12 @@ def as_yaml(
     return "\n".join(lines) + "\n"
 
 
-def _source(table: str | None, out: Path | None, query: str | None) -> list[str]:
+def _source(table: str | None, out: Path | None, query: str | None, csv: Detected | None) -> list[str]:
     if table is None:
         return ["# There is no source: Python passes the table, as in anon.run(config, table)."]
+    if query is None and csv is not None:
+        written = [_line(f"  {content}", comment) for content, comment in csv.yaml]
+        return ["source:", f"  path: {_word(_seen_from(table, out))}", *written]
     if query is None:
         return [f"source: {{path: {_word(_seen_from(table, out))}}}"]
     place = f"duckdb:\n    file: {_word(_seen_from(table, out))}"

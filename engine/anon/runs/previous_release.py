@@ -135,7 +135,7 @@ def _has_variables(config: Config) -> bool:
     """Return whether the release depends on variables: their values are not stored, so they may have changed."""
     parts = [config.original.get(name) for name in ("columns", "nulls", "privacy", "method", "backend")]
     places = {key: value for key, value in config.original["release"].items() if key not in ("path", "run")}
-    return "${" in json.dumps([*parts, places])
+    return "${" in json.dumps([*parts, places, config.original["source"].get("csv")])
 
 
 def digest(path: Path) -> str:

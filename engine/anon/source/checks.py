@@ -4,7 +4,6 @@ row per individual. Problems name columns and counts, never values."""
 from __future__ import annotations
 
 import difflib
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,16 +15,18 @@ from anon.core.database import Database, literal, quote
 from anon.core.phrases import counted
 from anon.core.text import folded
 from anon.errors import Problem, UnknownColumns
+from anon.source.cells import like_value
 from anon.source.left_out import Reasons
 from anon.source.many_columns import answers, stacked
 from anon.source.requirements import COUNT, Aggregate, Requirement, RowAnswers, SqlTable
-from anon.source.tables import ANY_DATE, CSV_TYPES, Registered, one
+from anon.source.tables import Registered, one
 
 LONGEST = 32_768  # bytes of a quasi-identifier or a sensitive value
 
-NO_HEADER = "no column named is there; has the table a header? --show-values lists the names of its columns"
-# what no column is called: a number, a date, a phone number, an address of mail
-VALUE = re.compile("|".join([*CSV_TYPES.values(), ANY_DATE, r"[+(]?[0-9][0-9 ()/.-]{4,}", r"[^@\s]+@[^@\s]+[.]\w+"]))
+NO_HEADER = (
+    "no column named is there; has the table a header? (csv: {header: false} if not) "
+    "--show-values lists the names of its columns"
+)
 PERSON = "columns.individual"
 NAMED = 8  # columns that a message names
 
@@ -62,9 +63,9 @@ def like_values(database: Database, table: Registered, types: Mapping[str, str])
     """Return whether the names of a table look like a row of data: whether a quarter of them are numbers, dates or
     addresses, or values of their own columns."""
     pairs = list(zip(table.names, types))
-    texts = [(name, seen) for name, seen in pairs if types[seen] == "VARCHAR" and not VALUE.fullmatch(name)]
+    texts = [(name, seen) for name, seen in pairs if types[seen] == "VARCHAR" and not like_value(name)]
     equal = [f"({table.sql[seen]} = {literal(name)})" for name, seen in texts]
-    found = len([name for name in table.names if VALUE.fullmatch(name)])
+    found = len([name for name in table.names if like_value(name)])
     rows = int(one(database, f"SELECT count(*) FROM {table.base}")[0])
     held = answers(
         database, equal, rows, lambda part: f"SELECT nth, bool_or(v) FROM {stacked(table.base, part)} GROUP BY nth"

@@ -20,10 +20,11 @@ from anon.source.checks import (
     individual_sql,
     named_in_every_row,
 )
+from anon.source.files import register
 from anon.source.left_out import LeftOut, Reasons, left_out_people
 from anon.source.requirements import COUNT, ROWS, DuckDBRows, Question, Requirement, RowAnswers, Rows
 from anon.source.rows import Column, Typing
-from anon.source.tables import bucketized_pair, describe, register
+from anon.source.tables import bucketized_pair, describe
 from anon.source.types import label_sql, negative_zeros
 
 OWN = ("group", "count")  # columns of a bucketized table that no config names

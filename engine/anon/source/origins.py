@@ -18,8 +18,9 @@ from anon.config.values import is_store
 from anon.core.database import Database, quote
 from anon.errors import SourceError
 from anon.source.checks import check_present, named_columns
+from anon.source.files import NO_OPTIONS, FileOptions, is_csv, register_files
 from anon.source.lazy import is_lazy, register_lazy
-from anon.source.tables import Take, as_arrow, describe, narrow, one, register_files, register_frame, resolve, stat
+from anon.source.tables import Take, as_arrow, describe, narrow, one, register_frame, resolve, stat
 from anon.source.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -94,17 +95,18 @@ class Files(Origin):
 
     in_place = True
 
-    def __init__(self, path: str) -> None:
-        self.path, self.files = path, resolve(path)
+    def __init__(self, path: str, options: FileOptions = NO_OPTIONS) -> None:
+        self.path, self.files, self.options = path, resolve(path), options
         self.marks = stat(self.files)
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         tokens = Tokens.from_columns(columns)
-        names = register_files(database, name, self.files, spill, take=wanted(columns), tokens=tokens)
+        take = wanted(columns)
+        names = register_files(database, name, self.files, spill, take=take, tokens=tokens, options=self.options)
         types = describe(database, name)
         self.types = dict.fromkeys(names, "") | types
         self.identifiers = tokens.columns
-        if self.files[0].suffix.lower() != ".csv":
+        if not is_csv(self.files[0]):
             check_present(columns, types, names)
             named = {column for _, column in named_columns(columns)}
             narrow(database, name, self.files, [column for column in types if column in named] or list(types)[:1])
@@ -145,5 +147,5 @@ def _whole(config: Config, table: Any) -> Origin:
     if is_store(source.path):
         from anon.source.stores import StoredFiles
 
-        return StoredFiles(str(source.path))
-    return Files(str(source.path))
+        return StoredFiles(str(source.path), FileOptions.from_config(source))
+    return Files(str(source.path), FileOptions.from_config(source))

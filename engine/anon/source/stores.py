@@ -21,8 +21,9 @@ from anon.core import interrupt
 from anon.core.database import Database
 from anon.errors import SourceError
 from anon.source.azure import azure_files
+from anon.source.files import NO_OPTIONS, FileOptions, is_csv, register_files
 from anon.source.origins import CHANGED, Mark, Origin, wanted
-from anon.source.tables import FORMATS, PARQUET_BEGINS, Take, register_files
+from anon.source.tables import FORMATS, PARQUET_BEGINS, Take
 from anon.source.tokens import TokenMaker, Tokens
 
 BATCH = 65_536  # rows
@@ -130,8 +131,8 @@ def reaching(what: str) -> Iterator[None]:
 class StoredFiles(Origin):
     """Parquet or CSV objects: one, a glob, or all below a folder."""
 
-    def __init__(self, uri: str) -> None:
-        self.store = Store(uri)
+    def __init__(self, uri: str, options: FileOptions = NO_OPTIONS) -> None:
+        self.store, self.options = Store(uri), options
         self.marks = self._listed()
 
     def _listed(self) -> list[Mark]:
@@ -157,7 +158,8 @@ class StoredFiles(Origin):
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         take, paths = wanted(columns), [path for path, _, _ in self.marks]
-        kinds = {PurePosixPath(path).suffix.lower() == ".csv" for path in paths}
+        kinds = {is_csv(Path(path)) for path in paths}
+        self.options.check([Path(path) for path in paths])
         if len(kinds) > 1:
             raise SourceError(f"{self.store.uri}: some objects are CSV and some are not; choose one kind")
         tokens = Tokens.from_columns(columns)
@@ -182,7 +184,7 @@ class StoredFiles(Origin):
             folder.mkdir(mode=0o700)
             files.append(folder / PurePosixPath(path).name)
             self.store.get(path, files[-1])
-        register_files(database, name, files, spill, take=take, tokens=tokens)
+        register_files(database, name, files, spill, take=take, tokens=tokens, options=self.options)
         for file in files:
             file.unlink()
 

@@ -1,46 +1,25 @@
-"""Register files and frames as one table of DuckDB: which files a path stands for, Parquet as it is, CSV typed by all
-of its values, any Arrow-speaking frame. Nothing here knows what a column is for."""
+"""Register Parquet files and frames as one table of DuckDB: which files a path stands for, Parquet as it is, any
+Arrow-speaking frame. Nothing here knows what a column is for."""
 
 from __future__ import annotations
 
-import codecs
-import csv
 import glob
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from anon.core.database import Database, file_list, in_utf8, literal, quote, translated
 from anon.errors import SourceError
-from anon.source.lazy import is_lazy, register_lazy
-from anon.source.many_columns import VECTOR, answers, stacked
+from anon.source.cells import ANY_DATE, CSV_TYPES
 from anon.source.requirements import Aggregate, Rows
-from anon.source.tokens import NO_TOKENS, Tokens
 
-SEPARATORS = ",;\t|"
 FORMATS = (".parquet", ".csv")
 PARQUET_BEGINS = b"PAR1"
-EMPTY = "''"
-BLOCK = 8 * 2**20  # bytes; under half of the 32 MB from which on DuckDB drops an unquoted last line without an error
-
-# A CSV column has the first type that all its values are written like; a leading zero or a stray word keeps it text.
-_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_MOMENT = _DAY + r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
-ANY_DATE = "[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4}"  # also 9.3.2024 and 03/09/24
 Take = Callable[[list[str]], list[str]]  # of the columns that a table has, those that are wanted
-CSV_TYPES = {
-    "BIGINT": "-?(0|[1-9][0-9]{0,17})",
-    "DOUBLE": r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?",
-    "DATE": _DAY,
-    "TIMESTAMP": _MOMENT,
-    "TIMESTAMPTZ": _MOMENT + "(Z|[-+][0-9]{2}(:?[0-9]{2})?)",
-    "BOOLEAN": "true|false|True|False|TRUE|FALSE",
-}
 
 
 @dataclass(frozen=True)
@@ -144,62 +123,7 @@ def stat(paths: list[Path]) -> list[tuple[str, int, str]]:
     return marks
 
 
-def register(database: Database, name: str, table: Any, spill: Path, as_text: Collection[str] = ()) -> list[str]:
-    if isinstance(table, (str, os.PathLike)):
-        return register_files(database, name, resolve(os.fspath(table)), spill, as_text)
-    if is_lazy(table):
-        return register_lazy(database, name, table, spill)
-    return register_frame(database, name, table)
-
-
-def register_files(
-    database: Database,
-    name: str,
-    paths: list[Path],
-    spill: Path,
-    as_text: Collection[str] = (),
-    take: Take = list,
-    tokens: Tokens = NO_TOKENS,
-) -> list[str]:
-    """Do as `registered_files`; return the names of the columns as they are written in the files, which DuckDB
-    changes where two are alike."""
-    return registered_files(database, name, paths, spill, as_text, take, tokens).names
-
-
-def registered_files(
-    database: Database,
-    name: str,
-    paths: list[Path],
-    spill: Path,
-    as_text: Collection[str] = (),
-    take: Take = list,
-    tokens: Tokens = NO_TOKENS,
-) -> Registered:
-    """Make a view over Parquet files; CSV files are copied once, typed by all of their values, into the spill, but
-    for columns that are not wanted and with tokens in place of identifiers."""
-    if other := [path for path in paths if not _is_known(path)]:
-        raise SourceError(
-            f"{other[0]}: neither a Parquet file nor named .csv, and no other kind can be read; "
-            "a text file with commas, semicolons, tabs or bars between its fields may be named .csv"
-        )
-    kinds = {path.suffix.lower() == ".csv" for path in paths}
-    if len(kinds) > 1:
-        raise SourceError(f"{paths[0]} and {len(paths) - 1} more: some are CSV and some are not; choose one kind")
-    with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
-        if kinds == {True}:
-            return _register_csv(database, name, paths, spill, as_text, take, tokens)
-        return _register_parquet(database, name, paths)
-
-
-def _is_known(path: Path) -> bool:
-    """Return whether a file is named like Parquet or CSV, or has another name and begins as Parquet does."""
-    if path.suffix.lower() in FORMATS:
-        return True
-    with translated(f"reading {path}"), path.open("rb") as file:
-        return file.read(len(PARQUET_BEGINS)) == PARQUET_BEGINS
-
-
-def _register_parquet(database: Database, name: str, paths: list[Path]) -> Registered:
+def register_parquet(database: Database, name: str, paths: list[Path]) -> Registered:
     files = file_list(paths)
     _check_same_columns(database, files)
     base = f"read_parquet({files}, hive_partitioning = false)"
@@ -245,121 +169,6 @@ def _check_same_columns(database: Database, files: str) -> None:
         raise SourceError(
             f"{other[0]}{more}: not the same columns and types as {Path(first[0]).name}; parts of a table must agree"
         )
-
-
-def _register_csv(
-    database: Database,
-    name: str,
-    paths: list[Path],
-    spill: Path,
-    as_text: Collection[str],
-    take: Take,
-    tokens: Tokens,
-) -> Registered:
-    separator, names = _header(paths[0])
-    other = [path.name for path in paths[1:] if _header(path) != (separator, names)]
-    if other:
-        raise SourceError(f"{other[0]}: its first line differs from that of {paths[0].name}; parts must agree")
-    for path in paths:
-        _check_bytes(path)
-    aliases = [f"c{index}" for index in range(len(names))]
-    columns = ", ".join(f"{alias}: 'VARCHAR'" for alias in aliases)
-    wanted = take(names)
-    used = [(alias, own) for alias, own in zip(aliases, names) if own in wanted]
-    made = [(f"t{index}", own) for index, own in enumerate(tokens.names)]
-    listed = [alias for alias, _ in used]
-    listed += [f"{tokens.sql(f'nullif(c{names.index(own)}, {EMPTY})')} AS {alias}" for alias, own in made]
-    copy = literal(str(spill / f"{name}.parquet"))
-    tokens.share_key(database)
-    rows = (
-        f"SELECT {', '.join(listed)} FROM read_csv({file_list(paths)}, columns = {{{columns}}}, "
-        f"auto_detect = false, header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', "
-        "strict_mode = true, nullstr = '', allow_quoted_nulls = false)"
-    )
-    _copy_rows(database, rows, copy)
-    base = f"read_parquet({copy})"
-    database.execute(f"CREATE VIEW {name}_text AS SELECT * FROM {base}")
-    kinds = _text_types(
-        database, base, [a for a, n in used if n not in as_text], sum(path.stat().st_size for path in paths)
-    )
-    typed = [(kinds.get(alias, alias), own) for alias, own in used]
-    typed += [(alias, tokens.columns[own]) for alias, own in made]
-    selected = ", ".join(f"{sql} AS {quote(column)}" for sql, column in typed)
-    database.execute(f"CREATE VIEW {name} AS SELECT {selected} FROM {name}_text")
-    return Registered(names, base, dict(zip(describe(database, name), (sql for sql, _ in typed))))
-
-
-def _copy_rows(database: Database, rows: str, copy: str) -> None:
-    """Copy the rows of a query to a Parquet file. Every thread holds some rows of all columns: where that is too much,
-    one thread and small row groups do."""
-    try:
-        database.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet)")
-    except duckdb.OutOfMemoryException:
-        (threads,) = one(database, "SELECT current_setting('threads')")
-        database.execute("SET threads = 1")
-        database.execute(f"COPY ({rows}) TO {copy} (FORMAT parquet, ROW_GROUP_SIZE {VECTOR})")
-        database.execute(f"SET threads = {threads}")
-
-
-def _header(path: Path) -> tuple[str, list[str]]:
-    """Return the separator that divides the first line into most fields, and these."""
-
-    def fields(separator: str) -> list[str]:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file, delimiter=separator), [])
-
-    try:
-        separator = max(SEPARATORS, key=lambda mark: len(fields(mark)))
-        names = fields(separator)
-    except UnicodeDecodeError as error:
-        if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise SourceError(f"{path}: it is UTF-16, as some spreadsheets write it; save it as UTF-8") from None
-        line = error.object[: error.start].count(b"\n") + 1
-        raise SourceError(f"{path}: line {line}: it is not UTF-8") from None
-    except csv.Error:
-        raise SourceError(f"{path}: line 1: it is not well-formed CSV") from None
-    if not path.stat().st_size:
-        raise SourceError(f"{path}: the file is empty")
-    if not names or not all(names):
-        raise SourceError(f"{path}: line 1: it does not name every column")
-    return separator, names
-
-
-def _check_bytes(path: Path) -> None:
-    """Refuse a CSV file with zero bytes or with a line so long that DuckDB may drop the row it holds.
-
-    A file that was cut off while it was written often ends in zeros. Every line of two blocks or more leaves one block
-    without a line end; DuckDB itself refuses shorter ones that are too long."""
-    line = 1
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            ends = block.count(b"\n") or block.count(b"\r")
-            if (zero := block.find(0)) >= 0:
-                line += block.count(b"\n", 0, zero)
-                raise SourceError(f"{path}: line {line}: it holds zero bytes; the file is damaged or no text")
-            if len(block) == BLOCK and not ends:
-                raise SourceError(f"{path}: line {line}: it is too long, over {BLOCK:,} bytes")
-            line += ends
-
-
-def _text_types(database: Database, base: str, columns: Sequence[str], size: int) -> dict[str, str]:
-    """Return the SQL for each text column in the type that every value of it has; `size`: bytes of the files. An
-    empty field is null where it is not quoted, and in typed columns always."""
-    rows = int(one(database, f"SELECT count(*) FROM {base}")[0])
-    fits = ", ".join(
-        f"count_if(regexp_full_match(v, {literal(pattern)}) AND TRY_CAST(v AS {kind}) IS NOT NULL)"
-        for kind, pattern in CSV_TYPES.items()
-    )
-    found: dict[str, str] = {}
-
-    def query(part: Sequence[str]) -> str:
-        return f"SELECT nth, count(nullif(v, '')), {fits} FROM {stacked(base, part)} GROUP BY nth"
-
-    for column, answer in answers(database, columns, rows, query, size // max(rows * len(columns), 1)):
-        present, *counts = answer or (0,)
-        kinds = [kind for kind, count in zip(CSV_TYPES, counts) if present and count == present]
-        found |= {column: f"CAST(nullif({column}, '') AS {kinds[0]})"} if kinds else {}
-    return found
 
 
 def as_arrow(frame: Any) -> pa.Table:

@@ -21,6 +21,7 @@ from anon.config.support import require_source
 from anon.core.database import Database, translated
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
+from anon.source.files import is_csv
 from anon.source.lazy import is_lazy
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.one_row_each import chosen, other_rows, ways_on
@@ -174,7 +175,7 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame) -> None:
 
 def check_files(files: Iterable[Path]) -> None:
     """Raise ConfigError if there are files that Spark does not read as the local engine does."""
-    if any(path.suffix.lower() == ".csv" for path in files):
+    if any(map(is_csv, files)):
         found, expected = "CSV files with backend spark", "Parquet files"
         raise ConfigError.at("source.path", found, expected, "backend local reads CSV")
 
