@@ -3,6 +3,7 @@ Azure's, against servers on loopback."""
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -88,6 +89,7 @@ def config(house: House, source: str, **changes: Any) -> dict[str, Any]:
 def fill(bucket: str) -> None:
     put(f"{bucket}/all.parquet", parquet(ROWS))
     put(f"{bucket}/all.csv", as_csv(ROWS))
+    put(f"{bucket}/all.csv.gz", gzip.compress(as_csv(ROWS)))
     for part in range(3):
         put(f"{bucket}/parts/day={part}/part-{part}.parquet", parquet(ROWS.slice(80 * part, 80)))
         put(f"{bucket}/csv/part-{part}.csv", as_csv(ROWS.slice(80 * part, 80)))
@@ -103,6 +105,7 @@ def fill(bucket: str) -> None:
     [
         "all.parquet",
         "all.csv",
+        "all.csv.gz",
         "parts",
         "parts/",
         "parts/*/*.parquet",
@@ -151,13 +154,13 @@ def test_an_object_that_changes_while_it_is_copied_is_exit_5(
     house: House, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(bucket)
-    copy = stores._copy
+    copy = stores.copy_batches
 
     def changing(*about: Any) -> None:
         copy(*about)
         put(f"{bucket}/all.parquet", parquet(ROWS.slice(0, 200)))
 
-    monkeypatch.setattr(stores, "_copy", changing)
+    monkeypatch.setattr(stores, "copy_batches", changing)
     with pytest.raises(SourceError, match="the source changed while it was being read"):
         anon.run(config(house, f"{bucket}/all.parquet"))
     assert not (house.folder / "out").exists()
@@ -168,8 +171,8 @@ def test_an_object_that_changes_while_it_is_copied_is_exit_5(
     [
         ("nothing.parquet", "no object there"),
         ("broken.parquet", "not a Parquet file, or it is cut off"),
-        ("words.parquet", "neither a Parquet file nor named .csv"),
-        ("mixed", "some objects are CSV and some are not"),
+        ("words.parquet", "it is no Parquet file, and is not named .csv"),
+        ("mixed", "some objects are CSV and some Parquet"),
         ("differ", "not the same columns and types"),
     ],
 )

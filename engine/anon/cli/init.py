@@ -41,6 +41,7 @@ class InitOptions:
     overwrite: bool
     memory: str
     flags: CommonFlags
+    sheet: str | None = None
 
     @property
     def known(self) -> Roles:
@@ -67,12 +68,16 @@ def init(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="Parquet, CSV, a folder of either, or a glob; with --query, postgresql://... or a DuckDB file.",
+            help="Parquet, CSV, JSON lines, Arrow or Excel, a folder, or a glob; with --query, postgresql://... or a "
+            "DuckDB file.",
         ),
     ],
     query: Annotated[
         str | None,
         typer.Option(metavar="SQL", help="A query on the database TABLE, in which '${NAME}' stands for the password."),
+    ] = None,
+    sheet: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The sheet of an Excel file that has several.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The config to write; by default it goes to stdout.")
@@ -120,7 +125,7 @@ def init(
     roles = dict(zip(FLAGS, (identifier or [], quasi_identifier or [], keep or [], drop or [])))
     if sensitive and no_sensitive:
         raise ConfigError.at("--no-sensitive", "--sensitive as well", "one of the two")
-    options = InitOptions(table, query, out, individual, named, roles, k, yes, overwrite, memory, flags)
+    options = InitOptions(table, query, out, individual, named, roles, k, yes, overwrite, memory, flags, sheet)
     _check_out(options)
     return _init(options)
 
@@ -167,7 +172,7 @@ def _profiled(options: InitOptions) -> Profile:
 
     limits, table = _limits(options), _table(options)
     with options.flags.progress() as progress:
-        return profiled(table, options.known, limits.memory, options.flags.show_values, progress)
+        return profiled(table, options.known, limits.memory, options.flags.show_values, progress, options.sheet)
 
 
 def _limits(options: InitOptions) -> Limits:

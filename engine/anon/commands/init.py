@@ -70,11 +70,13 @@ class Roles:
         return [each.name for each in guesses if known.get(each.name, each.role) in KNOWABLE]
 
 
-def profiled(table: Any, roles: Roles, memory: int, show_values: bool, progress: Progress) -> Profile:
+def profiled(
+    table: Any, roles: Roles, memory: int, show_values: bool, progress: Progress, sheet: str | None = None
+) -> Profile:
     """Return the profile of a table: a path, a frame or a query on a database."""
     with spill_folder(progress.alert) as folder, closing(connect(memory, None, folder)) as database:
         with progress.stage("profile"):
-            found = profiling.profile(database, table, folder, partial(progress.update, "profile"), show_values)
+            found = profiling.profile(database, table, folder, partial(progress.update, "profile"), show_values, sheet)
         roles.check([column.name for column in found.columns])
         with progress.stage("keys"):
             keys.find_keys(database, found, roles.knowable(found), roles.key)

@@ -72,9 +72,11 @@ class Source(Model):
 
     path: Annotated[str, BeforeValidator(absolute_glob, json_schema_input_type=Name)] | None = Field(
         None,
-        description="Parquet or CSV file, glob or folder, relative to the config, or on s3://, gs:// or az://",
+        description="Parquet, CSV, JSON lines, Arrow or Excel file, glob or folder, relative to the config, or on "
+        "s3://, gs:// or az://",
     )
     csv: Csv | None = Field(None, description="how the CSV files of path are written")
+    sheet: Name | None = Field(None, description="sheet of the Excel file of path; needed if it has several")
     duckdb: DuckDB | None = Field(None, description="a query on a DuckDB database file")
     postgres: Postgres | None = Field(None, description="a query on a PostgreSQL database")
     table: Name | None = Field(None, description="name of a Spark table, such as db.name")
@@ -94,8 +96,10 @@ class Source(Model):
         given = [name for name in SOURCES if getattr(self, name) is not None]
         if len(given) != 1:
             raise mistake(f"exactly one of {', '.join(SOURCES)}", found=" and ".join(given) or "none of them")
-        if self.csv is not None and self.path is None:
-            raise refusal([(("csv",), mistake("a source with a path", found=f"csv with {given[0]}"))])
+        about = [name for name in ("csv", "sheet") if getattr(self, name) is not None]
+        if about and self.path is None:
+            found = f"{given[0]} without a path"
+            raise refusal([((name,), mistake("a source with a path", found=found)) for name in about])
         return self
 
     @classmethod

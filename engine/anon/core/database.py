@@ -48,6 +48,12 @@ class Database:
         """The SQL that it and its cursors were sent, in order, since `record` was called."""
         return self._shared.queries or []
 
+    @property
+    def memory(self) -> int:
+        """The bytes that the connection may hold, for work that is done while it is at rest."""
+        assert self._shared.memory is not None, "a database without limits"
+        return self._shared.memory
+
     @classmethod
     def in_memory(cls) -> Database:
         """Return a database without limits, for a few values."""

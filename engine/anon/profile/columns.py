@@ -108,6 +108,7 @@ class Profile:
     together: Combination | None = None  # all columns that an adversary may know
     persons: PersonKeys = field(default_factory=PersonKeys)
     csv: Detected | None = None  # how the CSV files that it is of are written
+    sheet: str | None = None  # of an Excel file
 
     @property
     def combinations(self) -> list[Combination]:
@@ -141,12 +142,13 @@ def profile(
     spill: Path,
     on_progress: ProgressCallback = lambda **facts: None,
     show_values: bool = False,
+    sheet: str | None = None,
 ) -> Profile:
     """Profile a file, a folder, a glob, a query or a frame: return its columns, counted in batches of one pass each.
     Column names that look like data are refused, unless values may be shown."""
     csv = None
     if isinstance(table, str):
-        source, csv = detected_files(database, TABLE, resolve(table), spill, show_values)
+        source, csv = detected_files(database, TABLE, resolve(table), spill, show_values, sheet)
     elif isinstance(table, Query):
         table.register(database, TABLE, None, spill)
         source = Registered.from_view(database, TABLE)
@@ -158,7 +160,7 @@ def profile(
         hint = "add a line with names; or say --show-values, if these are names"
         raise ConfigError.at("TABLE", "a first row in place of column names", "column names", hint)
     rows = count_rows(database, source.base)
-    return Profile(rows, _Profiling(database, source, rows, on_progress).columns(types), source, csv=csv)
+    return Profile(rows, _Profiling(database, source, rows, on_progress).columns(types), source, csv=csv, sheet=sheet)
 
 
 class _Profiling:

@@ -10,7 +10,6 @@ from pathlib import Path
 from anon.config.yaml12 import SCALARS
 from anon.profile.columns import NUMBERS, Profile
 from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SENSITIVE, Answers, Proposed
-from anon.source.csv_detection import Detected
 
 PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 MEMORY = "1GB"  # of a run, and of `anon init` itself
@@ -38,7 +37,7 @@ def as_yaml(
         f"#     anon run {out.name if out else 'CONFIG'}",
         "# Relative paths are relative to this file.",
         "",
-        *_source(table, out, query, profile.csv),
+        *_source(table, out, query, profile),
         "",
         *_risk(profile),
         "columns:",
@@ -61,14 +60,15 @@ def as_yaml(
     return "\n".join(lines) + "\n"
 
 
-def _source(table: str | None, out: Path | None, query: str | None, csv: Detected | None) -> list[str]:
+def _source(table: str | None, out: Path | None, query: str | None, profile: Profile) -> list[str]:
     if table is None:
         return ["# There is no source: Python passes the table, as in anon.run(config, table)."]
-    if query is None and csv is not None:
-        written = [_line(f"  {content}", comment) for content, comment in csv.yaml]
+    if query is None and profile.csv is not None:
+        written = [_line(f"  {content}", comment) for content, comment in profile.csv.yaml]
         return ["source:", f"  path: {_word(_seen_from(table, out))}", *written]
     if query is None:
-        return [f"source: {{path: {_word(_seen_from(table, out))}}}"]
+        sheet = f", sheet: {_word(profile.sheet)}" if profile.sheet else ""
+        return [f"source: {{path: {_word(_seen_from(table, out))}{sheet}}}"]
     place = f"duckdb:\n    file: {_word(_seen_from(table, out))}"
     if is_dsn(table):
         place = f"postgres:    # ${{NAME}} is taken from the environment\n    dsn: {_key(table)}"

@@ -135,7 +135,12 @@ def _has_variables(config: Config) -> bool:
     """Return whether the release depends on variables: their values are not stored, so they may have changed."""
     parts = [config.original.get(name) for name in ("columns", "nulls", "privacy", "method", "backend")]
     places = {key: value for key, value in config.original["release"].items() if key not in ("path", "run")}
-    return "${" in json.dumps([*parts, places, config.original["source"].get("csv")])
+    return "${" in json.dumps([*parts, places, _of_files(config)])
+
+
+def _of_files(config: Config) -> list[Any]:
+    """Return what the config says about how the files of the source are read."""
+    return [config.original["source"].get(name) for name in ("csv", "sheet")]
 
 
 def digest(path: Path) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from anon.core.database import Database, literal, translated
-from anon.source.csv_files import TextCopy, nearly
+from anon.source.bad_cells import nearly
+from anon.source.csv_files import TextCopy
 from anon.source.many_columns import stacked
 
 # digits with marks of numbers, dates and times; nothing longer is one of these

@@ -13,6 +13,7 @@ from pathlib import Path
 from anon.config import Csv
 from anon.core.database import Database
 from anon.errors import SourceError
+from anon.source.bad_cells import places
 from anon.source.cell_shapes import ColumnShapes, column_shapes
 from anon.source.csv_files import (
     Misfit,
@@ -21,7 +22,6 @@ from anon.source.csv_files import (
     column_types,
     copy_text,
     in_utf8_files,
-    lines,
     text_sql,
     typed_view,
 )
@@ -186,7 +186,7 @@ def _of_misfits(copied: TextCopy, misfits: Sequence[Misfit], evidence: _Evidence
     kinds = {"BIGINT": "integer", "DOUBLE": "number", "DATE": "date", "BOOLEAN": "boolean"}
     for each in misfits:
         share = (each.present - each.bad) / each.present
-        where = lines(found[each.column], each.bad, len(copied.paths) > 1).removeprefix(", ") if found else SHOW
+        where = places(found[each.column], each.bad, len(copied.paths) > 1).removeprefix(", ") if found else SHOW
         said = f"{share:.1%} of {each.present:,} values look like {_example(each)}; {each.bad:,} do not: {where}"
         if each.type.format:
             evidence.add_column("dates", each.column, each.type.format, said)

@@ -6,33 +6,22 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
 from anon.config import Csv
 from anon.core.database import Database, file_list, literal, quote, reason
-from anon.errors import ConfigError, Problem, SourceError, UnknownColumns
+from anon.errors import Problem, SourceError, UnknownColumns
+from anon.source.bad_cells import BadCell, BadCells, count_in_words, nearly
 from anon.source.cells import CODE, CellType, CellTypes
 from anon.source.csv_layout import WORDS, header, sniff
-from anon.source.csv_records import BadCell, Layout, bad_cells, first_malformed
-from anon.source.encodings import BLOCK, COMPRESSED, UTF8, blocks, copy_as_utf8, not_in
+from anon.source.csv_records import Layout, bad_cells, first_malformed
+from anon.source.encodings import BLOCK, UTF8, blocks, copy_as_utf8, not_in
 from anon.source.many_columns import VECTOR, answers, stacked
-from anon.source.tables import Registered, Take, describe, one
+from anon.source.tables import COMPRESSED, Registered, Take, describe, one
 from anon.source.tokens import NO_TOKENS, Tokens
-
-NEARLY = 20  # one cell in so many may be of another type than the rest, which is then reported
-
-
-@dataclass
-class BadCells(ConfigError):
-    """Cells that are not of the type of their column. `cells` says which they are; their texts are data."""
-
-    cells: list[str] = field(default_factory=list, repr=False)
-
-    def values(self) -> dict[str, list[str]]:
-        return {"cells": self.cells}
 
 
 @dataclass(frozen=True)
@@ -182,7 +171,7 @@ def copy_text(
     tokens.share_key(database)
     copied = TextCopy(paths, layout, spill / f"{name}.parquet", used, nulls, _size(paths))
     try:
-        _copy_rows(database, f"SELECT {', '.join(listed)} FROM {_read_csv(paths, layout)}", literal(str(copied.copy)))
+        copy_rows(database, f"SELECT {', '.join(listed)} FROM {_read_csv(paths, layout)}", literal(str(copied.copy)))
     except duckdb.Error as error:
         raise _explained(paths, layout, error, hinted) from None
     return copied
@@ -218,7 +207,7 @@ def _read_csv(paths: list[Path], layout: Layout) -> str:
     )
 
 
-def _copy_rows(database: Database, rows: str, copy: str) -> None:
+def copy_rows(database: Database, rows: str, copy: str) -> None:
     """Copy the rows of a query to a Parquet file. Every thread holds some rows of all columns: where that is too much,
     one thread and small row groups do."""
     try:
@@ -280,16 +269,6 @@ def column_types(
     return kinds, misfits
 
 
-def nearly(count: int, present: int) -> bool:
-    """Return whether so many values are of one type that the others must be mistakes: all but one in twenty, or all but
-    one of a few.
-
-    >>> nearly(95, 100), nearly(94, 100), nearly(9, 10), nearly(1, 2)
-    (True, False, True, False)
-    """
-    return present - count <= max(1, present // NEARLY) and 3 * count > 2 * present
-
-
 def _counted(
     database: Database, copied: TextCopy, tried: Sequence[CellType], columns: Sequence[Column], rows: int
 ) -> Iterator[tuple[Column, int, int, Sequence[int]]]:
@@ -344,27 +323,14 @@ def cells_of(copied: TextCopy, misfits: Sequence[Misfit]) -> dict[str, list[BadC
 
 def bad_cell_error(copied: TextCopy, misfits: Sequence[Misfit]) -> BadCells:
     """Return the error of cells that do not fit, with their number and the first lines of each column."""
-    found = cells_of(copied, misfits)
-    problems = [_problem(misfit, found[misfit.column], len(copied.paths) > 1) for misfit in misfits]
-    cells = [f"{column}, {cell.file}, line {cell.line}: {cell.text}" for column, each in found.items() for cell in each]
-    return BadCells(problems, cells)
+    found, error = cells_of(copied, misfits), BadCells()
+    for misfit in misfits:
+        error.add(_problem(misfit, found[misfit.column], len(copied.paths) > 1), misfit.column, found[misfit.column])
+    return error
 
 
 def _problem(misfit: Misfit, cells: Sequence[BadCell], named: bool) -> Problem:
     kind = misfit.type.plural
-    said = f"{misfit.bad:,} of {misfit.present:,} values that are not {kind}{lines(cells, misfit.bad, named)}"
+    said = count_in_words(misfit.bad, misfit.present, kind, cells, named)
     hint = "correct them, add what stands for no value to csv.nulls, or set the type to text"
     return Problem(f"source.csv.types.{misfit.column}", said, f"{kind} only", hint)
-
-
-def lines(cells: Sequence[BadCell], count: int, named: bool) -> str:
-    """Return where the first of some cells are, in words.
-
-    >>> lines([BadCell("a.csv", 5, ""), BadCell("a.csv", 1007, "")], 9, named=True)
-    ', on a.csv line 5, a.csv line 1,007 and others'
-    """
-    if not cells:
-        return ""
-    places = [f"{cell.file} line {cell.line:,}" if named else f"{cell.line:,}" for cell in cells]
-    more = " and others" if count > len(cells) else ""
-    return f", on {'' if named else 'line ' if len(places) == 1 else 'lines '}{', '.join(places)}{more}"

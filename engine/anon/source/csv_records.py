@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from anon.core import interrupt
 from anon.core.database import Database
+from anon.source.bad_cells import LINES, BadCell
 
 if TYPE_CHECKING:
     from _csv import Reader
 
 BATCH = 20_000  # records
-LINES = 5  # that are named
 LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -40,15 +40,6 @@ class Malformed(Exception):
     def __init__(self, line: int, why: str) -> None:
         super().__init__(line, why)
         self.line, self.why = line, why
-
-
-@dataclass(frozen=True)
-class BadCell:
-    """A cell that is not of the type of its column: the file, the line and the text, which is data."""
-
-    file: str
-    line: int
-    text: str
 
 
 def reader(lines: Iterable[str], delimiter: str, quote: str, strict: bool = True) -> Reader:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anon.core.database import Database
+from anon.source.bad_cells import nearly
 from anon.source.cell_shapes import ColumnShapes
 from anon.source.cells import dated
-from anon.source.csv_files import TextCopy, nearly
+from anon.source.csv_files import TextCopy
 from anon.source.tables import one
 
 TIMES = {"": "", " %H:%M": " [09]{1,2}:[09]{2}", " %H:%M:%S": " [09]{1,2}:[09]{2}:[09]{2}"}

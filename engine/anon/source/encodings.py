@@ -17,10 +17,10 @@ from anon.core import interrupt
 from anon.core.arrays import Ints
 from anon.core.database import translated
 from anon.errors import SourceError
+from anon.source.tables import COMPRESSED
 
 BLOCK = 8 * 2**20  # bytes; under half of the 32 MB from which on DuckDB drops an unquoted last line without an error
 UTF8 = ("utf-8", "utf-8-sig")
-COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 LABELS = {"cp1252": "windows-1252", "iso8859-1": "iso-8859-1", "iso8859-15": "iso-8859-15"}  # as users write them
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -50,13 +50,14 @@ class Encoding:
 
 def blocks(path: Path) -> Iterator[bytes]:
     """Yield the bytes of a file in blocks, decompressed if its name says that it is compressed."""
-    with translated(f"reading {path}"), closing(_opened(path)) as file:
+    with translated(f"reading {path}"), closing(open_file(path)) as file:
         while block := file.read(BLOCK):
             interrupt.check()
             yield bytes(block)
 
 
-def _opened(path: Path) -> Any:
+def open_file(path: Path) -> Any:
+    """Open a file for reading bytes, decompressed if its name says that it is compressed."""
     compression = COMPRESSED.get(path.suffix.lower())
     return path.open("rb") if compression is None else pa.input_stream(str(path), compression=compression)
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from anon.source.bad_cells import nearly
 from anon.source.cell_shapes import NUMBER, ColumnShapes
-from anon.source.csv_files import nearly
 
 OTHERS = "'\u2019 \u00a0\u202f"  # marks that no decimals follow
 GROUPS = re.compile(r"-?9{1,3}([.,'\u2019 \u00a0\u202f])[09]{3}(?:\1[09]{3})*(?:(?!\1)([.,])[09]+)?")

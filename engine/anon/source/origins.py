@@ -18,7 +18,7 @@ from anon.config.values import is_store
 from anon.core.database import Database, quote
 from anon.errors import SourceError
 from anon.source.checks import check_present, named_columns
-from anon.source.files import NO_OPTIONS, FileOptions, is_csv, register_files
+from anon.source.files import NO_OPTIONS, FileOptions, one_kind, register_files
 from anon.source.lazy import is_lazy, register_lazy
 from anon.source.tables import Take, as_arrow, describe, narrow, one, register_frame, resolve, stat
 from anon.source.tokens import Tokens
@@ -106,7 +106,7 @@ class Files(Origin):
         types = describe(database, name)
         self.types = dict.fromkeys(names, "") | types
         self.identifiers = tokens.columns
-        if not is_csv(self.files[0]):
+        if one_kind(self.files) == "Parquet":
             check_present(columns, types, names)
             named = {column for _, column in named_columns(columns)}
             narrow(database, name, self.files, [column for column in types if column in named] or list(types)[:1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -21,13 +21,14 @@ from anon.core import interrupt
 from anon.core.database import Database
 from anon.errors import SourceError
 from anon.source.azure import azure_files
-from anon.source.files import NO_OPTIONS, FileOptions, is_csv, register_files
+from anon.source.copies import BATCH, copy_batches, part_of
+from anon.source.files import NO_OPTIONS, FileOptions, register_files
 from anon.source.origins import CHANGED, Mark, Origin, wanted
-from anon.source.tables import FORMATS, PARQUET_BEGINS, Take
-from anon.source.tokens import TokenMaker, Tokens
+from anon.source.tables import KINDS, PARQUET_BEGINS, Take, kind_of
+from anon.source.tokens import Tokens
 
-BATCH = 65_536  # rows
 CHUNK = 4_000_000  # bytes
+OTHERS = ", ".join(end for end, kind in KINDS.items() if kind != "Parquet")
 PATIENCE = timedelta(minutes=1)  # for a store that fails; Google's library tries again for 15 minutes by itself
 WORDS = {  # the first that is in what a library says, in small letters
     "no_such_bucket": "there is no such bucket",
@@ -153,20 +154,20 @@ class StoredFiles(Origin):
             with reaching(self.store.uri):
                 if self.store.files.get_file_info(self.store.bucket).type == fs.FileType.NotFound:
                     raise SourceError(f"{self.store.uri}: there is no such bucket, or no access to it")
-            raise SourceError(f"{self.store.uri}: no object there, or none that is named .parquet or .csv")
+            raise SourceError(f"{self.store.uri}: no object there, or none that is named {', '.join(KINDS)}")
         return [(info.path, int(info.size), str(info.mtime_ns or 0)) for info in chosen]
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         take, paths = wanted(columns), [path for path, _, _ in self.marks]
-        kinds = {is_csv(Path(path)) for path in paths}
-        self.options.check([Path(path) for path in paths])
+        kinds = sorted({kind_of(PurePosixPath(path)) or "Parquet" for path in paths})
         if len(kinds) > 1:
-            raise SourceError(f"{self.store.uri}: some objects are CSV and some are not; choose one kind")
+            raise SourceError(f"{self.store.uri}: some objects are {kinds[0]} and some {kinds[1]}; choose one kind")
+        self.options.check(kinds[0], PurePosixPath(paths[0]))
         tokens = Tokens.from_columns(columns)
-        if kinds == {True}:
-            self._register_csv(database, name, paths, take, tokens, spill)
-        else:
+        if kinds == ["Parquet"]:
             register_files(database, name, self._copied(paths, take, tokens, spill / name), spill)
+        else:
+            self._register_fetched(database, name, paths, take, tokens, spill)
         self.identifiers = tokens.columns
         self.check_unchanged()
 
@@ -174,7 +175,7 @@ class StoredFiles(Origin):
         if self._listed() != self.marks:
             raise SourceError(CHANGED)
 
-    def _register_csv(
+    def _register_fetched(
         self, database: Database, name: str, paths: list[str], take: Take, tokens: Tokens, spill: Path
     ) -> None:
         """Fetch the objects and keep them until DuckDB has written what is wanted of them as Parquet."""
@@ -196,42 +197,30 @@ class StoredFiles(Origin):
         for number, path in enumerate(paths):
             with reaching(path), self.store.files.open_input_file(path) as file:
                 if file.read(len(PARQUET_BEGINS)) != PARQUET_BEGINS:
-                    raise SourceError(f"{path}: neither a Parquet file nor named .csv, and no other kind can be read")
+                    raise SourceError(f"{path}: it is no Parquet file, and is not named {OTHERS}")
                 parquet = pq.ParquetFile(file, pre_buffer=True)
                 names = take(parquet.schema_arrow.names) if first is None else first.names
-                schema = _part_of(parquet.schema_arrow, names)
+                schema = part_of(parquet.schema_arrow, names)
                 first = schema if first is None else first
-                identified = _part_of(parquet.schema_arrow, list(tokens.names)) is not None
+                identified = part_of(parquet.schema_arrow, list(tokens.names)) is not None
                 if schema is None or not schema.equals(first) or not identified:
                     raise SourceError(f"{path}: not the same columns and types as {paths[0]}; parts must agree")
                 copies.append(folder / f"{number:05}.parquet")
-                _copy(parquet, schema, copies[-1], tokens)
+                read = [*dict.fromkeys([*schema.names, *tokens.names])]
+                copy_batches(_batches(parquet, read), schema, copies[-1], tokens)
         return copies
 
 
-def _part_of(schema: pa.Schema, names: list[str]) -> pa.Schema | None:
-    """Return some columns of a schema, without what is noted beside them."""
-    if any(len(schema.get_all_field_indices(name)) != 1 for name in names):
-        return None
-    return pa.schema([schema.field(name).remove_metadata() for name in names])
-
-
-def _copy(parquet: pq.ParquetFile, schema: pa.Schema, to: Path, tokens: Tokens) -> None:
-    with closing(TokenMaker(tokens)) as maker:
-        copied, read = pa.schema([*schema, *maker.schema]), [*dict.fromkeys([*schema.names, *tokens.names])]
-        with pq.ParquetWriter(to, copied, compression="lz4", store_schema=False) as writer:
-            for group in range(parquet.num_row_groups):
-                for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=read):
-                    interrupt.check()
-                    columns = [*(batch.column(name) for name in schema.names), *maker.tokens(batch)]
-                    writer.write_batch(pa.record_batch(columns, schema=copied))
+def _batches(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    for group in range(parquet.num_row_groups):
+        yield from parquet.iter_batches(BATCH, row_groups=[group], columns=columns)
 
 
 def _is_table(path: str, folder: str) -> bool:
     """Return whether an object below a folder is a table. Names that begin with a dot or an underscore are others'
     notes."""
     parts = path.removeprefix(folder).strip("/").split("/")
-    return path.lower().endswith(FORMATS) and not any(part.startswith((".", "_")) for part in parts)
+    return kind_of(PurePosixPath(path)) is not None and not any(part.startswith((".", "_")) for part in parts)
 
 
 def _chosen(path: str, pattern: str) -> bool:

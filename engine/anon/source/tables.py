@@ -7,7 +7,7 @@ import glob
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,19 @@ from anon.errors import SourceError
 from anon.source.cells import ANY_DATE, CSV_TYPES
 from anon.source.requirements import Aggregate, Rows
 
-FORMATS = (".parquet", ".csv")
+FORMATS = (".parquet", ".csv")  # of releases
+KINDS = {  # of sources, by how their names end
+    ".parquet": "Parquet",
+    ".csv": "CSV",
+    ".tsv": "CSV",
+    ".jsonl": "JSON lines",
+    ".ndjson": "JSON lines",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+    ".xlsx": "Excel",
+}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 PARQUET_BEGINS = b"PAR1"
 Take = Callable[[list[str]], list[str]]  # of the columns that a table has, those that are wanted
 
@@ -45,7 +57,7 @@ def resolve(path: str) -> list[Path]:
     """Return the files behind a path, a glob or a folder, in the order of their names."""
     if Path(path).is_dir():
         if not (found := _data_files(Path(path))):
-            raise SourceError(f"{path}: the folder holds no .parquet and no .csv file")
+            raise SourceError(f"{path}: the folder holds no file that is named {', '.join(KINDS)}")
         return _once(_plain(found))
     if Path(path).exists():
         return _plain([Path(path)])
@@ -84,10 +96,22 @@ def _data_files(folder: Path) -> list[Path]:
     return sorted(
         file
         for file in folder.rglob("*")
-        if file.suffix.lower() in FORMATS
+        if kind_of(file) is not None
         and file.is_file()
         and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     )
+
+
+def kind_of(path: PurePath) -> str | None:
+    """Return the kind of a file by its name; None if it has another.
+
+    >>> kind_of(Path("a.csv")), kind_of(Path("a.jsonl.GZ")), kind_of(Path("a.parquet.gz")), kind_of(Path("a.txt"))
+    ('CSV', 'JSON lines', None, None)
+    """
+    if path.suffix.lower() in COMPRESSED:
+        kind = KINDS.get(PurePath(path.stem).suffix.lower())
+        return kind if kind in ("CSV", "JSON lines") else None
+    return KINDS.get(path.suffix.lower())
 
 
 def bucketized_pair(table: Any) -> tuple[Any, Any] | None:

@@ -21,6 +21,7 @@ from anon.core.database import Database, quote, translated
 from anon.errors import ConfigError, Problem
 from anon.source import Column, check_present, describe, individual_sql, register_files, resolve
 from anon.source.checks import any_of, individual_problems
+from anon.source.files import one_kind
 from anon.source.grouped_table import CheckedLabels, check_labels, present
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.requirements import RowAnswers
@@ -102,8 +103,9 @@ def _in_catalog(spark: SparkSession, name: str) -> bool:
 
 
 def _files(spark: SparkSession, database: Database, paths: list[Path]) -> tuple[DataFrame, pa.Schema]:
-    if any(path.suffix.lower() == ".csv" for path in paths):
-        raise ConfigError.at("--on", "CSV files with backend spark", "Parquet files", "backend local reads CSV")
+    if (kind := one_kind(paths)) != "Parquet":
+        found, hint = f"{kind} files with backend spark", "executors read Parquet; backend local reads the others"
+        raise ConfigError.at("--on", found, "Parquet files", hint)
     register_files(database, "files_of_table", paths, paths[0])
     with translated(READING):
         schema = database.query("SELECT * FROM files_of_table LIMIT 0").to_arrow_table().schema

@@ -4,7 +4,7 @@ here over an empty table of the same columns, on the executors over batches of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from anon.config.support import require_source
 from anon.core.database import Database, translated
 from anon.errors import ConfigError, SourceError
 from anon.source import Column, Source, check_present, describe, individual_sql, register_files
-from anon.source.files import is_csv
+from anon.source.files import one_kind
 from anon.source.lazy import is_lazy
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.one_row_each import chosen, other_rows, ways_on
@@ -173,11 +173,11 @@ def _find_persons(source: SparkSource, config: Config, raw: DataFrame) -> None:
         source.repeated, source.persons = search.repeated_identifiers(), search.found()
 
 
-def check_files(files: Iterable[Path]) -> None:
+def check_files(files: list[Path]) -> None:
     """Raise ConfigError if there are files that Spark does not read as the local engine does."""
-    if any(map(is_csv, files)):
-        found, expected = "CSV files with backend spark", "Parquet files"
-        raise ConfigError.at("source.path", found, expected, "backend local reads CSV")
+    if (kind := one_kind(files)) != "Parquet":
+        found, hint = f"{kind} files with backend spark", "executors read Parquet; backend local reads the others"
+        raise ConfigError.at("source.path", found, "Parquet files", hint)
 
 
 def _raw(spark: SparkSession, database: Database, config: Config, origin: Origin) -> tuple[DataFrame, pa.Schema]:
