@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon.hierarchy import HierarchyTree
@@ -84,6 +84,7 @@ def named(label: str) -> tuple[float, float]:
     return int(low), int(high)
 
 
+@settings(deadline=None)
 @given(nested_bands(), st.sets(st.integers(-25, 25), min_size=1))
 def test_every_label_covers_its_values_and_no_other_bound_lies_inside(levels: list[list[int]], drawn: set[int]) -> None:
     values = sorted(drawn)
@@ -95,6 +96,7 @@ def test_every_label_covers_its_values_and_no_other_bound_lies_inside(levels: li
             assert {low, high + 1} <= {*bounds, float("-inf"), float("inf")}
 
 
+@settings(deadline=None)
 @given(nested_bands(), st.sets(st.integers(-25, 25), min_size=1), st.booleans())
 def test_bands_are_a_tree_over_any_values(levels: list[list[int]], drawn: set[int], null: bool) -> None:
     tree, _ = tree_of(Bands(levels), sorted(drawn), null)
@@ -119,6 +121,7 @@ def test_decades_and_centuries_are_ranges_of_years() -> None:
     assert labels(Calendar(["century"]), date(7, 1, 1)) == [("0000-0099", "*")]
 
 
+@settings(deadline=None)
 @given(st.dates(), st.dates())
 def test_calendar_levels_are_nested(one: date, other: date) -> None:
     builder = Calendar(["day", "month", "quarter", "year", "decade", "century"])

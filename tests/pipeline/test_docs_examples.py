@@ -33,7 +33,7 @@ def test_the_example_of_a_criterion_comes_out_as_its_page_says(
 
 
 def test_the_examples_of_hierarchies_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(play(DOCS / "hierarchies.md", tmp_path, monkeypatch)) == 4
+    assert len(play(DOCS / "hierarchies.md", tmp_path, monkeypatch)) == 5
 
 
 def test_every_page_with_files_to_try_is_tried() -> None:

@@ -33,6 +33,13 @@ MAY_LOAD: dict[str, set[str]] = {
     "hierarchy build intervals": TABLES,
     "hierarchy build prefix": TABLES,
     "hierarchy build parents": TABLES,
+    "hierarchy build country": TABLES,
+    "hierarchy build icd10": TABLES,
+    "hierarchy build atc": TABLES,
+    "hierarchy build isco": TABLES,
+    "hierarchy build isced": TABLES,
+    "hierarchy build postcode": TABLES,
+    "hierarchy build auto": TABLES,
     "hierarchy test": TABLES,
 }
 # Commands that may load the same in a process forked from one that has loaded nothing but the command line.
@@ -97,6 +104,8 @@ def commands(house: House) -> dict[str, list[str]]:
     (house.folder / "config.yaml").write_text(json.dumps(house.config()))
     (house.folder / "codes.txt").write_text("02138\n02139\n")
     (house.folder / "parents.csv").write_text("a;letters\nb;letters\n")
+    codes = {"country": "FR", "icd10": "E11.9", "atc": "A10BA02", "isco": "2212", "isced": "3", "postcode": "02139"}
+    (house.folder / "list.csv").write_text(f"{','.join([*codes, 'auto'])}\n{','.join([*codes.values(), 'a'])}\n")
     on = ["config.yaml", "--on", "out"]
     roles = ["--individual", "row", "--sensitive", "disease", "--yes", "--out", "made.yaml"]
     return {
@@ -106,6 +115,8 @@ def commands(house: House) -> dict[str, list[str]]:
         "hierarchy build intervals": ["--from", "0", "--to", "9", "--width", "5"],
         "hierarchy build prefix": ["codes.txt", "--out", "codes.csv"],
         "hierarchy build parents": ["parents.csv"],
+        **{f"hierarchy build {name}": ["list.csv", "--from", name] for name in (*codes, "auto")},
+        "hierarchy build postcode": ["list.csv", "--from", "postcode", "--country", "US", "--pad", "5"],
         "hierarchy test": ["codes.csv"],
     }  # fmt: skip
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from anon.cli.check import check, utility
+from anon.cli.code_lists import CODE_COMMANDS
 from anon.cli.explore import attack, disclose, explore
 from anon.cli.groups import RootGroup
-from anon.cli.hierarchy import hierarchy_app
+from anon.cli.hierarchy import build_app, hierarchy_app
 from anon.cli.init import init
 from anon.cli.report import explain, report
 from anon.cli.run import plan, run
@@ -28,6 +29,8 @@ app = typer.Typer(
 )
 for command in (init, plan, run, check, explore, disclose, attack, utility, report, explain, schema):
     command.add_to(app)
+for command in CODE_COMMANDS:
+    command.add_to(build_app)
 app.add_typer(hierarchy_app, name="hierarchy")
 
 

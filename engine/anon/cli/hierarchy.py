@@ -13,7 +13,7 @@ from anon.cli.command import NO_PROGRESS, NO_WARNINGS, Command, CommonFlags, com
 from anon.cli.failures import VALUES_SHOWN
 from anon.cli.groups import Group
 from anon.core.terminal import json_text, one_line, say_json
-from anon.errors import ConfigError, UnknownColumns
+from anon.errors import ConfigError
 
 if TYPE_CHECKING:
     from anon.hierarchy import Inspection, Row
@@ -144,33 +144,11 @@ def _build(rows: list[Row], out: Path | None, overwrite: bool, as_json: bool) ->
 
 
 def _rows_by_value(path: str, column: str) -> dict[str, int]:
-    """Return the number of rows of each distinct value of a column, without null, which needs no leaf. Values are text
-    as hierarchies compare them."""
-    from anon.config import Limits
-    from anon.core.database import connect, translated
-    from anon.core.progress import Progress
-    from anon.core.text import text
-    from anon.runs.scratch import spill_folder
-    from anon.source import Unusable, canonical, describe, resolve
-    from anon.source.checks import like_values, missing_columns
-    from anon.source.files import registered_files
+    """Return the number of rows of each distinct value of a column, the most frequent first."""
+    from anon.commands.hierarchies import counted_values
 
-    limits = Limits()
-    with spill_folder(Progress().alert) as folder:
-        database = connect(limits.memory, limits.threads, folder)
-        registered = registered_files(database, "tested_table", resolve(path), folder)
-        types = describe(database, "tested_table")
-        if column not in types:
-            quotable, names = not like_values(database, registered, types), list(types)
-            raise UnknownColumns(missing_columns([("--column", column)], names, quotable), names)
-        try:
-            _, sql = canonical(database, "tested_table", column, types[column], "q")
-        except Unusable as error:
-            raise ConfigError.at("--column", error.args[0], error.args[1]) from None
-        with translated(f"reading {path}"):
-            counted = f"SELECT {sql} AS v, count(*) AS n FROM tested_table GROUP BY v"
-            rows = database.query(f"SELECT * FROM ({counted}) WHERE v IS NOT NULL ORDER BY n DESC, v").fetchall()
-    return {text(value): count for value, count in rows}
+    with counted_values(path, column, "--column") as values:
+        return dict(values.pairs("n DESC, v"))
 
 
 def _show(name: str, found: Inspection, column: str | None, as_json: bool, show_values: bool) -> None:
@@ -213,6 +191,11 @@ def _coverage(found: Inspection, column: str, show_values: bool) -> list[Any]:
     more = len(found.missing) - VALUES_SHOWN
     rest = [Text(f"and {more:,} more; --json lists all")] if more > 0 else []
     return [Text(gap, style="red"), table, *rest, unused]
+
+
+def print_levels(headline: str, facts: dict[str, Any]) -> None:
+    """Print the shape of a hierarchy."""
+    _print(*_levels(headline, facts))
 
 
 def _print(*parts: Any) -> None:
