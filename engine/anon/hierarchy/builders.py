@@ -109,7 +109,7 @@ def _refuse_short_numbers(values: Sequence[Any], count: int, where: str) -> None
             where,
             f"{short} of {len(values)} distinct values that are whole numbers with fewer than {count} digits",
             f"exactly {count} digits in every value",
-            "zip codes stored as numbers lose their leading zeros: store the column as text",
+            f"zip codes stored as numbers lose their leading zeros: `pad: {count}` puts them back",
         )
 
 
