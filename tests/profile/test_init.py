@@ -254,7 +254,10 @@ def test_visits_are_not_taken_for_people(here: Path) -> None:
     table = people()
     visits = pa.array([f"P{row // 2:05}" for row in range(ROWS)])
     pq.write_table(table.set_column(0, "person_id", visits), here / "table.parquet")
-    done = anon("init", "table.parquet", *FLAGS)
+    assert anon("init", "table.parquet", *FLAGS, "--out", "c.yaml").exit_code == 0
+    columns = load(here / "c.yaml").columns
+    assert (columns.individual, columns.rows.keep) == ("person_id", "last")
+    done = anon("init", "table.parquet", *FLAGS, "--rows", "multiset")  # rows of a person agree on nothing
     assert (done.exit_code, done.stdout) == (2, "") and "200 rows that repeat an individual" in done.stderr
 
 
@@ -338,7 +341,7 @@ def test_questions_have_the_proposal_as_default(here: Path, monkeypatch: pytest.
     pq.write_table(people(), here / "table.parquet")
     # who (first a slip), what, then the roles of eight columns: the fourth is told otherwise
     said = ["persons", "person_id", "disease", "", "", "", "drop", "", "", "", ""]
-    done = anon("init", "table.parquet", "--out", "c.yaml", input="\n".join(said) + "\n")
+    done = anon("init", "table.parquet", "--review", "--out", "c.yaml", input="\n".join(said) + "\n")
     assert done.exit_code == 0, done.stderr
     columns = load(here / "c.yaml").columns
     assert columns.individual == "person_id" and list(columns.sensitive) == ["disease"]
@@ -349,11 +352,21 @@ def test_questions_have_the_proposal_as_default(here: Path, monkeypatch: pytest.
 def test_an_answer_that_cannot_be_is_asked_for_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_init.InitOptions, "interactive", property(lambda asked: True))
     pq.write_table(people().select(["sex", "disease", "age"]), here / "table.parquet")
-    said = ["sex", "row", "disease", "wat", "", ""]
-    done = anon("init", "table.parquet", "--out", "c.yaml", input="\n".join(said) + "\n")
+    said = ["wat", "row", "diseases", "disease", "wat", "", ""]
+    done = anon("init", "table.parquet", "--review", "--out", "c.yaml", input="\n".join(said) + "\n")
     assert done.exit_code == 0, done.stderr
     assert load(here / "c.yaml").columns.individual == "row"
-    assert "rows that repeat an individual" in done.stderr and "one of identifier, quasi-identifier" in done.stderr
+    assert "there is no column 'diseases'" in done.stderr and "one of identifier, quasi-identifier" in done.stderr
+
+
+def test_two_answers_are_enough(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_init.InitOptions, "interactive", property(lambda asked: True))
+    pq.write_table(people(), here / "table.parquet")
+    done = anon("init", "table.parquet", "--out", "c.yaml", input="\n\n")
+    assert done.exit_code == 0, done.stderr
+    columns = load(here / "c.yaml").columns
+    assert columns.individual == "person_id" and list(columns.sensitive) == ["disease"]
+    assert anon("run", "c.yaml").exit_code == 0
 
 
 def test_whoever_ends_the_questions_with_ctrl_d_has_interrupted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,13 +379,12 @@ def test_whoever_ends_the_questions_with_ctrl_d_has_interrupted(here: Path, monk
 
 def test_a_terminal_is_asked(here: Path) -> None:
     pq.write_table(people().select(["sex", "disease", "age"]), here / "table.parquet")
-    (here / "taken.yaml").touch()
+    (here / "anon.yaml").touch()
     command = [sys.executable, "-m", "anon", "init", "table.parquet"]
     leader, follower = pty.openpty()
     asked = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, cwd=here)
     os.close(follower)
     answers = {"Who is a row": "row\n", "may nobody learn": "disease\n"}
-    answers |= {"Write the config to": "taken.yaml\n", "which exists": "c.yaml\n"}
     seen, until = "", time.monotonic() + 60
     while time.monotonic() < until and asked.poll() is None:
         if select.select([leader], [], [], 0.2)[0]:
@@ -382,12 +394,10 @@ def test_a_terminal_is_asked(here: Path) -> None:
                 break
         for question in [question for question in answers if question in seen]:
             os.write(leader, answers.pop(question).encode())
-        while "keep | drop [" in seen:
-            seen = seen.partition("keep | drop [")[2]
-            os.write(leader, b"\n")
     assert asked.wait(30) == 0
     os.close(leader)
-    assert list(load(here / "c.yaml").columns.quasi_identifiers) == ["sex", "age"]
+    assert (here / "anon.yaml").read_text() == ""
+    assert list(load(here / "anon-2.yaml").columns.quasi_identifiers) == ["sex", "age"]
 
 
 # Names

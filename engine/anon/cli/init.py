@@ -1,9 +1,9 @@
-"""`anon init`: propose a first config for a table. On a terminal it asks questions; elsewhere flags answer them, and a
-question without an answer is exit 2."""
+"""`anon init`: propose a first config for a table. On a terminal it asks two questions; elsewhere flags answer them, or
+--yes accepts what is proposed, and a question without an answer is exit 2."""
 
 from __future__ import annotations
 
-import os
+import itertools
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anon.cli.command import NO_WARNINGS, CommonFlags, command
+from anon.cli.init_questions import ask_individual, ask_sensitive, reviewed
 from anon.core.terminal import one_line, say, say_json
 from anon.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from anon.commands.init import Roles
     from anon.config import Limits
+    from anon.core.database import Database
     from anon.profile.columns import Profile
     from anon.profile.proposal import Answers, Proposed
     from anon.source.databases import Query
@@ -34,10 +36,12 @@ class InitOptions:
     query: str | None
     out: Path | None
     individual: str | None
+    rows: str | None
     sensitive: list[str] | None  # None: not answered by a flag
     roles: dict[str, list[str]]
     k: int
     yes: bool
+    review: bool
     overwrite: bool
     memory: str
     flags: CommonFlags
@@ -88,6 +92,13 @@ def init(
             metavar="row|COLUMN", help="`row` if every row is a different person, or the column that identifies them."
         ),
     ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            metavar="last:COLUMN|first:COLUMN|set|multiset",
+            help="If people have several rows: use one of each by a column of dates, or publish all of their values.",
+        ),
+    ] = None,
     sensitive: Annotated[
         Columns, typer.Option(metavar="COLUMN", help="A column that nobody may learn about a person; may be repeated.")
     ] = None,
@@ -104,7 +115,10 @@ def init(
     drop: Annotated[Columns, typer.Option(metavar="COLUMN", help="A column to leave out.")] = None,
     k: Annotated[int, typer.Option(min=2, metavar="N", help="The minimum group size.")] = 5,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Accept the proposed role of every column that no flag names.")
+        bool, typer.Option("--yes", help="Ask nothing: accept what is proposed wherever no flag says otherwise.")
+    ] = False,
+    review: Annotated[
+        bool, typer.Option("--review", help="Ask for the role of every column as well, with the proposal as default.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")] = False,
     memory: Annotated[
@@ -118,14 +132,16 @@ def init(
     """Profile a table and write a first config, with the reason for every role as a comment.
 
     Counts types, distinct and missing values, and the rows that each column and combination of columns singles out.
-    Data cannot show who the individual is and what is sensitive: answer on the terminal, or with --individual and
-    --sensitive. Other roles are proposed, and taken with --yes or when you agree. --json prints the profile.
+    On a terminal it asks who a row is about and what is sensitive, each with a proposal; elsewhere --individual and
+    --sensitive say so, or --yes accepts the proposals. Roles of other columns are proposed. --json prints the profile.
     """
     named = None if sensitive is None and not no_sensitive else sensitive or []
     roles = dict(zip(FLAGS, (identifier or [], quasi_identifier or [], keep or [], drop or [])))
     if sensitive and no_sensitive:
         raise ConfigError.at("--no-sensitive", "--sensitive as well", "one of the two")
-    options = InitOptions(table, query, out, individual, named, roles, k, yes, overwrite, memory, flags, sheet)
+    options = InitOptions(
+        table, query, out, individual, rows, named, roles, k, yes, review, overwrite, memory, flags, sheet
+    )
     _check_out(options)
     return _init(options)
 
@@ -140,39 +156,46 @@ def _check_out(options: InitOptions) -> None:
 
 
 def _init(options: InitOptions) -> int:
+    from anon.commands.init import profiled, profiling_database
+
+    limits, table = _limits(options), _table(options)
+    with (
+        options.flags.progress() as progress,
+        profiling_database(limits.memory, limits.threads, progress) as (database, folder),
+    ):
+        found = profiled(database, table, folder, options.known, options.flags.show_values, progress, options.sheet)
+        if options.flags.as_json and options.out is None and not options.yes:
+            say_json(_facts(options, found, None))
+            return 0
+        if options.interactive or (options.out and not options.flags.as_json):
+            _show(found, options)
+        answers = _answers(options, found, database)
+    return _written(options, found, answers)
+
+
+def _written(options: InitOptions, found: Profile, answers: Answers) -> int:
+    """Write the config that follows from a profile and the answers."""
     from anon.profile.proposal import propose, repeated_individuals
     from anon.profile.writing import as_yaml
 
-    found = _profiled(options)
-    if options.flags.as_json and options.out is None and not _complete(options):
-        say_json(_facts(options, found, None))
-        return 0
-    if options.interactive or (options.out and not options.flags.as_json):
-        _show(found, options)
-    answers = _answers(options, found)
     if problems := repeated_individuals(found, answers):
         raise ConfigError(problems)
     chosen = propose(found, answers)
-    if options.interactive:
-        answers, chosen = _agreed(answers, chosen, found)
-        options = _ask_out(options)
+    if options.interactive and options.review:
+        answers, chosen = reviewed(answers, chosen, found)
+    if options.interactive and options.out is None and sys.stdout.isatty():
+        options = replace(options, out=_free_place())
     if not any(each.role == "quasi-identifier" for each in chosen):
         raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
-    _output(
-        options,
-        as_yaml(found, answers, chosen, options.table, options.out, options.query, options.memory),
-        found,
-        chosen,
-    )
+    text = as_yaml(found, answers, chosen, options.table, options.out, options.query, options.memory)
+    _output(options, text, found, chosen)
     return 0
 
 
-def _profiled(options: InitOptions) -> Profile:
-    from anon.commands.init import profiled
-
-    limits, table = _limits(options), _table(options)
-    with options.flags.progress() as progress:
-        return profiled(table, options.known, limits.memory, options.flags.show_values, progress, options.sheet)
+def _free_place() -> Path:
+    """Return the first of anon.yaml, anon-2.yaml, ... that does not exist."""
+    places = (Path(DEFAULT_OUT if n == 1 else f"anon-{n}.yaml") for n in itertools.count(1))
+    return next(place for place in places if not place.exists() and not place.is_symlink())
 
 
 def _limits(options: InitOptions) -> Limits:
@@ -218,115 +241,51 @@ def _first_guess(found: Profile) -> list[Proposed]:
     return [proposed(column, found) for column in found.columns]
 
 
-def _complete(options: InitOptions) -> bool:
-    return options.individual is not None and options.sensitive is not None and options.yes
+def _answers(options: InitOptions, found: Profile, database: Database) -> Answers:
+    """Return the answers that the flags give and, on a terminal, the user; with --yes those that are proposed."""
+    from anon.commands.init import answered
+    from anon.profile.proposal import proposed_individual, proposed_sensitive
+    from anon.profile.several_rows import RowChoice
 
-
-def _answers(options: InitOptions, found: Profile) -> Answers:
-    """Return the answers that the flags give and, on a terminal, the user."""
-    from anon.profile.proposal import Answers, missing_answers, repeats
-
-    individual, sensitive = options.individual, options.sensitive
+    individual, sensitive, rows = options.individual, options.sensitive, None
     names = [column.name for column in found.columns]
-    if options.interactive:
-        if individual is None:
-            individual = _ask_individual(found, names)
-        if sensitive is None:
-            question = "Which columns may nobody learn about a person? (separated by commas; empty: none)"
-            sensitive = _ask_list(question, names)
-    if options.yes and individual is None:
-        individual = found.persons.best(found)
-    problems = missing_answers(individual, sensitive, found)
-    if not options.yes and not options.interactive:
-        named = {individual, *(sensitive or []), *(name for columns in options.roles.values() for name in columns)}
-        if open_ := [name for name in names if name not in named]:
-            expected = "--yes to accept the proposed role of each, or a flag for every column"
-            hint = "`anon init TABLE --json` prints a profile of the data"
-            problems.append(Problem("--yes", f"{len(open_):,} columns without a role", expected, hint))
-    if problems:
-        raise ConfigError(problems)
-    assert individual is not None and sensitive is not None
-    roles = {name: role for role, columns in options.roles.items() for name in columns}
-    several = "multiset" if repeats(found, individual) else "single"
-    return Answers(individual, tuple(sensitive), roles, options.k, several)
+    if options.rows is not None:
+        rows = RowChoice.parse(options.rows, names)
+    if individual is None and (options.interactive or options.yes):
+        individual = proposed_individual(found)
+        if options.interactive:
+            individual, rows = ask_individual(found, names, individual, rows)
+    if sensitive is None and (options.interactive or options.yes):
+        taken = {name for columns in options.roles.values() for name in columns}
+        sensitive = [name for name in proposed_sensitive(found, individual) if name not in taken]
+        if options.interactive:
+            sensitive = ask_sensitive(names, sensitive)
+    roles = replace(options.known, individual=individual, sensitive=sensitive)
+    problems = _open_roles(options, individual, sensitive, names)
+    said = options.interactive or options.sensitive is not None
+    return answered(database, found, roles, options.k, rows, said, problems)
 
 
-def _ask_individual(found: Profile, names: list[str]) -> str:
-    from anon.profile.proposal import Answers, repeated_individuals
-
-    while True:
-        question = "Who is a row about? `row` if every row is a different person, or the column that identifies them"
-        answer = _ask(question, names, "row")
-        problems = repeated_individuals(found, Answers(answer))
-        if not problems:
-            return answer
-        for problem in problems:
-            say(str(problem), err=True)
-
-
-def _ask(question: str, names: list[str], *more: str) -> str:
-    while True:
-        answer = str(typer.prompt(question, err=True)).strip()
-        if answer in (*names, *more):
-            return answer
-        say(one_line(f"there is no column {answer!r}; the table has {', '.join(names[:12])}"), err=True)
-
-
-def _ask_list(question: str, names: list[str]) -> list[str]:
-    while True:
-        answer = str(typer.prompt(question, default="", show_default=False, err=True))
-        columns = [word.strip() for word in answer.split(",")]
-        wrong = [word for word in columns if word and word not in names]
-        if not wrong:
-            return list(dict.fromkeys(filter(None, columns)))
-        say(one_line(f"there is no column {wrong[0]!r}; the table has {', '.join(names[:12])}"), err=True)
-
-
-def _agreed(answers: Answers, chosen: list[Proposed], found: Profile) -> tuple[Answers, list[Proposed]]:
-    """Return the roles that the user chooses; Enter accepts the proposed role."""
-    from anon.profile.proposal import ROLES, propose
-
-    roles = dict(answers.roles)
-    for each in chosen:
-        if each.name in roles or each.name in answers.sensitive or each.column.kind is None:
-            continue
-        say(one_line(f"{each.name}: {each.reason}"), err=True)
-        for note in each.notes:
-            say(one_line(f"  {note}"), err=True)
-        role = _ask_role(ROLES, each.role)
-        if role != each.role:
-            roles[each.name] = role
-    sensitive = (*answers.sensitive, *(name for name, role in roles.items() if role == "sensitive"))
-    answers = replace(answers, roles=roles, sensitive=sensitive)
-    return answers, propose(found, answers)
-
-
-def _ask_role(roles: tuple[str, ...], default: str) -> str:
-    while True:
-        answer = str(typer.prompt(f"  {' | '.join(roles)}", default=default, err=True)).strip()
-        near = [role for role in roles if role.startswith(answer)]
-        if len(near) == 1:
-            return near[0]
-        say(f"  one of {', '.join(roles)}, or an unambiguous prefix of it", err=True)
-
-
-def _ask_out(options: InitOptions) -> InitOptions:
-    """Ask where to write the config, unless --out says so or stdout is redirected."""
-    while options.out is None and sys.stdout.isatty():
-        out = Path(str(typer.prompt("Write the config to", default=DEFAULT_OUT, err=True)).strip())
-        try:
-            _check_out(replace(options, out=out))
-        except ConfigError as error:
-            say(str(error), err=True)
-            continue
-        return replace(options, out=out)
-    return options
+def _open_roles(
+    options: InitOptions, individual: str | None, sensitive: list[str] | None, names: list[str]
+) -> list[Problem]:
+    """Return the problem that columns have no role, where neither --yes nor a person says which."""
+    if options.yes or options.interactive:
+        return []
+    named = {individual, *(sensitive or []), *(name for columns in options.roles.values() for name in columns)}
+    if not (open_ := [name for name in names if name not in named]):
+        return []
+    expected = "--yes to accept the proposed role of each, or a flag for every column"
+    hint = "`anon init TABLE --json` prints a profile of the data"
+    return [Problem("--yes", f"{len(open_):,} columns without a role", expected, hint)]
 
 
 def _output(options: InitOptions, text: str, found: Profile, chosen: list[Proposed]) -> None:
     """Write or print the config."""
     if options.out is not None:
-        _write(options.out, text)
+        from anon.commands.init import write_config
+
+        write_config(options.out, text)
     if options.flags.as_json:
         place = {"config": text} if options.out is None else {"file": str(options.out)}
         say_json(_facts(options, found, chosen) | place)
@@ -334,19 +293,6 @@ def _output(options: InitOptions, text: str, found: Profile, chosen: list[Propos
         sys.stdout.write(text)
     else:
         say(one_line(f"{options.out} was written. Next: anon plan {options.out}"))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file in one step, so that it is never there half-written."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise ConfigError.at(
-            "--out", f"{path}, which cannot be written ({error.strerror})", "a file that can"
-        ) from None
 
 
 def _facts(options: InitOptions, found: Profile, chosen: list[Proposed] | None) -> dict[str, Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anon.config.yaml12 import parse_yaml
-from anon.core.database import connect
+from anon.core.database import Database, connect
 from anon.core.memory import Memory
 from anon.core.progress import Progress
-from anon.errors import ConfigError, Problem, UnknownColumns
+from anon.errors import ConfigError, Problem, ResourceError, UnknownColumns
 from anon.profile import columns as profiling
-from anon.profile import keys
+from anon.profile import keys, wide
 from anon.profile.columns import Profile
 from anon.profile.proposal import (
     Answers,
@@ -22,9 +24,12 @@ from anon.profile.proposal import (
     missing_answers,
     propose,
     proposed,
+    proposed_sensitive,
     repeated_individuals,
     repeats,
+    with_possible_rows,
 )
+from anon.profile.several_rows import RowChoice, largest_share
 from anon.profile.writing import MEMORY, as_yaml
 from anon.runs.options import DEFAULTS, Options
 from anon.runs.result import Result
@@ -65,24 +70,75 @@ class Roles:
 
     def knowable(self, found: Profile) -> list[str]:
         """Return the columns that an adversary may know and that may be published, as far as is known."""
-        known = self.by_name | dict.fromkeys([*(self.sensitive or []), *self.key], "")
+        sensitive = self.sensitive
+        if sensitive is None:
+            sensitive = [name for name in proposed_sensitive(found, self.individual) if name not in self.by_name]
+        known = self.by_name | dict.fromkeys([*sensitive, *self.key], "")
         guesses = [proposed(column, found) for column in found.columns]
         return [each.name for each in guesses if known.get(each.name, each.role) in KNOWABLE]
 
 
+@contextmanager
+def profiling_database(memory: int, threads: int | None, progress: Progress) -> Iterator[tuple[Database, Path]]:
+    """Open a database for a profile, with its spill folder. What is too large for it is a matter of --memory: there is
+    no config yet."""
+    try:
+        with (
+            spill_folder(progress.alert) as folder,
+            closing(connect(memory, threads, folder)) as database,
+        ):
+            yield database, folder
+    except ResourceError as error:
+        said = str(error).replace("limits.memory", "--memory").replace("limits.temp", "TMPDIR")
+        raise ResourceError(said) from None
+
+
 def profiled(
-    table: Any, roles: Roles, memory: int, show_values: bool, progress: Progress, sheet: str | None = None
+    database: Database,
+    table: Any,
+    folder: Path,
+    roles: Roles,
+    show_values: bool,
+    progress: Progress,
+    sheet: str | None = None,
 ) -> Profile:
     """Return the profile of a table: a path, a frame or a query on a database."""
-    with spill_folder(progress.alert) as folder, closing(connect(memory, None, folder)) as database:
-        with progress.stage("profile"):
-            found = profiling.profile(database, table, folder, partial(progress.update, "profile"), show_values, sheet)
-        roles.check([column.name for column in found.columns])
-        with progress.stage("keys"):
-            keys.find_keys(database, found, roles.knowable(found), roles.key)
-        with progress.stage("combinations"):
-            profiling.combine(database, found, roles.knowable(found), partial(progress.update, "combinations"))
+    with progress.stage("profile"):
+        found = profiling.profile(database, table, folder, partial(progress.update, "profile"), show_values, sheet)
+    roles.check([column.name for column in found.columns])
+    with progress.stage("keys"):
+        keys.find_keys(database, found, roles.knowable(found), roles.key)
+    with progress.stage("combinations"):
+        known = roles.knowable(found)
+        wide.leave_out(database, found, [name for name in known if name not in roles.by_name])
+        known = [name for name in known if name not in found.left_out]
+        profiling.combine(database, found, known, partial(progress.update, "combinations"))
     return found
+
+
+def answered(
+    database: Database,
+    found: Profile,
+    roles: Roles,
+    k: int,
+    rows: RowChoice | None = None,
+    said: bool = True,
+    problems: Iterable[Problem] = (),
+) -> Answers:
+    """Return the answers that a config needs, with what becomes of several rows of a person; ConfigError if some are
+    missing. `said`: whether a person says what is sensitive; `problems` are those that are known already."""
+    if listed := [*missing_answers(roles.individual, roles.sensitive, found), *problems]:
+        raise ConfigError(listed)
+    assert roles.individual is not None and roles.sensitive is not None
+    people = found.rows if roles.individual == "row" else found.column(roles.individual).distinct
+    answers = Answers(roles.individual, tuple(roles.sensitive), roles.by_name, min(k, max(2, people)), said)
+    if not repeats(found, roles.individual):
+        return answers
+    keys.find_varying(database, found, roles.individual)
+    answers = with_possible_rows(found, replace(answers, rows=rows))
+    if answers.multiplicity == "single" or len(answers.sensitive) != 1:
+        return answers
+    return replace(answers, largest_share=largest_share(database, found, roles.individual, answers.sensitive[0]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,12 +166,9 @@ def init(
     assert memory is not None
     Memory(memory).check()
     place = os.fspath(table) if isinstance(table, str | os.PathLike) else None
-    found = profiled(place or table, roles, memory, options.show_values, progress)
-    if problems := missing_answers(roles.individual, roles.sensitive, found):
-        raise ConfigError(problems)
-    assert roles.individual is not None and roles.sensitive is not None
-    several = "multiset" if repeats(found, roles.individual) else "single"
-    answers = Answers(roles.individual, tuple(roles.sensitive), roles.by_name, k, several)
+    with profiling_database(memory, None, progress) as (database, folder):
+        found = profiled(database, place or table, folder, roles, options.show_values, progress)
+        answers = answered(database, found, roles, k)
     if problems := repeated_individuals(found, answers):
         raise ConfigError(problems)
     chosen = propose(found, answers)
@@ -131,13 +184,19 @@ def _write(options: Options, text: str) -> None:
         return
     if options.out.exists() and not options.overwrite:
         raise ConfigError.at("--out", f"{options.out}, which exists", "a new file", "or say --overwrite")
-    draft = options.out.with_name(f".{options.out.name}.{os.getpid()}")
+    write_config(options.out, text)
+
+
+def write_config(path: Path, text: str) -> None:
+    """Write a file in one step, so that it is never there half-written."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.write_text(text, encoding="utf-8")
-        draft.replace(options.out)
+        draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise ConfigError.at("--out", f"{options.out}, which cannot be written ({error.strerror})", "a file") from None
+        found = f"{path}, which cannot be written ({error.strerror})"
+        raise ConfigError.at("--out", found, "a file that can") from None
 
 
 def facts(found: Profile, roles: list[Proposed], unanswered: list[Problem], show_values: bool) -> dict[str, Any]:

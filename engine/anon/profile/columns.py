@@ -109,6 +109,7 @@ class Profile:
     persons: PersonKeys = field(default_factory=PersonKeys)
     csv: Detected | None = None  # how the CSV files that it is of are written
     sheet: str | None = None  # of an Excel file
+    left_out: dict[str, str] = field(default_factory=dict)  # columns of a wide table that matter less, with the reason
 
     @property
     def combinations(self) -> list[Combination]:

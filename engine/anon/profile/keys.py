@@ -49,9 +49,10 @@ class PersonKeys:
         return next((key.reason for key in self.found if key.column.name == name), "")
 
     def best(self, profile: Profile) -> str | None:
-        """Return the key that can serve as the individual: it is in every row, and not a name, which people share."""
-        possible = [name for name in self.names if not profile.column(name).nulls and not names_people(name)]
-        possible = [name for name in possible if "name" not in words(name)]
+        """Return the key that can serve as the individual: it is in every row, and not a name, which people share,
+        unless names are all there is."""
+        keys = [name for name in self.names if not names_people(name) and "name" not in words(name)] or self.names
+        possible = [name for name in keys if not profile.column(name).nulls]
 
         def rank(name: str) -> tuple[bool, bool, int, bool]:
             found, column = words(name), profile.column(name)
@@ -66,7 +67,7 @@ def find_keys(database: Database, profile: Profile, known: Collection[str], name
     traits = _traits(profile, known)
     keys = [column for column in profile.columns if _may_repeat(column, profile.rows)]
     likely = _likely(database, profile, keys, traits)
-    attributes = {c.name: Attribute("", c.name, quote(c.name), False, True, _like_births(c)) for c in traits}
+    attributes = {c.name: Attribute("", c.name, quote(c.name), False, True, like_births(c)) for c in traits}
     for name in likely:
         others = [attribute for other, attribute in attributes.items() if other != name]
         key = Attribute("--individual", name, quote(name), True)
@@ -74,7 +75,13 @@ def find_keys(database: Database, profile: Profile, known: Collection[str], name
         search = PersonSearch(DuckDBRows(database, table), [key, *others], part_compared(profile.rows))
         profile.persons.found += search.found(of_anything=True)
     for name in {*profile.persons.names, *named}:
-        profile.persons.varying[name] = _varying(database, profile, name)
+        find_varying(database, profile, name)
+
+
+def find_varying(database: Database, profile: Profile, key: str) -> None:
+    """Add the columns that differ between rows of one value of a key to a profile."""
+    if key not in profile.persons.varying:
+        profile.persons.varying[key] = _varying(database, profile, key)
 
 
 def _traits(profile: Profile, known: Collection[str]) -> list[ColumnProfile]:
@@ -83,13 +90,14 @@ def _traits(profile: Profile, known: Collection[str]) -> list[ColumnProfile]:
     usable = [c for c in usable if c.name in known or words(c.name) & AGES]
 
     def rank(column: ColumnProfile) -> tuple[bool, bool]:
-        age = bool(words(column.name) & AGES) or _like_births(column)
+        age = bool(words(column.name) & AGES) or like_births(column)
         return not age, not words(column.name) & SEXES
 
     return sorted(usable, key=rank)[:TRAITS]
 
 
-def _like_births(column: ColumnProfile) -> bool:
+def like_births(column: ColumnProfile) -> bool:
+    """Return whether a column has dates of many years, as births do."""
     if column.kind not in ("date", "timestamp") or column.shape.least is None:
         return False
     return bool(column.shape.most.year - column.shape.least.year >= BIRTHS)

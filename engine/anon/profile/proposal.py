@@ -12,12 +12,15 @@ from anon.cube.domain import CODES
 from anon.errors import ConfigError, Problem
 from anon.profile.columns import NUMBERS, ColumnProfile, Profile, few_enough
 from anon.profile.recognition import direct_identifier, doubtful
-from anon.source.column_words import POSTAL, words
+from anon.profile.several_rows import RowChoice, choices
+from anon.source.column_words import POSTAL, numbers_people, words
+from anon.source.column_words import SENSITIVE as SENSITIVE_WORDS
 
 IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP = "identifier", "quasi-identifier", "sensitive", "keep", "drop"
 ROLES = (IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP)
 FEW = 20  # distinct numbers that are cut freely
 FEW_WORDS = 5  # distinct values, for which a hierarchy is of little use
+MOST_SENSITIVE = 3  # columns that are proposed
 MANY_NUMBERS = 1_000  # distinct values; a number with more is a measurement rather than a trait
 INTERVALS = 20  # the approximate number of intervals of the narrowest width
 ROUNDED = 200  # the approximate number of values of a rounded sensitive column
@@ -46,7 +49,13 @@ class Answers:
     sensitive: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     k: int = 5
-    multiplicity: str = "single"
+    said: bool = True  # that columns are sensitive; otherwise their names do
+    rows: RowChoice | None = None  # of people who have several
+    largest_share: float = 0.0  # of the individuals with the commonest sensitive value, where all values are published
+
+    @property
+    def multiplicity(self) -> str:
+        return "single" if self.rows is None else self.rows.multiplicity
 
 
 def propose(profile: Profile, answers: Answers) -> list[Proposed]:
@@ -55,19 +64,47 @@ def propose(profile: Profile, answers: Answers) -> list[Proposed]:
     several = answers.multiplicity != "single"
     varying = profile.persons.varying.get(answers.individual, frozenset()) if several else frozenset()
     return [
-        _as_chosen(column, chosen[column.name], profile.rows)
+        _as_chosen(column, chosen[column.name], profile.rows, answers.said)
         if column.name in chosen
-        else _of_visits(proposed(column, profile), varying)
+        else _unless_left_out(proposed(column, profile), varying, profile)
         for column in profile.columns
         if column.name != answers.individual
     ]
 
 
-def _of_visits(each: Proposed, varying: frozenset[str]) -> Proposed:
-    """Return a column as proposed, unless it differs between the rows of a person, who is published once."""
-    if each.role != QUASI or each.name not in varying:
-        return each
-    return Proposed(each.column, DROP, "differs between rows of one person, who is published once")
+def _unless_left_out(each: Proposed, varying: frozenset[str], profile: Profile) -> Proposed:
+    """Return a column as proposed, unless it differs between the rows of a person, who is published once, or a wide
+    table has others that matter more."""
+    if each.role == QUASI and each.name in varying:
+        return Proposed(each.column, DROP, "differs between rows of one person, who is published once")
+    if each.role == QUASI and each.name in profile.left_out:
+        notes = ("if others can know it, and recipients need it: quasi_identifiers",)
+        return Proposed(each.column, DROP, profile.left_out[each.name], notes=notes)
+    return each
+
+
+def proposed_individual(profile: Profile) -> str | None:
+    """Return who a row is about as far as the data show it: the key of people with several rows, a number of people
+    that no two rows share, or `row`; None if people have several rows and no key is in all of them."""
+    if profile.persons.names:
+        return profile.persons.best(profile)
+    alone = [c.name for c in profile.columns if c.kind and c.distinct == c.alone == profile.rows]
+    return next((name for name in alone if numbers_people(name)), "row")
+
+
+def proposed_sensitive(profile: Profile, individual: str | None) -> list[str]:
+    """Return the columns whose names say that nobody may learn their values."""
+    found = [
+        column.name
+        for column in profile.columns
+        if words(column.name) & SENSITIVE_WORDS
+        and column.name not in (individual, *profile.persons.names)
+        and column.distinct > 1
+        and not _useless(column)
+        and (few_enough(column) or column.kind in NUMBERS)
+        and not direct_identifier(column, profile.rows)
+    ]
+    return found[:MOST_SENSITIVE]
 
 
 def proposed(column: ColumnProfile, profile: Profile) -> Proposed:
@@ -107,7 +144,7 @@ def _useless(column: ColumnProfile) -> str:
     return ""
 
 
-def _as_chosen(column: ColumnProfile, role: str, rows: int) -> Proposed:
+def _as_chosen(column: ColumnProfile, role: str, rows: int, said: bool = True) -> Proposed:
     """Return a column with the role that the user chose; ConfigError for a role that it cannot have."""
     why = _useless(column)
     if role != DROP and why.startswith("cannot be"):
@@ -121,12 +158,12 @@ def _as_chosen(column: ColumnProfile, role: str, rows: int) -> Proposed:
     if role == QUASI:
         each = _quasi(column, rows, "as you said")
     else:
-        each = _sensitive(column, rows) if role == SENSITIVE else Proposed(column, role, "as you said")
+        each = _sensitive(column, said) if role == SENSITIVE else Proposed(column, role, "as you said")
     return replace(each, notes=(*notes, *each.notes))
 
 
-def _sensitive(column: ColumnProfile, rows: int) -> Proposed:
-    reason = f"as you said; {column.distinct:,} distinct values"
+def _sensitive(column: ColumnProfile, said: bool) -> Proposed:
+    reason = f"{'as you said' if said else 'by its name; check it'}; {column.distinct:,} distinct values"
     measured = column.kind == "number" or (column.kind in NUMBERS and column.distinct > MANY_NUMBERS)
     width = _nice(_range(column) / ROUNDED, whole=column.shape.whole) if measured else 0
     notes = (f"{column.nulls:,} rows without a value are dropped (nulls)",) if column.nulls else ()
@@ -244,19 +281,30 @@ def repeated_individuals(profile: Profile, answers: Answers) -> list[Problem]:
     if column.kind is None:
         found = f"column {individual!r}, which cannot be used: {column.unusable}"
         return [Problem("--individual", found, "another column, or row")]
-    repeated, hint = repeats(profile, individual), "k, l and m would count visits as people"
-    found = f"{repeated:,} rows that repeat an individual"
-    problems = []
-    if repeated and not any(each.role == QUASI for each in propose(profile, answers)):
-        expected = "one row per individual, or columns that others may know and all rows of an individual agree on"
-        problems.append(Problem("--individual", found, expected, hint))
-    if repeated and len(answers.sensitive) != 1:
-        expected = "one --sensitive column, or one row per individual"
+    repeated = repeats(profile, individual)
+    found, hint = f"{repeated:,} rows that repeat an individual", "or one row per person, by a query or in the extract"
+    problems, several = [], repeated and answers.multiplicity != "single"
+    if several and not any(each.role == QUASI for each in propose(profile, answers)):
+        expected = "--rows last:COLUMN to use one row of each, because rows of a person agree on no column to publish"
+        problems.append(Problem("--rows", found, expected, hint))
+    if several and len(answers.sensitive) != 1:
+        expected = "one --sensitive column to publish all values of each, or --rows last:COLUMN to use one row of each"
         problems.append(Problem("--sensitive", f"{len(answers.sensitive)} columns, and {found}", expected, hint))
     if column.nulls:
         found = f"{column.nulls:,} rows without an individual"
         problems.append(Problem("--individual", found, "an individual in every row"))
     return problems
+
+
+def with_possible_rows(profile: Profile, answers: Answers) -> Answers:
+    """Return the answers with the best way with several rows of a person that gives a config which can run; the first
+    of several sensitive columns alone, if only their names say so and they stand in the way."""
+    if answers.rows is not None:
+        return answers
+    first = [answers] if answers.said else [answers, replace(answers, sensitive=answers.sensitive[:1])]
+    ways = choices(profile, answers.individual)
+    possible = (replace(each, rows=way) for each in first for way in ways)
+    return next((each for each in possible if not repeated_individuals(profile, each)), replace(answers, rows=ways[0]))
 
 
 def repeats(profile: Profile, individual: str) -> int:

@@ -8,7 +8,16 @@ import unicodedata
 from collections.abc import Callable
 
 from anon.profile.columns import LONG, NUMBERS, ColumnProfile
-from anon.source.column_words import AGES, KEYS, PLACES, may_name_people, names_people, points_at_people, words
+from anon.source.column_words import (
+    AGES,
+    KEYS,
+    PLACES,
+    SENSITIVE,
+    may_name_people,
+    names_people,
+    points_at_people,
+    words,
+)
 
 NEARLY = 0.95  # distinct values per row with a value from which on a column is a key
 ENOUGH_ROWS = 100  # with fewer, numbers may all differ by chance
@@ -117,7 +126,7 @@ def _names(column: ColumnProfile, rows: int) -> str:
     if _share(column, _common_name) >= SOME:
         return "its values look like names of people"
     many = column.distinct > MANY_NAMES or (column.distinct > FEW and column.distinct > SHARE * rows)
-    if many and _share(column, _capitalised) >= MOST:
+    if many and not words(column.name) & SENSITIVE and _share(column, _capitalised) >= MOST:
         return f"{column.distinct:,} distinct values of capitalised words: they may be names of people"
     return ""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from anon.config.yaml12 import SCALARS
 from anon.profile.columns import NUMBERS, Profile
 from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SENSITIVE, Answers, Proposed
+from anon.profile.several_rows import COMMON
 
 PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 MEMORY = "1GB"  # of a run, and of `anon init` itself
@@ -50,7 +51,7 @@ def as_yaml(
         *_listed("keep", by_role[KEEP], "published as they are, because you say that no adversary knows them"),
         *_dropped(by_role[DROP]),
         "",
-        *(_privacy(by_role[SENSITIVE], answers.k) if single else _privacy_of_visits(answers.k)),
+        *(_privacy(by_role[SENSITIVE], answers.k) if single else _privacy_of_visits(answers)),
         "",
         *_nulls(by_role[SENSITIVE]),
         "method: {kind: partition}    # cuts the table from the top while all criteria hold",
@@ -61,6 +62,7 @@ def as_yaml(
 
 
 def _source(table: str | None, out: Path | None, query: str | None, profile: Profile) -> list[str]:
+    """Return the block of the source; how a file is read belongs here too."""
     if table is None:
         return ["# There is no source: Python passes the table, as in anon.run(config, table)."]
     if query is None and profile.csv is not None:
@@ -87,17 +89,24 @@ def _who(individual: str) -> str:
 
 
 def _several(answers: Answers) -> list[str]:
-    if answers.multiplicity == "single":
+    rows = answers.rows
+    if rows is None:
         return []
-    return [_line(f"  multiplicity: {answers.multiplicity}", "people have several rows; each is published once")]
+    if rows.multiplicity != "single":
+        return [_line(f"  multiplicity: {rows.multiplicity}", rows.why)]
+    return [_line(f"  rows: {{keep: {rows.keep}, by: {_word(rows.by)}}}", rows.why)]
 
 
-def _privacy_of_visits(k: int) -> list[str]:
-    return [
+def _privacy_of_visits(answers: Answers) -> list[str]:
+    lines = [
         "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
-        _line(f"  - k_anonymity: {{k: {k}}}", f"groups of at least {k} individuals"),
-        _line("  - skyline: {points: [{l: 1, k: 1, m: 0, c: 0.9}]}", "nobody can be sure of anyone's value"),
+        _line(f"  - k_anonymity: {{k: {answers.k}}}", f"groups of at least {answers.k} individuals"),
     ]
+    if answers.largest_share < COMMON:
+        sure = "nobody can be sure of anyone's value"
+        return [*lines, _line("  - skyline: {points: [{l: 1, k: 1, m: 0, c: 0.9}]}", sure)]
+    share = f"{answers.largest_share:.0%} of the individuals have the commonest value"
+    return [*lines, f"  # no criterion for the values: {share}, so it is likely for everybody"]
 
 
 def _risk(profile: Profile) -> list[str]:

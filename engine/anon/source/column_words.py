@@ -38,6 +38,14 @@ DATES = frozenset(
     aufnahmedatum entlassung entlassungsdatum behandlungsdatum buchungsdatum zeitpunkt tag visite venue sejour admis
     jour fecha ingreso visita dia ricovero giorno bezoek opname bezoekdatum wizyty wizyta przyjecia dzien""".split()  # noqa: SIM905
 )
+SENSITIVE = frozenset(
+    """diagnosis diagnoses diagnose diagnosen icd disease diseases illness condition sickness diagnostic diagnostico
+    diagnosi diagnoza rozpoznanie aandoening ziekte krankheit erkrankung maladie enfermedad malattia choroba affection
+    pathology treatment therapy therapie procedure medication drug drugs atc prescription medikament medicament farmaco
+    salary income wage wages earnings pay gehalt lohn einkommen salaire revenu salario sueldo ingresos stipendio reddito
+    salaris inkomen loon wynagrodzenie dochod pensja religion konfession party vote ethnicity orientation hiv offence
+    crime""".split()  # noqa: SIM905
+)
 SEXES = frozenset("sex gender geschlecht sexe sexo sesso plec geslacht kon kjonn".split())  # noqa: SIM905
 POSTAL = frozenset("zip zipcode postal postcode postalcode plz pincode".split())  # noqa: SIM905
 PLACES = POSTAL | frozenset(
