@@ -36,6 +36,14 @@ def test_the_examples_of_hierarchies_come_out(tmp_path: Path, monkeypatch: pytes
     assert len(play(DOCS / "hierarchies.md", tmp_path, monkeypatch)) == 5
 
 
+def test_the_tutorial_on_visits_leads_to_verified_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANON", str(DOCS.parent))
+    played = play(DOCS / "visits.md", tmp_path, monkeypatch)
+    assert [command.text.split()[1] for command in played if command.text.startswith("anon ")] == [
+        "init", "plan", "run", "check", "run", "init", "run",
+    ]  # fmt: skip
+
+
 def test_every_page_with_files_to_try_is_tried() -> None:
     pages = {
         path.relative_to(DOCS) for path in DOCS.rglob("*.md") if any(title for _, title, _ in blocks(path.read_text()))
