@@ -131,11 +131,13 @@ def init(
 
 @_in_parameters
 def read(release: AnyPath) -> pl.LazyFrame:
-    """Return a published release as a LazyFrame of Polars."""
-    from anon.release.reading import scan
+    """Return a published release as a LazyFrame of Polars, with the typed bounds NAME_low and NAME_high of labels that
+    are ranges. A bucketized release has a row for every individual and every sensitive value of their group, with its
+    `count`."""
+    from anon.release.reading import read as reading
 
     place = os.fspath(release)
-    return scan(place if "://" in place else Path(place))
+    return reading(place if "://" in place else Path(place))
 
 
 @_in_parameters

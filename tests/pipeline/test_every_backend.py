@@ -21,7 +21,7 @@ from anon.search import budget
 from anon.search.partition import search as partition
 from tests import ROOT
 from tests.conftest import House
-from tests.helpers.backends import LOCAL, at, on_every_backend, run_as_plain
+from tests.helpers.backends import LOCAL, at, each_on_every_backend, on_every_backend, run_as_plain
 from tests.helpers.people import COLUMNS, ROWS, people
 
 NUMBERS = [
@@ -110,6 +110,16 @@ def test_mistakes_in_the_data_are_told_in_the_same_words(house: House) -> None:
             said.append(str(refused.value))
         assert said[0] == said[1]
     assert not house.leftovers()
+
+
+@each_on_every_backend("form", ["generalized", "bucketized"], {}, always=["generalized"])
+def test_bounds_of_labels_in_many_parts(house: House, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anon.backends.spark.parts.PART", 200)
+    release = {"path": "out", "run": "out-run", "form": form, "bounds": True}
+    run_as_plain(house, people(600), columns=COLUMNS, privacy=[{"k_anonymity": {"k": 9}}], release=release)
+    found = anon.read(house.folder / "again").collect()
+    assert {"age_low", "weight_high", "admitted_low"} < set(found.columns)
+    assert found["age_low"].null_count() < found.height
 
 
 @on_every_backend()

@@ -100,7 +100,7 @@ def test_one_value_and_one_confidence_need_no_list(house: House) -> None:
 @pytest.mark.parametrize("value", [b"hiv", [b"hiv"], None, ["hiv", None]])
 def test_what_is_no_name_of_a_value_is_refused(house: House, value: Any) -> None:
     """Its letters or its text would be values that nobody has."""
-    with pytest.raises(ConfigError, match=r"--value: found a value of type (bytes|NoneType)"):
+    with pytest.raises(ConfigError, match=r"^values: found a value of type (bytes|NoneType)"):
         anon.explore(house.config(), TABLE, value, 0.5)
 
 

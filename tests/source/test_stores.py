@@ -355,7 +355,7 @@ def test_the_run_folder_of_a_release_on_a_store_is_local(house: House) -> None:
 
 def test_out_names_a_local_folder(house: House) -> None:
     house.write(ROWS)
-    with pytest.raises(ConfigError, match="--out: found a place on a store"):
+    with pytest.raises(ConfigError, match=r"^out: found a place on a store"):
         anon.run(house.config(), out="s3://bucket/out")
 
 

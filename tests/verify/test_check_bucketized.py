@@ -293,7 +293,7 @@ def test_no_adversary_with_a_prior_is_surer_than_told(release: list[list[tuple[s
 def test_a_prior_cannot_be_estimated_where_nobody_has_a_value_of_their_own(house: House) -> None:
     pair = bucketized([(["x", "y"], ["a", "b"])])
     privacy = robust(house.folder, 1.1, estimate=["age"])
-    with pytest.raises(ConfigError, match=r"an estimated prior on a bucketized table.*--prior FILE"):
+    with pytest.raises(ConfigError, match=r"an estimated prior on a bucketized table.*prior=FILE"):
         house.check(pair, privacy=privacy)
     folder, file = write(house, pair), str(house.folder / "prior.csv")
     assert house.cli("check", "--on", folder, privacy=privacy).code == 2

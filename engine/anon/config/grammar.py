@@ -22,11 +22,11 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
-from anon.config.columns import Columns, Nulls
+from anon.config.columns import BuilderModel, Columns, Nulls
 from anon.config.criterion import Criterion
-from anon.config.mistakes import Model, closest, mistake, one_of, refusal
+from anon.config.mistakes import Loc, Model, closest, mistake, one_of, refusal
 from anon.config.privacy import Privacy
 from anon.config.text_files import Csv
 from anon.config.values import (
@@ -198,6 +198,9 @@ class Release(Model):
         None, description="bucketized only: quasi-identifiers as labels or as they are; by default as the method needs"
     )
     format: Literal["parquet", "csv"] = Field("parquet", description="file format")
+    bounds: bool = Field(
+        False, description="true: also NAME_low and NAME_high, the ends of the labels of numbers and dates, typed"
+    )
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:
@@ -375,16 +378,39 @@ class Config(Model):
 
     @model_validator(mode="after")
     def _published_names(self) -> Self:
+        wrong = list(_names_of_bounds(self.columns)) if self.release.bounds else []
+        wrong += self._names_of_buckets()
+        if wrong:
+            raise refusal(wrong)
+        return self
+
+    def _names_of_buckets(self) -> list[tuple[Loc, PydanticCustomError]]:
         if self.release.form == "generalized":
-            return self
-        wrong = [
+            return []
+        return [
             (("columns", *loc), mistake("another name; form bucketized writes its own columns `group` and `count`"))
             for loc, name in self.columns.places()
             if loc[0] != "identifiers" and name.lower() in ("group", "count")
         ]
-        if wrong:
-            raise refusal(wrong)
-        return self
+
+
+def bounded(builder: BuilderModel) -> bool:
+    """Return whether labels of a builder may have bounds: ranges of ordered values, and levels of the calendar."""
+    return builder.kind in ("free", "intervals", "calendar")
+
+
+def _names_of_bounds(columns: Columns) -> Mistakes:
+    """Yield the columns that are named like the bounds of another one; DuckDB does not distinguish case."""
+    own = {
+        f"{name}_{end}".lower(): name
+        for name, builder in columns.quasi_identifiers.items()
+        if bounded(builder)
+        for end in ("low", "high")
+    }
+    for loc, name in [*columns.places(), (("individual",), columns.individual)]:
+        if name.lower() in own:
+            expected = f"another name; release.bounds gives it to a bound of {own[name.lower()]}"
+            yield ("columns", *loc), mistake(expected, found=f'"{name}"')
 
 
 def _form_mistakes(release: Release, columns: Columns) -> Mistakes:

@@ -77,6 +77,9 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
     if run and several and config.method.kind == "reuse":
         found = f"reuse with multiplicity {config.columns.multiplicity}"
         yield Problem("method.kind", found, "partition or lattice", "a recoding is applied to one value per individual")
+    if run and config.release.bounds and exact_labels(config):
+        found, expected = "true with exact labels", "labels: generalized; values as they are have no bounds"
+        yield Problem("release.bounds", found, expected)
     if run and config.method.kind in ASSIGNING:
         yield from _without_cells(config)
     for index, spec in enumerate(config.privacy):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import Outcome
 from anon.release import package
 from anon.release.assigned import AssignedRelease
+from anon.release.bounds import ColumnBounds, bounds_of, kinds_of, label_columns, label_types
 from anon.release.files import (
     READ,
     ROW_GROUP,
@@ -34,7 +36,6 @@ from anon.release.files import (
     WrittenValues,
     changed,
     in_order,
-    label_array,
     label_type,
     repeated,
     row_groups,
@@ -74,6 +75,12 @@ class BucketizedRelease:
     def labelled(self) -> list[str]:
         """Return the columns that are published as labels."""
         return [] if self.exact else [column.name for column in self.source.quasi_identifiers]
+
+    @cached_property
+    def bounds(self) -> list[ColumnBounds]:
+        """The bounds of the columns that are published as labels."""
+        recoding = self.found.recoding
+        return [] if self.exact or isinstance(recoding, Assignment) else bounds_of(self.config, recoding)
 
     @property
     def plain(self) -> list[Column]:
@@ -115,7 +122,7 @@ class BucketizedRelease:
         for rows in row_groups(batches):
             group = rows.column("g").to_numpy()
             seen.numbers(group)
-            arrays = [label_array(labels, *runs(group)) for labels in recoding.labels]
+            arrays = label_columns(recoding.labels, self.bounds, *runs(group))
             names = [f"q{j}" for j in range(len(arrays))]
             yield pa.table([*arrays, *rows.columns[1:], rows.column("g")], names=[*names, *keep, "g"])
 
@@ -133,7 +140,11 @@ class BucketizedRelease:
         """Write the file of individuals from tables of (quasi-identifiers or labels, kept values, group) of a row group
         each."""
         types, labels = self.source.types, self.labelled
-        fields = [(name, label_type(self.config.release.format)) for name in labels]
+        fields = [
+            field
+            for own in self.bounds
+            for field in (pa.field(own.column, label_type(self.config.release.format)), *own.schema_fields)
+        ]
         schema = pa.schema([*fields, *((c.name, types[c.alias]) for c in self.plain), ("group", pa.int64())])
         named = (table.rename_columns(schema.names).cast(schema) for table in tables)
         write_tables(self.file("qi"), schema, labels, named)
@@ -160,8 +171,10 @@ class BucketizedRelease:
     def describe(self, rows: int, held: int) -> None:
         """Write the description of the two files."""
         source, recoding = self.source, self.found.recoding
-        own = package.values if self.exact else package.labels
-        qi = own(source.quasi_identifiers, "quasi-identifier") + package.values(source.keep, "kept") + [GROUP]
+        qi = package.labels(source.quasi_identifiers, "quasi-identifier", self.bounds)
+        if self.exact:
+            qi = package.values(source.quasi_identifiers, "quasi-identifier")
+        qi += [*package.values(source.keep, "kept"), GROUP]
         values = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
         files = [package.resource(self.file("qi"), qi, rows), package.resource(self.file("sensitive"), values, held)]
         cells = None if isinstance(recoding, Assignment) or self.exact else package.cells(recoding)
@@ -170,11 +183,12 @@ class BucketizedRelease:
     def written(self, rows: int) -> WrittenRelease:
         """Return the form that the files must have."""
         source = self.source
-        types = dict.fromkeys(self.labelled, "VARCHAR") | types_of(source, self.plain) | {"group": "BIGINT"}
+        types = label_types(self.bounds) | types_of(source, self.plain) | {"group": "BIGINT"}
         held_types = {"group": "BIGINT"} | types_of(source, source.sensitive) | {"count": "BIGINT"}
         values = WrittenValues(self.file("sensitive"), held_types)
         number = self.number[0] if self.number else None
-        return WrittenRelease(self.file("qi"), rows, self.found.recoding.groups, types, self.labelled, values, number)
+        groups, bounds = self.found.recoding.groups, kinds_of(self.bounds)
+        return WrittenRelease(self.file("qi"), rows, groups, types, self.labelled, values, number, bounds)
 
 
 def write(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class WrittenRelease:
     labelled: list[str]  # the columns that are labels
     values: WrittenValues | None = None  # of a bucketized release, whose `path` is that of the quasi-identifiers
     number: Ints | None = None  # of the groups of a recoding in the files; None: as the recoding numbers them
+    bounds: dict[str, str] = field(default_factory=dict)  # the kind of the bounds of each label that has any
 
 
 def label_type(format: str) -> pa.DataType:

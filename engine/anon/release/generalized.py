@@ -22,12 +22,12 @@ from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import Outcome
 from anon.recoding.tree import ColumnLabels
 from anon.release import package
+from anon.release.bounds import ColumnBounds, bounds_of, kinds_of, label_columns, label_types
 from anon.release.files import (
     READ,
     WrittenRelease,
     changed,
     in_order,
-    label_array,
     label_type,
     repeated,
     row_groups,
@@ -50,22 +50,27 @@ class Layout:
     labels: list[ColumnLabels]
     sensitive: list[Domain]
     keep: int
+    bounds: list[ColumnBounds]
 
     @classmethod
-    def from_source(cls, source: Source, recoding: AnyRecoding, sensitive: list[Domain], format: str) -> Layout:
+    def from_source(cls, source: Source, recoding: AnyRecoding, sensitive: list[Domain], config: Config) -> Layout:
         """Return the layout of the release of a source under a recoding."""
-        types = source.types
+        types, bounds = source.types, bounds_of(config, recoding)
         # a column that cannot be null takes a third less time to read and to write
         fields = [
-            pa.field(column.name, label_type(format), labels.labels.null_count > 0)
-            for column, labels in zip(source.quasi_identifiers, recoding.labels)
+            field
+            for own, labels in zip(bounds, recoding.labels)
+            for field in (
+                pa.field(own.column, label_type(config.release.format), labels.labels.null_count > 0),
+                *own.schema_fields,
+            )
         ]
         fields += [
             pa.field(column.name, types[column.alias], domain.null)
             for column, domain in zip(source.sensitive, sensitive)
         ]
         fields += [pa.field(column.name, types[column.alias]) for column in source.keep]
-        return cls(pa.schema(fields), recoding.labels, sensitive, len(source.keep))
+        return cls(pa.schema(fields), recoding.labels, sensitive, len(source.keep), bounds)
 
     def text_bytes(self, rows: pa.RecordBatch) -> Ints:
         """The bytes of the sensitive and the kept texts of each row."""
@@ -77,7 +82,7 @@ class Layout:
     def table(self, rows: pa.Table, groups: NDArray[Any], lengths: Ints) -> pa.Table:
         """Return rows of (group, sensitive codes, kept values), in order of groups, as they are published; `groups` and
         `lengths` are the runs of equal groups."""
-        columns = [label_array(labels, groups, lengths) for labels in self.labels]
+        columns = label_columns(self.labels, self.bounds, groups, lengths)
         for index, domain in enumerate(self.sensitive):
             columns.append(value_array(domain, rows.column(1 + index).to_numpy()))
         columns += [rows.column(1 + len(self.sensitive) + index) for index in range(self.keep)]
@@ -88,7 +93,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     """Write the generalized release and its description into the folder; return its form."""
     recoding = found.recoding
     assert not isinstance(recoding, Assignment), "people with equal quasi-identifiers in several groups have no labels"
-    layout = Layout.from_source(source, recoding, sensitive, config.release.format)
+    layout = Layout.from_source(source, recoding, sensitive, config)
     path = folder / f"release.{config.release.format}"
     seen = np.zeros(recoding.groups, np.int64)
     failures: list[BaseException] = []
@@ -105,12 +110,12 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     if not np.array_equal(seen, recoding.people):
         raise changed()
     rows, values = int(recoding.people.sum()), [*source.sensitive, *source.keep]
-    fields = package.labels(source.quasi_identifiers, "quasi-identifier")
+    fields = package.labels(source.quasi_identifiers, "quasi-identifier", layout.bounds)
     fields += package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
     resource = package.resource(path, fields, rows)
     package.write_package(folder, config, [resource], recoding, source.left_out.individuals, package.cells(recoding))
-    types = dict.fromkeys(labels, "VARCHAR") | types_of(source, values)
-    return WrittenRelease(path, rows, recoding.groups, types, labels)
+    types = label_types(layout.bounds) | types_of(source, values)
+    return WrittenRelease(path, rows, recoding.groups, types, labels, bounds=kinds_of(layout.bounds))
 
 
 def _ordered(

@@ -12,6 +12,7 @@ from anon.core.database import translated
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
+from anon.release.bounds import ColumnBounds
 from anon.source import Column
 from anon.source.left_out import Reasons
 
@@ -24,6 +25,11 @@ GRAMMAR = (
     "value. `null|` before a label: or missing. `not null`: any value that is not missing. Columns with `levels` have "
     "a hierarchy: their labels are values, the names of nodes, and `*`. A missing label: the value is missing; in CSV "
     "it is an empty field without quotes, and an empty text is two quotes."
+)
+BOUNDS = (
+    "Columns with the role `bound` have the ends of the label in the column `of`: `low` and `high`, missing where the "
+    "cell is open, not published or a missing value. Both ends are in the cell; only the high end of a range such as "
+    "`[1.5,2.25)` or `<1.5` is not. Levels of a calendar have their first and last day."
 )
 TRIAL = "A trial on {} of the individuals, which is not the release and not to be published."
 FRICTIONLESS = {
@@ -55,6 +61,7 @@ def write_package(
         "resources": resources,
         **({} if cells is None else {"labels": GRAMMAR, "cells": cells}),
         **({"ages_on": days} if (days := _reference_days(config)) else {}),
+        **({"bounds": BOUNDS} if config.release.bounds else {}),
         "groups": recoding.groups,
         "suppressed_share": recoding.suppressed / individuals,
         "null_share": left_out.all / individuals,
@@ -88,9 +95,14 @@ def resource(path: Path, fields: list[dict[str, str]], rows: int) -> dict[str, A
     return described
 
 
-def labels(columns: list[Column], role: str) -> list[dict[str, str]]:
-    """Return the fields of columns that are published as labels."""
-    return [{"name": column.name, "type": "string", "role": role} for column in columns]
+def labels(columns: list[Column], role: str, bounds: list[ColumnBounds] | None = None) -> list[dict[str, str]]:
+    """Return the fields of columns that are published as labels, each followed by its bounds."""
+    own = [column.fields for column in bounds] if bounds else [[] for _ in columns]
+    return [
+        field
+        for column, ends in zip(columns, own)
+        for field in ({"name": column.name, "type": "string", "role": role}, *ends)
+    ]
 
 
 def values(columns: list[Column], role: str) -> list[dict[str, str]]:

@@ -69,7 +69,8 @@ class File:
 
 def files_of(written: WrittenRelease) -> list[File]:
     """Return the one file of a generalized release, or the two of a bucketized one."""
-    plain = [name for name in written.types if name not in written.labelled]
+    ends = {f"{name}_{end}" for name in written.bounds for end in ("low", "high")}
+    plain = [name for name in written.types if name not in written.labelled and name not in ends]
     values = written.values
     if values is None:
         return [File(written.path, written.types, "written_release", plain)]

@@ -18,6 +18,7 @@ from anon.core.text import text
 from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
 from anon.errors import ConfigError, SourceError, UnsafeError, VerificationError
 from anon.release import WrittenRelease
+from anon.verify.bounds import difference_in_bounds
 from anon.verify.content import Content, published
 from anon.verify.files import (
     difference_in_content,
@@ -257,6 +258,7 @@ def verify(database: Database, written: WrittenRelease, config: Config, expected
             disorder = beside.submit(rows_out_of_order, database.cursor(), files)
             if Memory(config.limits.memory).tight:
                 disorder.result()
+            refuse(difference_in_bounds(database, files[0].view, written.bounds))
             grouped = open_written(database, files, config.columns)
             refuse(difference_in_content(published(grouped, bool(written.labelled)), expected))
             if grouped.bucketized:

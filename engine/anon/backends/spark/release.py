@@ -20,8 +20,9 @@ from anon.cube import Cube, Domain, Encoder
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.tree import ColumnLabels
 from anon.release import WrittenRelease, WrittenValues, package
+from anon.release.bounds import ColumnBounds, bounds_of, kinds_of, label_columns, label_types
 from anon.release.bucketized import COUNT, GROUP
-from anon.release.files import label_array, label_type, runs, types_of, value_array
+from anon.release.files import label_type, runs, types_of, value_array
 from anon.release.generalized import Layout
 from anon.source import Column
 
@@ -54,34 +55,32 @@ class SparkRelease:
 
     def generalized(self) -> WrittenRelease:
         source, path = self.source, self.folder / "release.parquet"
-        layout = Layout.from_source(source, self.recoding, self.sensitive, "parquet")
+        layout = Layout.from_source(source, self.recoding, self.sensitive, self.config)
         form = GeneralizedForm(layout.schema, [column.name for column in source.quasi_identifiers], layout)
         rows = write_table(self._rows(self.sensitive, source.keep), path, form, self.groups)
-        fields = self._labels() + package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
+        fields = package.labels(source.quasi_identifiers, "quasi-identifier", layout.bounds)
+        fields += package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
         self._describe([self._resource(path, fields, rows)])
         as_they_are = [*source.sensitive, *source.keep]
-        types = dict.fromkeys(form.labelled, "VARCHAR") | types_of(source, as_they_are)
-        return WrittenRelease(path, rows, self.recoding.groups, types, form.labelled)
+        types, bounds = label_types(layout.bounds) | types_of(source, as_they_are), kinds_of(layout.bounds)
+        return WrittenRelease(path, rows, self.recoding.groups, types, form.labelled, bounds=bounds)
 
     def bucketized(self) -> WrittenRelease:
         source, qi, values = self.source, self.folder / "qi.parquet", self.folder / "sensitive.parquet"
-        labelled = LabelledForm.of(source, self.recoding)
+        labelled = LabelledForm.of(source, self.recoding, self.config)
         people = self._rows([], source.keep) if source.keep else self._people()
         rows = write_table(people, qi, labelled, self.groups)
         counted = CountedForm.of(source, self.sensitive[0])
         held = write_table(self._rows(self.sensitive, []), values, counted, self.groups)
-        fields = [*self._labels(), *package.values(source.keep, "kept"), GROUP]
+        fields = package.labels(source.quasi_identifiers, "quasi-identifier", labelled.bounds)
+        fields += [*package.values(source.keep, "kept"), GROUP]
         held_fields = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
         self._describe([self._resource(qi, fields, rows), self._resource(values, held_fields, held)])
         group = {"group": "BIGINT"}
-        types = dict.fromkeys(labelled.labelled, "VARCHAR") | types_of(source, source.keep) | group
+        types = label_types(labelled.bounds) | types_of(source, source.keep) | group
         held_types = group | types_of(source, source.sensitive) | {"count": "BIGINT"}
-        return WrittenRelease(
-            qi, rows, self.recoding.groups, types, labelled.labelled, WrittenValues(values, held_types)
-        )
-
-    def _labels(self) -> list[dict[str, str]]:
-        return package.labels(self.source.quasi_identifiers, "quasi-identifier")
+        held_values, bounds = WrittenValues(values, held_types), kinds_of(labelled.bounds)
+        return WrittenRelease(qi, rows, self.recoding.groups, types, labelled.labelled, held_values, bounds=bounds)
 
     def _resource(self, path: Path, fields: list[dict[str, str]], rows: int) -> dict[str, Any]:
         parts = [f"{path.name}/{part_name(number)}" for number in range(self.groups.parts)]
@@ -133,17 +132,20 @@ class LabelledForm(Form):
     """Rows of (group, kept values) as the first table of the bucketized form has them."""
 
     labels: list[ColumnLabels]
+    bounds: list[ColumnBounds]
 
     @classmethod
-    def of(cls, source: SparkSource, recoding: AnyRecoding) -> LabelledForm:
-        names, types = [column.name for column in source.quasi_identifiers], source.types
-        fields = [(name, label_type("parquet")) for name in names]
-        fields += [(column.name, types[column.alias]) for column in source.keep]
-        return cls(pa.schema([*fields, ("group", pa.int64())]), names, recoding.labels)
+    def of(cls, source: SparkSource, recoding: AnyRecoding, config: Config) -> LabelledForm:
+        names, types, bounds = [c.name for c in source.quasi_identifiers], source.types, bounds_of(config, recoding)
+        fields = [
+            field for own in bounds for field in (pa.field(own.column, label_type("parquet")), *own.schema_fields)
+        ]
+        fields += [pa.field(column.name, types[column.alias]) for column in source.keep]
+        return cls(pa.schema([*fields, pa.field("group", pa.int64())]), names, recoding.labels, bounds)
 
     def table(self, rows: pa.Table) -> pa.Table:
         alike = runs(rows.column(0).to_numpy())
-        columns = [label_array(labels, *alike) for labels in self.labels]
+        columns = label_columns(self.labels, self.bounds, *alike)
         return pa.table([*columns, *rows.columns[1:], rows.column(0)], names=self.schema.names).cast(self.schema)
 
 

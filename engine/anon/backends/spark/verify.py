@@ -25,6 +25,7 @@ from anon.criteria import Criterion, Ints, State, Values, bind
 from anon.errors import ClusterLost, SourceError, VerificationError
 from anon.release import WrittenRelease
 from anon.verify import judge as local
+from anon.verify.bounds import difference_in_bounds
 from anon.verify.content import EMPTY, Content, published
 from anon.verify.files import (
     GAPS,
@@ -128,6 +129,7 @@ def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
             wrong = difference_in_files(database, files)
             if not wrong and (disorder := rows_out_of_order(database, files)):
                 wrong = f"has {disorder:,} rows out of order"
+            wrong = wrong or difference_in_bounds(database, files[0].view, part.bounds)
             seen = PartContent(number, wrong)
             if not wrong:
                 _see(seen, open_written(database, files, columns), tuples)
