@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import typer
 from docs import generate
@@ -151,6 +152,14 @@ def test_what_a_page_says_to_python_comes_out(page: str, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     found = doctest.testfile(str(DOCS / page), module_relative=False)
     assert found.attempted >= 10 and found.failed == 0
+
+
+def test_what_is_said_about_analysing_a_release_comes_out(
+    adult: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testfile(str(DOCS / "analysing.md"), module_relative=False)
+    assert found.attempted >= 20 and found.failed == 0
 
 
 def test_the_page_about_python_has_every_function() -> None:
