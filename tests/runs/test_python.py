@@ -166,7 +166,7 @@ def test_a_notebook_shows_the_verdict_the_figures_and_the_charts_without_scripts
     html = result._repr_html_()
     tags = Tags(html)
     assert tags.seen.count("svg") == 2 and "table" in tags.seen and not {"script", "style", "link"} & set(tags.seen)
-    assert "Safe: every criterion holds" in tags.open and "k_anonymity" in tags.open
+    assert tags.open[0].startswith("Safe: every criterion holds") and "k_anonymity" in tags.open
     assert not any(value in html for value in ("Flu", "Cold", "HIV", "02139"))
 
 
