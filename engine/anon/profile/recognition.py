@@ -31,6 +31,7 @@ MOST = 0.8  # of the values that are examined
 SOME = 0.3
 DIGITS = 7  # of a number that is written for one person
 WORDY = 5  # words of a sentence
+PAIRS = 12  # of words; with fewer, first and second words may combine by chance
 
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
 IBAN = re.compile(r"[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}")
@@ -125,6 +126,8 @@ def _names(column: ColumnProfile, rows: int) -> str:
         return ""
     if _share(column, _common_name) >= SOME:
         return "its values look like names of people"
+    if _combined_freely(column):
+        return "its values look like first and last names of people"
     many = column.distinct > MANY_NAMES or (column.distinct > FEW and column.distinct > SHARE * rows)
     if many and not words(column.name) & SENSITIVE and _share(column, _capitalised) >= MOST:
         return f"{column.distinct:,} distinct values of capitalised words: they may be names of people"
@@ -168,6 +171,15 @@ def _common_name(value: str) -> bool:
     plain = "".join(c for c in unicodedata.normalize("NFKD", value) if not unicodedata.combining(c)).casefold()
     found = re.findall(r"[a-z]+", plain.replace("ł", "l"))
     return 0 < len(found) <= 4 and not any(c.isdigit() for c in value) and any(word in COMMON for word in found)
+
+
+def _combined_freely(column: ColumnProfile) -> bool:
+    """Return whether values are pairs of capitalised words of which the first does not determine the second, nor the
+    other way round, as in names of people and hardly in names of other things."""
+    pairs = {tuple(value.replace(",", " ").split()) for value in column.shape.sample if _capitalised(value.strip())}
+    pairs = {pair for pair in pairs if len(pair) == 2}
+    singles = sum(len({pair[at] for pair in pairs}) for at in (0, 1))
+    return len(pairs) >= PAIRS and len(pairs) > singles and len(pairs) >= MOST * len(column.shape.sample)
 
 
 def _capitalised(value: str) -> bool:

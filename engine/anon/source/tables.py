@@ -22,6 +22,7 @@ KINDS = {  # of sources, by how their names end
     ".parquet": "Parquet",
     ".csv": "CSV",
     ".tsv": "CSV",
+    ".txt": "CSV",
     ".jsonl": "JSON lines",
     ".ndjson": "JSON lines",
     ".arrow": "Arrow",
@@ -91,12 +92,13 @@ def _once(files: list[Path]) -> list[Path]:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """Return the tables anywhere in a folder. Names that begin with a dot or an underscore are other programs'
-    notes."""
+    """Return the tables anywhere in a folder. Names that begin with a dot or an underscore are other programs' notes,
+    and those that end in .txt people's."""
     return sorted(
         file
         for file in folder.rglob("*")
         if kind_of(file) is not None
+        and ".txt" not in file.suffixes
         and file.is_file()
         and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     )
@@ -105,7 +107,7 @@ def _data_files(folder: Path) -> list[Path]:
 def kind_of(path: PurePath) -> str | None:
     """Return the kind of a file by its name; None if it has another.
 
-    >>> kind_of(Path("a.csv")), kind_of(Path("a.jsonl.GZ")), kind_of(Path("a.parquet.gz")), kind_of(Path("a.txt"))
+    >>> kind_of(Path("a.csv")), kind_of(Path("a.jsonl.GZ")), kind_of(Path("a.parquet.gz")), kind_of(Path("a.doc"))
     ('CSV', 'JSON lines', None, None)
     """
     if path.suffix.lower() in COMPRESSED:
