@@ -239,3 +239,99 @@ def test_columns_are_counted_in_batches(here: Path, kind: str, monkeypatch: pyte
     table = {f"c{at}": [row * (at + 3) % 17 for row in range(200)] for at in range(600)}
     done = anon("init", *write(pa.table(table), kind), "--json")
     assert done.exit_code == 0 and asked == [250, 250, 100]
+
+
+SYLLABLES = ["ka", "lo", "mi", "ren", "du", "fa", "tos", "vel", "zi", "bar", "gon", "pre"]
+RNG = random.Random(21)
+
+
+def word() -> str:
+    return "".join(RNG.choice(SYLLABLES) for _ in range(RNG.randint(2, 3))).capitalize()
+
+
+FEW_NAMES = [word() for _ in range(15)]  # that no list of names has, each repeated
+
+
+def digits(form: str) -> str:
+    """A number like the form, in which # stands for a digit and @ for a name."""
+    return "".join(str(RNG.randrange(10)) if c == "#" else word() if c == "@" else c for c in form)
+
+
+FOREIGN = {
+    "de": "Patientenname Versicherter Geburtsname Kontoinhaber Angehörige Ehemann Hausarzt Betreuer",
+    "fr": "nom_usage Prénoms médecin assuré conjoint titulaire",
+    "es": "primer_apellido médico titular padre madre asegurado",
+    "it": "cognome medico_curante intestatario nominativo assistito",
+    "nl": "Voornamen geslachtsnaam huisarts cliënt verzekerde echtgenoot",
+    "pl": "nazwisko_rodowe lekarz ubezpieczony pacjent opiekun",
+    "en": "next_of_kin emergency_contact attending mother_maiden guardian",
+}
+FORMS = {
+    "de": {
+        "Vor- und Zuname": "@ @",
+        "KVNR": "A#########",
+        "Steuer-ID": "###########",
+        "Hausnr": "##",
+        "Wohnanschrift": "@weg ##",
+        "Handynr": "0171/#######",
+        "Aktenzeichen": "# Js ##/22",
+        "Kfz-Kennzeichen": "B-XY ###",
+        "Fallnummer": "10####",
+    },
+    "fr": {
+        "Nom de famille": "@",
+        "NIR": "#############",
+        "adresse": "## rue @",
+        "tél": "06 12 34 ## 10",
+        "n_dossier": "1##",
+        "courriel": "@@x.fr",
+    },
+    "es": {
+        "Nombre y apellidos": "@ @",
+        "DNI": "########Z",
+        "domicilio": "C/ @ ##",
+        "móvil": "6########",
+        "historia_clinica": "5##",
+    },
+    "it": {
+        "Cognome e nome": "@ @",
+        "codice_fiscale": "RSSMRA##A##H###U",
+        "cellulare": "34########",
+        "residenza": "Largo @ #",
+    },
+    "nl": {
+        "voorletters": "A.B#.",
+        "BSN": "#########",
+        "polisnummer": "4###",
+        "woonadres": "@straat ##",
+        "rekeningnr": "NL91ABNA##########",
+    },
+    "pl": {
+        "Imię i nazwisko": "@ @",
+        "PESEL": "###########",
+        "nr_dowodu": "ABC######",
+        "adres": "ul. @ ##",
+        "nr_karty": "1##",
+    },
+    "en": {
+        "MRN": "######",
+        "plate": "AB## XYZ",
+        "device_serial": "SN###",
+        "badge": "1##",
+        "ip_address": "10.0.#.##",
+        "twitter": "@@",
+    },
+}
+
+
+@pytest.mark.parametrize("rows", [700, 12])
+@pytest.mark.parametrize("language", FOREIGN)
+def test_no_language_publishes_who_people_are(here: Path, language: str, rows: int) -> None:
+    """Names that no list has, in columns that only their own name gives away, and numbers, also in a tiny table."""
+    table: dict[str, Any] = {name: [RNG.choice(FEW_NAMES) for _ in range(rows)] for name in FOREIGN[language].split()}
+    table |= {name: [digits(form) for _ in range(rows)] for name, form in FORMS[language].items()}
+    table |= {"age": [RNG.randrange(90) for _ in range(rows)], "sex": [RNG.choice("fm") for _ in range(rows)]}
+    pq.write_table(pa.table(table), "table.parquet")
+    done = anon("init", "table.parquet", "--individual", "row", "--no-sensitive", "--yes", "--out", "c.yaml")
+    assert done.exit_code == 0, done.stderr
+    assert set(load(here / "c.yaml").columns.published()) <= {"age", "sex"}

@@ -14,7 +14,9 @@ from anon.source.column_words import (
     PLACES,
     SENSITIVE,
     may_name_people,
+    names_a_role,
     names_people,
+    numbers_records,
     points_at_people,
     words,
 )
@@ -68,7 +70,7 @@ def doubtful(column: ColumnProfile, rows: int) -> str:
         return ""
     if column.distinct > MANY_WORDS:
         return f"text with {column.distinct:,} distinct values: not clear what it reveals about people"
-    if column.distinct > FEW and column.alone > RARE * rows:
+    if (column.distinct > FEW and column.alone > RARE * rows) or _mostly_distinct(column, rows):
         return f"text that makes {column.alone:,} rows unique: not clear what it reveals about people"
     return ""
 
@@ -89,12 +91,16 @@ def _key(column: ColumnProfile, rows: int) -> str:
 def _named_for_people(column: ColumnProfile, rows: int) -> str:
     if column.kind == "boolean":
         return ""
+    if column.kind == "text" and names_a_role(column.name) and column.distinct > 2 and not _is_code(column):
+        return f"named like a person, with {column.distinct:,} distinct values of text"
     things = may_name_people(column.name) and not names_people(column.name) and len(words(column.name)) > 1
     few = column.distinct <= MANY_NAMES and column.distinct <= SHARE * rows
     if column.kind == "text" and (may_name_people(column.name) and not (things and few)):
         return f"named like the name of a person, with {column.distinct:,} distinct values"
     if points_at_people(column.name) and (column.distinct > FEW or column.kind == "text"):
         return f"named like what identifies a person, with {column.distinct:,} distinct values"
+    if numbers_records(column.name) and (column.distinct > FEW or _mostly_distinct(column, rows)):
+        return f"named like the number of a file, a card or a vehicle, with {column.distinct:,} distinct values"
     if words(column.name) & KEYS and column.distinct > MANY_NAMES:
         return f"named like a key, with {column.distinct:,} distinct values"
     return ""
@@ -114,7 +120,8 @@ def _addresses(column: ColumnProfile, rows: int) -> str:
 
 def _numbers(column: ColumnProfile, rows: int) -> str:
     why = f"its values look like numbers of phones, accounts, insurances or taxes, of {DIGITS} digits or more"
-    if _is_place(column) or column.distinct <= FEW or 2 * column.shape.dates > column.distinct:
+    few = column.distinct <= FEW and not _mostly_distinct(column, rows)
+    if _is_place(column) or few or 2 * column.shape.dates > column.distinct:
         return ""
     if column.kind in NUMBERS:
         return why if column.shape.whole and column.shape.shortest >= DIGITS else ""
@@ -129,6 +136,7 @@ def _names(column: ColumnProfile, rows: int) -> str:
     if _combined_freely(column):
         return "its values look like first and last names of people"
     many = column.distinct > MANY_NAMES or (column.distinct > FEW and column.distinct > SHARE * rows)
+    many = many or _mostly_distinct(column, rows)
     if many and not words(column.name) & SENSITIVE and _share(column, _capitalised) >= MOST:
         return f"{column.distinct:,} distinct values of capitalised words: they may be names of people"
     return ""
@@ -149,6 +157,11 @@ RULES: tuple[Rule, ...] = (_key, _named_for_people, _addresses, _numbers, _names
 def _share(column: ColumnProfile, test: Callable[[str], bool]) -> float:
     sample = column.shape.sample
     return sum(test(value.strip()) for value in sample) / len(sample) if sample else 0.0
+
+
+def _mostly_distinct(column: ColumnProfile, rows: int) -> bool:
+    """Return whether more than half of the values are different, as names and numbers are in a table of a few rows."""
+    return column.distinct > 2 and 2 * column.distinct > rows
 
 
 def _is_place(column: ColumnProfile) -> bool:
