@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from anon.source.databases import Query
 
 DEFAULT_OUT = "anon.yaml"
+TEMPLATE_NAMES = ("hospital", "claims", "census", "hr")
 FLAGS = ("identifier", "quasi-identifier", "keep", "drop")  # each a role, as is `sensitive`
 
 
@@ -39,7 +40,8 @@ class InitOptions:
     rows: str | None
     sensitive: list[str] | None  # None: not answered by a flag
     roles: dict[str, list[str]]
-    k: int
+    template: str | None
+    k: int | None
     yes: bool
     review: bool
     overwrite: bool
@@ -51,7 +53,7 @@ class InitOptions:
     def known(self) -> Roles:
         from anon.commands.init import Roles
 
-        return Roles(self.individual, self.sensitive, self.roles)
+        return Roles(self.individual, self.sensitive, self.roles, self.template)
 
     @property
     def interactive(self) -> bool:
@@ -69,13 +71,14 @@ Columns = list[str] | None
 def init(
     flags: CommonFlags,
     table: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="TABLE",
             help="Parquet, CSV, JSON lines, Arrow or Excel, a folder, or a glob; with --query, postgresql://... or a "
-            "DuckDB file.",
+            "DuckDB file. May be left out with --template.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     query: Annotated[
         str | None,
         typer.Option(metavar="SQL", help="A query on the database TABLE, in which '${NAME}' stands for the password."),
@@ -113,7 +116,17 @@ def init(
         Columns, typer.Option(metavar="COLUMN", help="A column to publish as it is, on your responsibility.")
     ] = None,
     drop: Annotated[Columns, typer.Option(metavar="COLUMN", help="A column to leave out.")] = None,
-    k: Annotated[int, typer.Option(min=2, metavar="N", help="The minimum group size.")] = 5,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(TEMPLATE_NAMES),
+            help="Criteria and roles that fit a sector; columns of TABLE are matched by name and content.",
+        ),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(min=2, metavar="N", help="The minimum group size; by default 5, or that of the template."),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Ask nothing: accept what is proposed wherever no flag says otherwise.")
     ] = False,
@@ -139,11 +152,29 @@ def init(
     roles = dict(zip(FLAGS, (identifier or [], quasi_identifier or [], keep or [], drop or [])))
     if sensitive and no_sensitive:
         raise ConfigError.at("--no-sensitive", "--sensitive as well", "one of the two")
+    if template is not None and template not in TEMPLATE_NAMES:
+        raise ConfigError.at("--template", repr(template), f"one of {', '.join(TEMPLATE_NAMES)}")
+    if table is None and template is None:
+        raise ConfigError.at("TABLE", "nothing", "a table, or --template", f"templates: {', '.join(TEMPLATE_NAMES)}")
     options = InitOptions(
-        table, query, out, individual, rows, named, roles, k, yes, review, overwrite, memory, flags, sheet
+        table or "",
+        query,
+        out,
+        individual,
+        rows,
+        named,
+        roles,
+        template,
+        k,
+        yes,
+        review,
+        overwrite,
+        memory,
+        flags,
+        sheet,
     )
     _check_out(options)
-    return _init(options)
+    return _init(options) if table is not None else _template_alone(options)
 
 
 def _check_out(options: InitOptions) -> None:
@@ -153,6 +184,24 @@ def _check_out(options: InitOptions) -> None:
         raise ConfigError.at("--out", f"{options.out}, a folder", "a file")
     if (options.out.exists() or options.out.is_symlink()) and not options.overwrite:
         raise ConfigError.at("--out", f"{options.out}, which exists", "a new file", "or say --overwrite")
+
+
+def _template_alone(options: InitOptions) -> int:
+    """Write the config of a template as it is, without a table."""
+    from anon.commands.init import write_config
+    from anon.profile.templates import TEMPLATES
+    from anon.profile.writing import from_template
+
+    text = from_template(TEMPLATES[str(options.template)], options.out)
+    if options.out is not None:
+        write_config(options.out, text)
+    if options.flags.as_json:
+        say_json({"config": text} if options.out is None else {"file": str(options.out)})
+    elif options.out is None:
+        sys.stdout.write(text)
+    else:
+        say(one_line(f"{options.out} was written. Replace its source and columns by those of your table."))
+    return 0
 
 
 def _init(options: InitOptions) -> int:
@@ -244,7 +293,7 @@ def _first_guess(found: Profile) -> list[Proposed]:
 def _answers(options: InitOptions, found: Profile, database: Database) -> Answers:
     """Return the answers that the flags give and, on a terminal, the user; with --yes those that are proposed."""
     from anon.commands.init import answered
-    from anon.profile.proposal import proposed_individual, proposed_sensitive
+    from anon.profile.proposal import proposed_individual
     from anon.profile.several_rows import RowChoice
 
     individual, sensitive, rows = options.individual, options.sensitive, None
@@ -256,14 +305,12 @@ def _answers(options: InitOptions, found: Profile, database: Database) -> Answer
         if options.interactive:
             individual, rows = ask_individual(found, names, individual, rows)
     if sensitive is None and (options.interactive or options.yes):
-        taken = {name for columns in options.roles.values() for name in columns}
-        sensitive = [name for name in proposed_sensitive(found, individual) if name not in taken]
+        sensitive = options.known.proposed_sensitive(found, individual)
         if options.interactive:
             sensitive = ask_sensitive(names, sensitive)
-    roles = replace(options.known, individual=individual, sensitive=sensitive)
     problems = _open_roles(options, individual, sensitive, names)
-    said = options.interactive or options.sensitive is not None
-    return answered(database, found, roles, options.k, rows, said, problems)
+    asked = options.interactive and options.sensitive is None
+    return answered(database, found, options.known, individual, sensitive, options.k, rows, asked, problems)
 
 
 def _open_roles(

@@ -30,12 +30,14 @@ from anon.profile.proposal import (
     with_possible_rows,
 )
 from anon.profile.several_rows import RowChoice, largest_share
+from anon.profile.templates import TEMPLATES, matched, reasons
 from anon.profile.writing import MEMORY, as_yaml
 from anon.runs.options import DEFAULTS, Options
 from anon.runs.result import Result
 from anon.runs.scratch import spill_folder
 from anon.source.checks import missing_columns
 
+DEFAULT_K = 5
 KNOWABLE = ("quasi-identifier", "keep")  # roles of columns that an adversary may know and that may be published
 
 
@@ -47,6 +49,7 @@ class Roles:
     individual: str | None = None
     sensitive: list[str] | None = None
     others: dict[str, list[str]] = field(default_factory=dict)
+    template: str | None = None
 
     @property
     def by_name(self) -> dict[str, str]:
@@ -68,11 +71,28 @@ class Roles:
         if problems:
             raise UnknownColumns(problems, names)
 
+    def guessed(self, found: Profile, individual: str | None) -> dict[str, tuple[str, str]]:
+        """Return the roles that a template or the names of columns give, with the reasons, where none is known."""
+        guessed = dict.fromkeys(proposed_sensitive(found, individual), ("sensitive", "by its name; check it"))
+        if self.template is not None:
+            template = TEMPLATES[self.template]
+            fields = matched(template, found, individual)
+            why = reasons(template, fields)
+            own = {name: (field.role, why[name]) for name, field in fields.items()}
+            quasi = [column.name for column in found.columns if proposed(column, found).role == "quasi-identifier"]
+            own = {name: each for name, each in own.items() if each[0] != "quasi-identifier" or name in quasi}
+            guessed = own if any(role == "sensitive" for role, _ in own.values()) else guessed | own
+        named = {*self.by_name, *(self.sensitive or [])}
+        return {name: each for name, each in guessed.items() if name not in named}
+
+    def proposed_sensitive(self, found: Profile, individual: str | None) -> list[str]:
+        return [name for name, (role, _) in self.guessed(found, individual).items() if role == "sensitive"]
+
     def knowable(self, found: Profile) -> list[str]:
         """Return the columns that an adversary may know and that may be published, as far as is known."""
         sensitive = self.sensitive
         if sensitive is None:
-            sensitive = [name for name in proposed_sensitive(found, self.individual) if name not in self.by_name]
+            sensitive = self.proposed_sensitive(found, self.individual)
         known = self.by_name | dict.fromkeys([*sensitive, *self.key], "")
         guesses = [proposed(column, found) for column in found.columns]
         return [each.name for each in guesses if known.get(each.name, each.role) in KNOWABLE]
@@ -120,25 +140,36 @@ def answered(
     database: Database,
     found: Profile,
     roles: Roles,
-    k: int,
+    individual: str | None,
+    sensitive: list[str] | None,
+    k: int | None = None,
     rows: RowChoice | None = None,
-    said: bool = True,
+    asked: bool = False,
     problems: Iterable[Problem] = (),
 ) -> Answers:
     """Return the answers that a config needs, with what becomes of several rows of a person; ConfigError if some are
-    missing. `said`: whether a person says what is sensitive; `problems` are those that are known already."""
-    if listed := [*missing_answers(roles.individual, roles.sensitive, found), *problems]:
+    missing. `asked`: whether a person was asked what is sensitive; `problems` are those that are known already."""
+    if listed := [*missing_answers(individual, sensitive, found), *problems]:
         raise ConfigError(listed)
-    assert roles.individual is not None and roles.sensitive is not None
-    people = found.rows if roles.individual == "row" else found.column(roles.individual).distinct
-    answers = Answers(roles.individual, tuple(roles.sensitive), roles.by_name, min(k, max(2, people)), said)
-    if not repeats(found, roles.individual):
+    assert individual is not None and sensitive is not None
+    guessed, template = roles.guessed(found, individual), None if roles.template is None else TEMPLATES[roles.template]
+    why = {name: reason for name, (_, reason) in guessed.items() if not (asked and name in sensitive)}
+    own = {name: role for name, (role, _) in guessed.items() if role != "sensitive" and name not in sensitive}
+    people = found.rows if individual == "row" else found.column(individual).distinct
+    least = min(k or (template.k if template else DEFAULT_K), max(2, people))
+    answers = Answers(individual, tuple(sensitive), own | roles.by_name, least, why, template=template)
+    if repeats(found, individual):
+        keys.find_varying(database, found, individual)
+        answers = with_possible_rows(found, replace(answers, rows=rows))
+    return _with_shares(answers, found, database)
+
+
+def _with_shares(answers: Answers, found: Profile, database: Database) -> Answers:
+    """Return the answers with the share of the commonest value of sensitive columns, if a criterion depends on it."""
+    if answers.multiplicity == "single" and answers.template is None:
         return answers
-    keys.find_varying(database, found, roles.individual)
-    answers = with_possible_rows(found, replace(answers, rows=rows))
-    if answers.multiplicity == "single" or len(answers.sensitive) != 1:
-        return answers
-    return replace(answers, largest_share=largest_share(database, found, roles.individual, answers.sensitive[0]))
+    shares = {name: largest_share(database, found, answers.individual, name) for name in answers.sensitive}
+    return replace(answers, shares=shares)
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,7 +199,7 @@ def init(
     place = os.fspath(table) if isinstance(table, str | os.PathLike) else None
     with profiling_database(memory, None, progress) as (database, folder):
         found = profiled(database, place or table, folder, roles, options.show_values, progress)
-        answers = answered(database, found, roles, k)
+        answers = answered(database, found, roles, roles.individual, roles.sensitive, k)
     if problems := repeated_individuals(found, answers):
         raise ConfigError(problems)
     chosen = propose(found, answers)

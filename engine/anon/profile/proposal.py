@@ -11,8 +11,9 @@ from anon.core.text import text
 from anon.cube.domain import CODES
 from anon.errors import ConfigError, Problem
 from anon.profile.columns import NUMBERS, ColumnProfile, Profile, few_enough
-from anon.profile.recognition import direct_identifier, doubtful
+from anon.profile.recognition import direct_identifier, doubtful, identifies_as_value
 from anon.profile.several_rows import RowChoice, choices
+from anon.profile.templates import Template
 from anon.source.column_words import POSTAL, numbers_people, words
 from anon.source.column_words import SENSITIVE as SENSITIVE_WORDS
 
@@ -49,9 +50,10 @@ class Answers:
     sensitive: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     k: int = 5
-    said: bool = True  # that columns are sensitive; otherwise their names do
+    reasons: Mapping[str, str] = field(default_factory=dict)  # of roles that the user did not choose, by column
     rows: RowChoice | None = None  # of people who have several
-    largest_share: float = 0.0  # of the individuals with the commonest sensitive value, where all values are published
+    shares: Mapping[str, float] = field(default_factory=dict)  # of individuals with the commonest value, by column
+    template: Template | None = None
 
     @property
     def multiplicity(self) -> str:
@@ -64,7 +66,7 @@ def propose(profile: Profile, answers: Answers) -> list[Proposed]:
     several = answers.multiplicity != "single"
     varying = profile.persons.varying.get(answers.individual, frozenset()) if several else frozenset()
     return [
-        _as_chosen(column, chosen[column.name], profile.rows, answers.said)
+        _as_chosen(column, chosen[column.name], profile.rows, answers.reasons.get(column.name, "as you said"))
         if column.name in chosen
         else _unless_left_out(proposed(column, profile), varying, profile)
         for column in profile.columns
@@ -102,7 +104,7 @@ def proposed_sensitive(profile: Profile, individual: str | None) -> list[str]:
         and column.distinct > 1
         and not _useless(column)
         and (few_enough(column) or column.kind in NUMBERS)
-        and not direct_identifier(column, profile.rows)
+        and not identifies_as_value(column, profile.rows)
     ]
     return found[:MOST_SENSITIVE]
 
@@ -144,8 +146,8 @@ def _useless(column: ColumnProfile) -> str:
     return ""
 
 
-def _as_chosen(column: ColumnProfile, role: str, rows: int, said: bool = True) -> Proposed:
-    """Return a column with the role that the user chose; ConfigError for a role that it cannot have."""
+def _as_chosen(column: ColumnProfile, role: str, rows: int, reason: str) -> Proposed:
+    """Return a column with the role that was chosen for a reason; ConfigError for a role that it cannot have."""
     why = _useless(column)
     if role != DROP and why.startswith("cannot be"):
         raise ConfigError.at(f"--{role}", f"column {column.name!r}", "a column that can be used", f"it {why}")
@@ -153,17 +155,18 @@ def _as_chosen(column: ColumnProfile, role: str, rows: int, said: bool = True) -
     if (role == QUASI and not _can_be_coarsened(column)) or (role == SENSITIVE and many):
         found = f"column {column.name!r} with {column.distinct:,} distinct values"
         raise ConfigError.at(f"--{role}", found, f"at most {CODES:,} of them")
-    doubt = direct_identifier(column, rows) if role in (QUASI, SENSITIVE, KEEP) else ""
+    doubt = direct_identifier(column, rows) if role in (QUASI, KEEP) else ""
+    doubt = identifies_as_value(column, rows) if role == SENSITIVE else doubt
     notes = (f"check it before you publish it: {doubt}",) if doubt else ()
     if role == QUASI:
-        each = _quasi(column, rows, "as you said")
+        each = _quasi(column, rows, reason)
     else:
-        each = _sensitive(column, said) if role == SENSITIVE else Proposed(column, role, "as you said")
+        each = _sensitive(column, reason) if role == SENSITIVE else Proposed(column, role, reason)
     return replace(each, notes=(*notes, *each.notes))
 
 
-def _sensitive(column: ColumnProfile, said: bool) -> Proposed:
-    reason = f"{'as you said' if said else 'by its name; check it'}; {column.distinct:,} distinct values"
+def _sensitive(column: ColumnProfile, why: str) -> Proposed:
+    reason = f"{why}; {column.distinct:,} distinct values"
     measured = column.kind == "number" or (column.kind in NUMBERS and column.distinct > MANY_NUMBERS)
     width = _nice(_range(column) / ROUNDED, whole=column.shape.whole) if measured else 0
     notes = (f"{column.nulls:,} rows without a value are dropped (nulls)",) if column.nulls else ()
@@ -301,7 +304,9 @@ def with_possible_rows(profile: Profile, answers: Answers) -> Answers:
     of several sensitive columns alone, if only their names say so and they stand in the way."""
     if answers.rows is not None:
         return answers
-    first = [answers] if answers.said else [answers, replace(answers, sensitive=answers.sensitive[:1])]
+    first = [answers]
+    if answers.sensitive and all(name in answers.reasons for name in answers.sensitive):
+        first.append(replace(answers, sensitive=answers.sensitive[:1]))
     ways = choices(profile, answers.individual)
     possible = (replace(each, rows=way) for each in first for way in ways)
     return next((each for each in possible if not repeated_individuals(profile, each)), replace(answers, rows=ways[0]))

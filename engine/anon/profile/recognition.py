@@ -10,6 +10,7 @@ from collections.abc import Callable
 from anon.profile.columns import LONG, NUMBERS, ColumnProfile
 from anon.source.column_words import (
     AGES,
+    AMOUNTS,
     KEYS,
     PLACES,
     SENSITIVE,
@@ -62,6 +63,13 @@ Rule = Callable[[ColumnProfile, int], str]
 def direct_identifier(column: ColumnProfile, rows: int) -> str:
     """Return why a column identifies people directly, or ""."""
     return next((why for rule in RULES if (why := rule(column, rows))), "")
+
+
+def identifies_as_value(column: ColumnProfile, rows: int) -> str:
+    """Return why a column identifies people directly although it would be published as a sensitive value, or "": a
+    number that is named like an amount is no key, however many there are."""
+    amount = column.kind in NUMBERS and words(column.name) & AMOUNTS and not words(column.name) & KEYS
+    return "" if amount else direct_identifier(column, rows)
 
 
 def doubtful(column: ColumnProfile, rows: int) -> str:

@@ -79,9 +79,13 @@ def _why(column: ColumnProfile) -> str:
 
 
 def largest_share(database: Database, profile: Profile, individual: str, sensitive: str) -> float:
-    """Return the share of the individuals who have the commonest value of a sensitive column."""
-    who, value = quote(individual), quote(sensitive)
-    pairs = f"SELECT DISTINCT {who} AS w, {value} AS v FROM {profile.part([individual, sensitive])}"
-    people = f"SELECT count(*) AS n FROM ({pairs}) WHERE v IS NOT NULL GROUP BY v"
-    most = one(database, f"SELECT coalesce(max(n), 0) FROM ({people})")[0]
-    return float(most) / max(profile.column(individual).distinct, 1)
+    """Return the share of the individuals who have the commonest value of a sensitive column, or of the rows where each
+    is another person."""
+    value = quote(sensitive)
+    pairs, people = f"SELECT {value} AS v FROM {profile.part([sensitive])}", profile.rows
+    if individual != "row":
+        pairs = f"SELECT DISTINCT {quote(individual)} AS w, {value} AS v FROM {profile.part([individual, sensitive])}"
+        people = profile.column(individual).distinct
+    counts = f"SELECT count(*) AS n FROM ({pairs}) WHERE v IS NOT NULL GROUP BY v"
+    most = one(database, f"SELECT coalesce(max(n), 0) FROM ({counts})")[0]
+    return float(most) / max(people, 1)

@@ -11,6 +11,7 @@ from anon.config.yaml12 import SCALARS
 from anon.profile.columns import NUMBERS, Profile
 from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SENSITIVE, Answers, Proposed
 from anon.profile.several_rows import COMMON
+from anon.profile.templates import Template
 
 PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 MEMORY = "1GB"  # of a run, and of `anon init` itself
@@ -33,6 +34,7 @@ def as_yaml(
     single = answers.multiplicity == "single"
     form = "" if single else ", form: bucketized"
     lines = [
+        *([f"# {line}" for line in answers.template.about] if answers.template else []),
         "# Made by `anon init` from a profile of the table. Read the reasons, change what is wrong, then:",
         f"#     anon plan {out.name if out else 'CONFIG'}     what a run would do",
         f"#     anon run {out.name if out else 'CONFIG'}",
@@ -51,7 +53,7 @@ def as_yaml(
         *_listed("keep", by_role[KEEP], "published as they are, because you say that no adversary knows them"),
         *_dropped(by_role[DROP]),
         "",
-        *(_privacy(by_role[SENSITIVE], answers.k) if single else _privacy_of_visits(answers)),
+        *(_privacy(by_role[SENSITIVE], answers) if single else _privacy_of_visits(answers)),
         "",
         *_nulls(by_role[SENSITIVE]),
         "method: {kind: partition}    # cuts the table from the top while all criteria hold",
@@ -102,11 +104,12 @@ def _privacy_of_visits(answers: Answers) -> list[str]:
         "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
         _line(f"  - k_anonymity: {{k: {answers.k}}}", f"groups of at least {answers.k} individuals"),
     ]
-    if answers.largest_share < COMMON:
+    share = max(answers.shares.values(), default=0.0)
+    if share < COMMON:
         sure = "nobody can be sure of anyone's value"
         return [*lines, _line("  - skyline: {points: [{l: 1, k: 1, m: 0, c: 0.9}]}", sure)]
-    share = f"{answers.largest_share:.0%} of the individuals have the commonest value"
-    return [*lines, f"  # no criterion for the values: {share}, so it is likely for everybody"]
+    many = f"{share:.0%} of the individuals have the commonest value"
+    return [*lines, f"  # no criterion for the values: {many}, so it is likely for everybody"]
 
 
 def _risk(profile: Profile) -> list[str]:
@@ -154,24 +157,27 @@ def _line(content: str, comment: str) -> str:
     return f"{content:<{REASONS}}    # {comment}" if comment else content
 
 
-def _privacy(sensitive: list[Proposed], k: int) -> list[str]:
+def _privacy(sensitive: list[Proposed], answers: Answers) -> list[str]:
+    k, template = answers.k, answers.template
+    why = f"; {template.why_k}" if template is not None and template.k == k else ""
     lines = [
         "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
-        _line(f"  - k_anonymity: {{k: {k}}}", f"groups of at least {k} individuals"),
+        _line(f"  - k_anonymity: {{k: {k}}}", f"groups of at least {k} individuals{why}"),
     ]
     for each in sensitive:
         about = f"sensitive: {_word(each.name)}, " if len(sensitive) > 1 else ""
-        lines += _criterion(each, about, len(sensitive) > 1)
+        lines += _criterion(each, about, len(sensitive) > 1, answers)
     return lines
 
 
-def _criterion(each: Proposed, about: str, several: bool) -> list[str]:
-    column = each.column
+def _criterion(each: Proposed, about: str, several: bool, answers: Answers) -> list[str]:
+    column, template = each.column, answers.template
     if column.distinct < 2:
         return [f"  # nothing can protect {_comment(column.name)}: everybody has the same value"]
     if column.kind in NUMBERS and column.distinct > FEW and "as_categories" not in each.builder:
-        content = f"  - t_closeness: {{{about}t: 0.3, distance: {{kind: ordered}}}}"
-        return [_line(content, "no group's numbers are far from those of the whole table")]
+        return [closeness(about, 0.3 if template is None else template.t)]
+    if template is not None and answers.shares.get(column.name, 1.0) < COMMON:
+        return [confidence(about, template.c)]
     joint = ", joint: false" if several else ""
     least = min(3, column.distinct)
     lines = [_line(f"  - l_diversity: {{{about}kind: distinct, l: {least}{joint}}}", f"{least} values in every group")]
@@ -180,6 +186,58 @@ def _criterion(each: Proposed, about: str, several: bool) -> list[str]:
         if several
         else lines
     )
+
+
+def closeness(about: str, t: float) -> str:
+    """Return the criterion of sensitive numbers; `about` names their column, if there are others."""
+    content = f"  - t_closeness: {{{about}t: {t}, distance: {{kind: ordered}}}}"
+    return _line(content, "no group's numbers are far from those of the whole table")
+
+
+def confidence(about: str, c: float) -> str:
+    """Return the criterion of sensitive values of which none is very common."""
+    content = f"  - skyline: {{{about}points: [{{l: 1, k: 2, m: 0, c: {c}}}]}}"
+    return _line(content, f"who knows a value that somebody does not have, and two other people's: below {c:.0%}")
+
+
+def from_template(template: Template, out: Path | None) -> str:
+    """Return the config of a template without a table: a starting point whose names are to be replaced."""
+    config, by = out.name if out else "CONFIG", template.by
+    rows = [_line(f"  rows: {{keep: last, by: {by}}}", "the newest row of each, if there are several")] if by else []
+    sensitive = template.of_role(SENSITIVE)
+    lines = [
+        *(f"# {line}" for line in template.about),
+        "# Replace the source and the names of the columns by those of your table, then:",
+        f"#     anon plan {config}     what a run would do",
+        f"#     anon run {config}",
+        f"# `anon init TABLE --template {template.name}` matches the columns of a table by itself.",
+        "",
+        "source: {path: extract.csv}",
+        "",
+        "columns:    # a column that is not named is dropped",
+        _line(f"  individual: {template.individual}", "who a row is about; never published"),
+        *rows,
+        _line("  identifiers: [name]", "never leave the source stage; list all that your table has"),
+        "  quasi_identifiers:    # what an adversary may know about somebody; published in a coarser form",
+        *(_line(f"    {each.name}: {{{each.builder}}}", each.why) for each in template.of_role(QUASI)),
+        "  sensitive:    # what nobody may learn about a person",
+        *(_line(f"    {each.name}: {{{each.builder}}}", each.why) for each in sensitive),
+        *(f"  # {each.name} is dropped: {each.why}" for each in template.of_role(DROP)),
+        "",
+        "privacy:    # all must hold; docs/criteria.md says which adversary each is for",
+        _line(f"  - k_anonymity: {{k: {template.k}}}", template.why_k),
+    ]
+    for each in sensitive:
+        about = f"sensitive: {each.name}, " if len(sensitive) > 1 else ""
+        lines.append(closeness(about, template.t) if each.builder else confidence(about, template.c))
+    lines += [
+        "",
+        _line("nulls: {sensitive: drop}", "rows without a sensitive value; `value` would count missing as one"),
+        "method: {kind: partition}    # cuts the table from the top while all criteria hold",
+        f"release: {{path: {template.name}-release, run: {template.name}-release-run}}    # published; stays internal",
+        f"limits: {{memory: {MEMORY}}}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _nulls(sensitive: list[Proposed]) -> list[str]:

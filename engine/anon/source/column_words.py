@@ -71,6 +71,11 @@ SENSITIVE = frozenset(
     ingresos stipendio reddito salaris inkomen loon wynagrodzenie dochod pensja religion konfession party vote
     ethnicity orientation hiv offence crime""".split()  # noqa: SIM905
 )
+AMOUNTS = frozenset(
+    """cost costs amount charge charges price betrag kosten montant cout importe costo kwota bedrag salary wage wages
+    pay income earnings gehalt lohn einkommen salaire revenu salario sueldo stipendio reddito salaris loon inkomen
+    wynagrodzenie dochod pensja""".split()  # noqa: SIM905
+)
 SEXES = frozenset("sex gender geschlecht sexe sexo sesso plec geslacht kon kjonn".split())  # noqa: SIM905
 POSTAL = frozenset("zip zipcode postal postcode postalcode plz pincode".split())  # noqa: SIM905
 PLACES = POSTAL | frozenset(
