@@ -11,6 +11,7 @@ from anon.core.text import text
 from anon.cube.domain import CODES
 from anon.errors import ConfigError, Problem
 from anon.profile.columns import NUMBERS, ColumnProfile, Profile, few_enough
+from anon.profile.ready import ready_builder
 from anon.profile.recognition import direct_identifier, doubtful, identifies_as_value
 from anon.profile.several_rows import RowChoice, choices
 from anon.profile.templates import Template
@@ -187,6 +188,8 @@ def _quasi(column: ColumnProfile, rows: int, why: str = "") -> Proposed:
 
 def _builder(column: ColumnProfile) -> tuple[str, ...]:
     """Return the builder of coarser values as YAML, its description, and notes on what to check."""
+    if ready := ready_builder(column):
+        return ready
     free = ("", "ordered: cut freely")
     if column.kind in NUMBERS:
         return _of_numbers(column, free)
