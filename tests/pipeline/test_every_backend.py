@@ -123,6 +123,13 @@ def test_bounds_of_labels_in_many_parts(house: House, form: str, monkeypatch: py
 
 
 @on_every_backend()
+def test_one_level_per_column(house: House) -> None:
+    columns = COLUMNS | {"quasi_identifiers": {name: COLUMNS["quasi_identifiers"][name] for name in ("age", "zip")}}
+    release = {"path": "out", "run": "out-run", "one_level": True}
+    run_as_plain(house, people(600), columns=columns, privacy=[{"k_anonymity": {"k": 9}}], release=release)
+
+
+@on_every_backend()
 def test_ages_bands_and_padded_codes(house: House) -> None:
     """Birth dates repeat in rows that agree on the rest, which would make a key of persons of anything but a date."""
     table = people()

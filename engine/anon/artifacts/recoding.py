@@ -29,6 +29,7 @@ class RecodedColumn(NamedColumn):
 
     binned: bool = False
     values: list[str] = Field([])
+    cut: bool = False  # freely; the hierarchy lists its parts
     hierarchy: list[Row] = Field([], min_length=1)
 
     @model_validator(mode="after")
@@ -98,6 +99,7 @@ class LatticeHead(RecodingHead):
 
     nullable = "finer"
     columns: list[RecodedColumn]  # type: ignore[assignment]
+    one_level: bool = False  # a tree of cuts was coarsened to these levels
     choose: str = ""
     chosen: ChosenLevels
     minimal: list[ChosenLevels] = Field([])
@@ -129,16 +131,21 @@ HEADS: dict[str, type[TreeHead | LatticeHead]] = {"partition": TreeHead, "lattic
 
 def parse_recoding(data: Json) -> AnyRecodingFile:
     """Return the model of a recoding; raise ValueError if it does not have the form that its method writes."""
-    model: type[AnyRecodingFile] = WITH_COLUMNS.get(str(data.get("method")), AssignmentRecoding)
+    model: type[AnyRecodingFile] = WITH_COLUMNS.get(_method(data), AssignmentRecoding)
     return model.model_validate(data)
 
 
 def parse_head(data: Json) -> TreeHead | LatticeHead:
     """Return the model of a recoding without its list; raise ValueError if it does not have the form that its method
     writes."""
-    method = str(data.get("method"))
+    method = _method(data)
     demand(method in HEADS, "a tree of cuts, or levels")
     return HEADS[method].model_validate(data)
+
+
+def _method(data: Json) -> str:
+    """Return the method whose form a recoding has."""
+    return "lattice" if data.get("one_level") else str(data.get("method"))
 
 
 def _groups(nodes: Any, columns: dict[str, bool]) -> list[int]:

@@ -201,6 +201,9 @@ class Release(Model):
     bounds: bool = Field(
         False, description="true: also NAME_low and NAME_high, the ends of the labels of numbers and dates, typed"
     )
+    one_level: bool = Field(
+        False, description="true, with method partition: every column at one level, so that its labels do not overlap"
+    )
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:

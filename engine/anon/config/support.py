@@ -80,6 +80,8 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
     if run and config.release.bounds and exact_labels(config):
         found, expected = "true with exact labels", "labels: generalized; values as they are have no bounds"
         yield Problem("release.bounds", found, expected)
+    if run and config.release.one_level:
+        yield from _of_one_level(config)
     if run and config.method.kind in ASSIGNING:
         yield from _without_cells(config)
     for index, spec in enumerate(config.privacy):
@@ -101,6 +103,22 @@ def _of_criterion(config: Config, spec: Criterion, path: str, run: bool) -> Iter
         yield Problem(path, found, "a criterion for several values per individual", ONE_VALUE)
     if spec.support.exact_labels != ENFORCED and exact_labels(config):
         yield Problem(path, f"{spec.name} with exact labels", "group_size", spec.support.exact_labels)
+
+
+def _of_one_level(config: Config) -> Iterator[Problem]:
+    """Yield what one level per column does not work with. It merges groups, so criteria must be monotone, which is what
+    the lattice requires of them too."""
+    if config.method.kind != "partition":
+        hint = "the lattice publishes one level per column anyway" if config.method.kind == "lattice" else ""
+        found = f"true with method {config.method.kind}"
+        yield Problem("release.one_level", found, "method partition, or no one_level", hint)
+        return
+    several = config.columns.multiplicity != "single"
+    for index, spec in enumerate(config.privacy):
+        monotone = spec.support.lattice == ENFORCED
+        if not monotone or (several and spec.support.several_values == SEVERAL_EXHAUSTIVE):
+            found, why = f"{spec.name} with release.one_level", "groups are merged, and merging safe ones may be unsafe"
+            yield Problem(f"privacy[{index}].{spec.name}", found, "criteria that are monotone", why)
 
 
 def _without_cells(config: Config) -> Iterator[Problem]:

@@ -97,6 +97,8 @@ def _config(manifest: Manifest, options: Options) -> Config:
     try:
         config = load(manifest.config, base=Path(manifest.base), source=bool(manifest.source))
         refuse_unsupported(config, run=True)
+        if config.release.one_level:
+            raise NotMeasured("release.one_level merged the groups that the search found")
         if manifest.trial:
             config = as_trial(config, manifest.trial)
         if dependencies(config, False).files != manifest.files:

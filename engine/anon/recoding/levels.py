@@ -121,16 +121,17 @@ class LevelRecoding:
         """Return the levels at which a column is published."""
         return [self.chosen[column]]
 
+    @property
+    def head(self) -> LatticeHead:
+        """The content of recoding.json without the suppressed cells."""
+        return self._head("lattice", columns=[recoded_column(domain) for domain in self.domains], **self.facts)
+
+    def _head(self, method: str, **facts: Any) -> LatticeHead:
+        return LatticeHead(format=FORMAT, method=method, groups=self.groups, suppressed=self.suppressed, **facts)
+
     def write(self, path: Path) -> None:
         """Write recoding.json: the levels, and the labels of the suppressed cells, one per line."""
-        head = LatticeHead(
-            format=FORMAT,
-            method="lattice",
-            groups=self.groups,
-            suppressed=self.suppressed,
-            columns=[recoded_column(domain) for domain in self.domains],
-            **self.facts,
-        )
+        head = self.head
         labels = [column.labels(level) for column, level in zip(self.columns, self.chosen)]
         lines = (
             json.dumps([words[node] for words, node in zip(labels, cell)], ensure_ascii=False)

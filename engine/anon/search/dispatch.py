@@ -108,7 +108,12 @@ def search(
     """Return the result of the config's search, which consumes the records of the cube."""
     kind = config.method.kind
     if kind == "partition":
-        return partition_search(config, cube, values, budget, on_progress, searches).run()
+        found = partition_search(config, cube, values, budget, on_progress, searches).run()
+        if not config.release.one_level:
+            return found
+        from anon.recoding.one_level import at_one_level
+
+        return at_one_level(found)
     if kind == "lattice":
         return lattice_search(config, cube, values, budget, on_progress, searches).run()
     if isinstance(config.method, Reuse):

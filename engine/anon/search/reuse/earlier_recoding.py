@@ -51,6 +51,8 @@ class EarlierRecoding:
         file, written = read_recoding(folder, FIELD, EXPECTED)
         if isinstance(file, AssignmentRecoding):
             raise ConfigError.at(FIELD, "a recoding that cannot be reused", EXPECTED)
+        if isinstance(file, LatticeRecoding) and file.one_level:
+            raise ConfigError.at(FIELD, "a recoding with release.one_level", f"{EXPECTED}, without one_level")
         if manifest.trial:
             raise ConfigError.at(FIELD, "the recoding of a trial, which saw a sample only", EXPECTED)
         return cls(written, file, manifest)

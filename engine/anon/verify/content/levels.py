@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from anon.artifacts.recoding import RecodedColumn
-from anon.verify.content.labels import Row
+from anon.verify.content.labels import ARROW, Grammar, ListedLabels, OrderedLabels, Row, keys_of_texts
 from anon.verify.content.recoding_file import RecodingFile
 
 
@@ -29,7 +29,8 @@ class LevelLabels:
     def code(self, row: Row) -> int:
         """Return the number of the label of a value, given with its labels upwards. Null is null below the top, even if
         a reused recoding.json does not list it."""
-        label = "*" if self.constant else row[0] if self.level == 0 or row[0] is None else row[self.level]
+        unlisted = row[0] is None and len(row) == 1
+        label = "*" if self.constant else row[0] if self.level == 0 or unlisted else row[self.level]
         return self.codes.setdefault(label, len(self.codes))
 
     @property
@@ -37,6 +38,26 @@ class LevelLabels:
         """Return the labels l by their numbers c."""
         numbers = pa.array(range(len(self.codes)), pa.int64())
         return pa.table({"c": numbers, "l": pa.array(list(self.codes), pa.string())})
+
+
+def check_cut_labels(column: RecodedColumn, level: int) -> None:
+    """Raise ValueError if the labels of a column that was cut freely are not true for the values that they are listed
+    for, or overlap."""
+    values, labels = ([row[at] for row in column.hierarchy] for at in (0, level))
+    if column.kind in ARROW:
+        grammar: Grammar = OrderedLabels(column.kind)
+        keys = keys_of_texts(column.kind, pa.array(values, pa.string()))
+    else:
+        grammar = ListedLabels.from_values([value for value in values if value is not None])
+        keys = np.array([grammar.place[value] for value in values], np.int64)
+    words = list(dict.fromkeys(labels))
+    ranges = dict(zip(words, grammar.ranges(pa.array(words, pa.string()))))
+    first, last = np.array([ranges[label] for label in labels], np.int64).T
+    if not ((first <= keys) & (keys <= last)).all():
+        raise ValueError("a label that is not true for a value")
+    ordered = np.array(sorted(map(tuple, ranges.values())), np.int64)
+    if (ordered[1:, 0] <= ordered[:-1, 1]).any():
+        raise ValueError("labels that overlap")
 
 
 def suppressed_cells(file: RecodingFile, labels: list[LevelLabels]) -> pa.Table:

@@ -20,7 +20,7 @@ from anon.source import Column, Source
 from anon.verify.content.applied import AppliedLevels, AppliedRecoding, AppliedTree, wrong
 from anon.verify.content.keys import Keys, looked_up
 from anon.verify.content.labels import HIGHEST, Grammar, HierarchyLabels, ListedLabels, Row, grammar_of, outside_labels
-from anon.verify.content.levels import LevelLabels, suppressed_cells
+from anon.verify.content.levels import LevelLabels, check_cut_labels, suppressed_cells
 from anon.verify.content.recoding_file import RecodingFile
 from anon.verify.content.tree_groups import GroupLabels, WrittenTree
 from anon.verify.content.tree_reading import read_tree
@@ -78,6 +78,8 @@ def _levels(file: RecodingFile, head: LatticeHead, source: Source, config: Confi
     levels, constant = [], set()
     for column, recoded in zip(source.quasi_identifiers, head.columns):
         labels = LevelLabels(recoded, head.chosen.levels[column.name])
+        if recoded.cut:
+            check_cut_labels(recoded, labels.level)
         levels.append(labels)
         if labels.constant:
             constant.add(column.alias)
