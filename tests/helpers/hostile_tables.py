@@ -296,7 +296,7 @@ CASES: dict[str, Case] = {
     "an empty Parquet file": Case(5, ("table.parquet", "not a Parquet file"), {}, file("table.parquet", b"")),
     "a spreadsheet": Case(
         5,
-        ("t.xlsx", "neither a Parquet file nor named .csv"),
+        ("t.xlsx", "it is not an Excel workbook"),
         {"source": {"path": "t.xlsx"}},
         file("t.xlsx", b"PK\3\4MARK"),
     ),
@@ -314,7 +314,7 @@ CASES: dict[str, Case] = {
     ),
     "parts of both formats": Case(
         5,
-        ("some are CSV and some are not",),
+        ("some are CSV and some are Parquet",),
         {"source": {"path": "parts"}},
         all_of(holding(TABLE, "parts/1.parquet"), file("parts/2.csv", HEAD)),
     ),
@@ -329,7 +329,10 @@ CASES: dict[str, Case] = {
         file(os.fsdecode(b"parts/caf\xe9.csv"), HEAD),
     ),
     "an empty folder": Case(
-        5, ("no .parquet and no .csv",), {"source": {"path": "empty"}}, file("empty/notes.txt", "MARK")
+        5,
+        ("the folder holds no file that is named .parquet, .csv",),
+        {"source": {"path": "empty"}},
+        file("empty/notes.txt", "MARK"),
     ),
     "CSV in two encodings": Case(
         5,
