@@ -242,6 +242,19 @@ def test_a_delimiter_that_the_first_line_hides_is_named(house: House) -> None:
         run_csv(house, rows, None, columns=columns)
 
 
+def test_lines_that_end_in_different_ways_are_said(house: House) -> None:
+    with pytest.raises(SourceError, match="its lines end in different ways"):
+        run_csv(
+            house, b"age;zip;disease\r\n1;02139;Flu\n2;02139;Flu\r\n3;02139;Flu\n", None, columns=COLUMNS | {"keep": []}
+        )
+
+
+def test_a_column_without_a_name_is_named_after_its_place(house: House) -> None:
+    text = b"age;zip;disease;\n1;02139;Flu;\n2;02139;HIV;\n"
+    run_csv(house, text, {"delimiter": ";"}, columns=COLUMNS | {"keep": ["column4"]})
+    assert house.released()["column4"].to_pylist() == [None, None]
+
+
 def test_options_for_csv_are_refused_for_other_files(house: House) -> None:
     house.write(table(NAMES))
     with pytest.raises(ConfigError, match=r"source\.csv: found options of CSV files for table\.parquet"):

@@ -222,6 +222,9 @@ def copy_rows(database: Database, rows: str, copy: str) -> None:
 def _explained(paths: list[Path], layout: Layout, error: duckdb.Error, hinted: bool) -> Exception:
     """Return the failure to read CSV files with the line of the file: DuckDB counts records. Any other failure is
     returned as it is."""
+    if "state machine" in str(error):
+        ends = "its lines end in different ways, some with CR LF and some with LF; save it with one kind of line end"
+        return SourceError(f"reading {paths[0]}: {ends}")
     if not (said := reason(error)).endswith("it is not well-formed CSV"):
         return error
     for path in paths:

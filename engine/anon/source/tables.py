@@ -239,9 +239,11 @@ def why_text(rows: Rows, column: str) -> str:
     answers = rows.evaluate_distinct(column, [Aggregate("all", "count(*)"), *asked])
     total, numbers, dates, any_dates = (int(answers[name]) for name in ("all", *patterns))
     if 2 * numbers > total:
-        return f"{total - numbers:,} of them are not numbers, and one is enough to make a CSV column text"
+        text = "and one is enough to make a CSV column text; source.csv: {} names their lines"
+        return f"{total - numbers:,} of them are not numbers, {text}"
     if 2 * any_dates > total:
-        return f"{total - dates:,} of them are not dates like 2024-03-09 (ISO 8601), the form that is read"
+        form = "the form that is read; source.csv.dates names others"
+        return f"{total - dates:,} of them are not dates like 2024-03-09 (ISO 8601), {form}"
     return ""
 
 
