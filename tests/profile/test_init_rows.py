@@ -140,6 +140,25 @@ def test_fewer_people_than_k_lower_it(here: Path) -> None:
     assert anon("run", "c.yaml").exit_code == 0
 
 
+@pytest.mark.parametrize("key", ["patient_id", "id"])
+def test_a_few_people_are_told_apart_by_the_name_of_their_key(here: Path, key: str) -> None:
+    """Twelve patients are too few to show by their rows that visits are of one person."""
+    few = visits().slice(0, 60)
+    few = few.rename_columns([key, *few.column_names[1:]])
+    pq.write_table(few, "table.parquet")
+    assert written(here, "--yes").columns.individual == key
+    with_gap = pa.array([None, *few[key].to_pylist()[1:]])
+    pq.write_table(few.set_column(0, key, with_gap), "table.parquet")
+    done = anon("init", "table.parquet", "--yes")
+    assert done.exit_code == 2 and "--individual COLUMN" in done.stderr
+
+
+def test_nothing_is_open_once_everything_is_proposed(here: Path) -> None:
+    pq.write_table(visits(), "table.parquet")
+    told = json.loads(anon("init", "table.parquet", "--yes", "--json").stdout)
+    assert told["unanswered"] == [] and "rows: {keep: last, by: visited}" in told["config"]
+
+
 # Wide tables
 
 

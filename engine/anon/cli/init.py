@@ -348,7 +348,8 @@ def _facts(options: InitOptions, found: Profile, chosen: list[Proposed] | None) 
     from anon.profile.proposal import missing_answers
 
     roles = _first_guess(found) if chosen is None else chosen
-    return facts(found, roles, missing_answers(options.individual, options.sensitive, found), options.flags.show_values)
+    missing = [] if chosen is not None else missing_answers(options.individual, options.sensitive, found)
+    return facts(found, roles, missing, options.flags.show_values)
 
 
 def _show(found: Profile, options: InitOptions) -> None:

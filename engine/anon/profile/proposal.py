@@ -22,6 +22,7 @@ IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP = "identifier", "quasi-identifier", "se
 ROLES = (IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP)
 FEW = 20  # distinct numbers that are cut freely
 FEW_WORDS = 5  # distinct values, for which a hierarchy is of little use
+ID = frozenset({"id"})
 MOST_SENSITIVE = 3  # columns that are proposed
 MANY_NUMBERS = 1_000  # distinct values; a number with more is a measurement rather than a trait
 INTERVALS = 20  # the approximate number of intervals of the narrowest width
@@ -87,12 +88,18 @@ def _unless_left_out(each: Proposed, varying: frozenset[str], profile: Profile) 
 
 
 def proposed_individual(profile: Profile) -> str | None:
-    """Return who a row is about as far as the data show it: the key of people with several rows, a number of people
-    that no two rows share, or `row`; None if people have several rows and no key is in all of them."""
+    """Return who a row is about as far as the data show it: the key of people with several rows, a column that numbers
+    people by its name, also if they are too few to compare their rows, or `row`; None if people have several rows and
+    no key is in all of them."""
     if profile.persons.names:
         return profile.persons.best(profile)
-    alone = [c.name for c in profile.columns if c.kind and c.distinct == c.alone == profile.rows]
-    return next((name for name in alone if numbers_people(name)), "row")
+    named = [
+        c for c in profile.columns if c.kind and c.distinct > 1 and (numbers_people(c.name) or words(c.name) == ID)
+    ]
+    whole = [column for column in named if not column.nulls]
+    if not named:
+        return "row"
+    return max(whole, key=lambda column: (numbers_people(column.name), column.distinct)).name if whole else None
 
 
 def proposed_sensitive(profile: Profile, individual: str | None) -> list[str]:
