@@ -82,8 +82,7 @@ def _unless_left_out(each: Proposed, varying: frozenset[str], profile: Profile) 
     if each.role == QUASI and each.name in varying:
         return Proposed(each.column, DROP, "differs between rows of one person, who is published once")
     if each.role == QUASI and each.name in profile.left_out:
-        notes = ("if others can know it, and recipients need it: quasi_identifiers",)
-        return Proposed(each.column, DROP, profile.left_out[each.name], notes=notes)
+        return Proposed(each.column, DROP, profile.left_out[each.name])
     return each
 
 
