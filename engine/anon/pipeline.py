@@ -31,7 +31,7 @@ from anon.runs.workspace import StateFolders, locked_release, workspace
 from anon.search.prepare import check_not_vacuous
 from anon.source import Source
 from anon.source.left_out import LeftOut
-from anon.verify.judge import Findings
+from anon.verify.judge import Findings, locate_worst
 
 
 @without_secrets(source=True, replaced=True)
@@ -90,13 +90,13 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
             utility = backend.utility(source, cube, outcome, found)
         with progress.stage("report"):
             names = Names.from_config(config, found.values, found.frequency, show_values)
+            locate_worst(found, show_values)
             drawn |= {"shows_values": show_values, "sensitive": sensitive_columns(found, names)}
             found.close()
             drawn |= shape(outcome.recoding, exact_labels(config), show_values, written.number)
         summary = _summary(config, options, source, found, names, left_out, outcome, files)
-        report = write_run(
-            work, config, source, files, report_of(config, summary, found, outcome.recoding, utility, progress) | drawn
-        )
+        described = report_of(config, summary, source, found, outcome.recoding, utility, progress)
+        report = write_run(work, config, source, files, described | drawn)
         publish(work, config, overwrite, files)
     progress.warn(summary["warnings"])
     trial = {"trial": config.trial} if config.trial else {}

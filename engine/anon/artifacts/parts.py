@@ -12,6 +12,7 @@ Several = Annotated[int, Field(ge=1, le=2**53)]
 Number = int | Annotated[float, Field(allow_inf_nan=False)]  # a whole number is written without a point
 Share = Annotated[int | float, Field(ge=0, le=1.000001)]
 Figure = Number | Literal["inf"]
+RowRange = Annotated[list[Count], Field(min_length=2, max_length=2)]  # first and last row, from 1
 PERCENT = 101  # entries of a list by whole percent
 
 
@@ -81,6 +82,7 @@ class PointFacts(ArtifactPart):
     breach: Share
     safe: bool
     worst_group: Count
+    worst_rows: RowRange = []
     worst_labels: dict[str, str | None] = {}
 
 
@@ -111,6 +113,7 @@ class CriterionFacts(ArtifactPart):
     bound: Figure | dict[str, Figure]
     relation: str
     worst_group: Count
+    worst_rows: RowRange = []
     worst_labels: dict[str, str | None] = {}
     sensitive: str | list[str] = ""
     kind: str = ""
@@ -206,6 +209,10 @@ class Summary(ArtifactPart):
     with_kept: dict[str, KeptColumnFacts]
     warnings: list[WarningFacts]
 
+    def standing(self, severity: str | None = None) -> list[WarningFacts]:
+        """Return the warnings that are not accepted, all or those of one severity."""
+        return [each for each in self.warnings if not each.has("accepted") and severity in (None, each.severity)]
+
 
 class Loss(ArtifactPart):
     """The share of the detail that was lost."""
@@ -250,6 +257,14 @@ class ColumnFacts(ArtifactPart):
     def _has_levels_or_cuts(self) -> Self:
         demand(bool({"levels", "cuts"} & self.model_fields_set), "levels or cuts")
         return self
+
+
+class ColumnRole(ArtifactPart):
+    """A column of the source, its role, and how it is published."""
+
+    name: str
+    role: Literal["identifier", "individual", "quasi-identifier", "sensitive", "kept", "row order", "not named"]
+    published: str
 
 
 class TreeNode(ArtifactPart):

@@ -14,6 +14,7 @@ from anon.artifacts.parts import (
     ArtifactPart,
     Blocking,
     ColumnFacts,
+    ColumnRole,
     Count,
     LatticeFacts,
     LatticeNodes,
@@ -29,7 +30,7 @@ from anon.artifacts.parts import (
 )  # fmt: skip
 from anon.config import CRITERIA
 
-MANIFEST, REPORT = 2, 5  # the versions that this anon writes and reads
+MANIFEST, REPORT = 2, 6  # the versions that this anon writes and reads
 
 
 def _moment(text: str) -> str:
@@ -156,8 +157,12 @@ class Report(ArtifactPart):
     summary: Summary
     individual: str
     multiplicity: str
-    form: str
+    form: Literal["generalized", "bucketized"]
     labels: Literal["exact", "generalized"]
+    source: str
+    roles: list[ColumnRole]
+    other_columns: Literal["listed", "unknown"]
+    level_names: dict[str, list[str]]
     method: MethodFacts
     privacy: list[Annotated[dict[str, Any], AfterValidator(_criterion)]]
     utility: UtilityFacts

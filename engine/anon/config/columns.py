@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from anon.config.mistakes import Loc, Model, as_mistakes, mistake, refusal, unknown_key
 from anon.config.values import Day, Exact, File, Name, NameList, Names, Number, SchemaGenerator, as_mapping, listed
+from anon.core.text import text
 
 
 class BuilderModel(Model):
@@ -41,6 +42,10 @@ class BuilderModel(Model):
     def code_length(self) -> int | None:
         """The length to which codes regain their leading zeros, if they have lost them."""
         return getattr(self, "pad", None)
+
+    def level_names(self) -> list[str]:
+        """Return the levels between the values themselves and `*` in words, as far as the builder knows them."""
+        return []
 
 
 AgeOn = Annotated[
@@ -82,6 +87,9 @@ class Intervals(BuilderModel):
         if self.top is not None and self.bottom is not None and self.bottom >= self.top:
             raise refusal([(("bottom",), mistake("a number less than top"))])
         return self
+
+    def level_names(self) -> list[str]:
+        return [f"intervals of {text(width)}" for width in self.intervals]
 
 
 Bounds = Annotated[list[Number], Field(min_length=1)]
@@ -125,6 +133,9 @@ class Bands(BuilderModel):
             raise refusal(wrong)
         return levels
 
+    def level_names(self) -> list[str]:
+        return [f"bands beginning at {', '.join(map(text, level))}" for level in self.bands]
+
 
 class Suppress(BuilderModel):
     """The value, then *."""
@@ -157,6 +168,9 @@ class Digits(BuilderModel):
             raise refusal([(("pad",), mistake(f"{self.digits}, the length of the code, as in digits"))])
         return self
 
+    def level_names(self) -> list[str]:
+        return ["first digit" if left == 1 else f"first {left} digits" for left in range(self.digits - 1, 0, -1)]
+
 
 CALENDAR = ("day", "month", "quarter", "year", "decade", "century")
 
@@ -178,6 +192,9 @@ class Calendar(BuilderModel):
         if order != sorted(set(order)):
             raise mistake(f"each unit once, in the order {', '.join(CALENDAR)}", found=", ".join(units))
         return units
+
+    def level_names(self) -> list[str]:
+        return list(self.calendar)
 
 
 class Free(BuilderModel):

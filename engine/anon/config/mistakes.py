@@ -88,7 +88,7 @@ def describe(value: object, length: int = 40) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f'text "{_short(_without_password(value), length)}"'
+        return f'text "{_short(without_password(value), length)}"'
     if isinstance(value, int | float | Decimal):
         return f"number {_short(str(value), length)}"
     if isinstance(value, Mapping | list):
@@ -96,10 +96,10 @@ def describe(value: object, length: int = 40) -> str:
     return f"a Python {type(value).__name__}"
 
 
-def _without_password(text: str) -> str:
+def without_password(text: str) -> str:
     """Return a text without the password of a connection string, which may be in a wrong place.
 
-    >>> _without_password("postgresql://me:secret@host/db")
+    >>> without_password("postgresql://me:secret@host/db")
     'postgresql://me:***@host/db'
     """
     return re.sub(r"(://[^/\s:@]*:)[^@]*@", r"\1***@", re.sub(r"(password\s*=\s*).*", r"\1***", text))

@@ -29,18 +29,22 @@ def _criterion(verdict: Verdict, criterion: Criterion, spec: Spec, found: Findin
         "relation": criterion.relation,
         "worst_group": verdict.worst_group,
     }
-    if verdict.worst_group in found.labels:
-        facts["worst_labels"] = found.labels[verdict.worst_group]
+    facts |= _located(found, verdict.worst_group)
     if criterion.column is not None or criterion.columns:
         facts["sensitive"] = criterion.column or list(criterion.columns)
     facts |= criterion.details(verdict, partial(names.of_value, criterion.column))
     for point in facts.get("points", []):
-        if point["worst_group"] in found.labels:
-            point["worst_labels"] = found.labels[point["worst_group"]]
+        point |= _located(found, point["worst_group"])
     if isinstance(spec, Skyline) and (exempt := [value for value, said in spec.values.items() if said == "exempt"]):
         facts["exempt"] = exempt
     failed = [] if "points" in facts else [_failure(f, criterion, names) for f in verdict.findings if not f.safe]
     return facts | ({"failed": failed} if failed else {})
+
+
+def _located(found: Findings, group: int) -> dict[str, Any]:
+    """Return where a group is in the release, and its labels if they may be shown."""
+    rows = {"worst_rows": found.places[group]} if group in found.places else {}
+    return rows | ({"worst_labels": found.labels[group]} if group in found.labels else {})
 
 
 def _failure(finding: Finding, criterion: Criterion, names: Names) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from anon.core.phrases import counted
 def promises(report: Report) -> list[dict[str, Any]]:
     """Return for each criterion its name, whether it holds, what it demands and what was found."""
     specs = [next(iter(item.items())) for item in report.privacy]
-    return [_promise(name, spec, entry) for (name, spec), entry in zip(specs, report.summary.criteria)]
+    bucketized = report.form == "bucketized"
+    return [_promise(name, spec, entry, bucketized) for (name, spec), entry in zip(specs, report.summary.criteria)]
 
 
-def _promise(name: str, spec: dict[str, Any], entry: CriterionFacts) -> dict[str, Any]:
+def _promise(name: str, spec: dict[str, Any], entry: CriterionFacts, bucketized: bool) -> dict[str, Any]:
     facts = entry.to_dict()
     asked, found = CRITERIA[name].sentences(spec, facts)
     about = entry.sensitive
@@ -28,8 +29,24 @@ def _promise(name: str, spec: dict[str, Any], entry: CriterionFacts) -> dict[str
         "safe": entry.safe,
         "asked": asked,
         "found": found,
-        "worst_group": closest(facts)["worst_group"],
+        "worst_group": group_name(closest(facts), bucketized),
     }
+
+
+def group_name(entry: dict[str, Any], bucketized: bool) -> str:
+    """Return where a reader finds the worst group of a criterion: by its labels if they may be shown, by its rows in
+    the release, or by its number in the column `group` of a bucketized one.
+
+    >>> group_name({"worst_group": 3, "worst_rows": [21, 25]}, False), group_name({"worst_group": 3}, True)
+    ('rows 21 to 25 of the release', 'group 3')
+    """
+    if "worst_labels" in entry:
+        labels = entry["worst_labels"].items()
+        return ", ".join(f"{column} {'missing' if label is None else label}" for column, label in labels)
+    if "worst_rows" in entry:
+        first, last = entry["worst_rows"]
+        return f"row {first:,} of the release" if first == last else f"rows {first:,} to {last:,} of the release"
+    return f"group {entry['worst_group']}" if bucketized else f"#{entry['worst_group']:,}"
 
 
 def closest(entry: dict[str, Any]) -> dict[str, Any]:
@@ -61,9 +78,14 @@ def reasons(counts: dict[str, int], others: dict[str, Any] | None = None) -> str
     """
     listed = [f"{counts[name]:,} {words}" for name, words in REASONS.items() if counts[name]]
     if others and counts.get("other_rows"):
-        which = "earlier" if others["keep"] == "last" else "later"
-        listed.append(f"{others['rows']:,} {which} rows of {counted(others['individuals'])}")
+        listed.append(other_rows(others))
     return ", ".join(listed)
+
+
+def other_rows(others: dict[str, Any]) -> str:
+    """Return in words the rows that are not used because another one of the same individual is."""
+    which = "earlier" if others["keep"] == "last" else "later"
+    return f"{counted(others['rows'], f'{which} row')} of {counted(others['individuals'])}"
 
 
 def left_out(found: dict[str, dict[str, Any]]) -> list[tuple[int, str, str]]:

@@ -16,12 +16,15 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding, LevelRecoding
 from anon.recoding.tree import Recoding
 from anon.report.blocking_criteria import blocking
+from anon.report.columns import configured_source, level_names, other_columns, roles
+from anon.source import Source
 from anon.verify.judge import Findings
 
 
 def report_of(
     config: Config,
     summary: dict[str, Any],
+    source: Source,
     found: Findings,
     recoding: AnyRecoding | Assignment,
     utility: dict[str, Any],
@@ -36,6 +39,10 @@ def report_of(
         "multiplicity": config.columns.multiplicity,
         "form": config.release.form,
         "labels": "exact" if exact_labels(config) else "generalized",
+        "source": configured_source(config, source),
+        "roles": roles(config, source),
+        "other_columns": other_columns(source),
+        "level_names": level_names(config, recoding.domains),
         "method": {"kind": config.method.kind, **config.original.get("method", {})},
         "privacy": config.original["privacy"],
         "utility": utility,

@@ -6,11 +6,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from anon.artifacts.parts import PointFacts
+from anon.artifacts.parts import PointFacts, Risk
 from anon.artifacts.schema import Report
 from anon.config.criteria.skyline import knowledge
 from anon.core.phrases import below, counted, percent
-from anon.report.promises import left_out, left_out_words, promises, reasons
+from anon.report.promises import group_name, left_out, left_out_words, promises, reasons
+from anon.report.statement import statement, verdict
 from anon.report.tables import few, table
 from anon.report.view_groups import groups, lattice, lost, tree
 from anon.report.view_risk import attacks, disclosure, skylines
@@ -18,6 +19,7 @@ from anon.report.view_risk import attacks, disclosure, skylines
 POINTS = 200  # (value, point) pairs that are listed
 DOTS = 24  # of these, the pairs that are drawn
 PARTS = {
+    "statement": "Statement",
     "asked": "Criteria",
     "knowledge": "Safe knowledge",
     "breach": "Breach probabilities",
@@ -49,7 +51,8 @@ def view(report: Report) -> dict[str, Any]:
         "parts": [{"id": id, "name": name} for id, name in PARTS.items() if parts.get(id, True)],
         "promises": promises(report),
         "points": _points(report),
-        "warnings": report.summary.warnings,
+        "statement": statement(report),
+        "verdict": verdict(report.summary),
         "origin": _origin(report),
         "provenance": report.provenance,
         "data": {name: part.pop("data") for name, part in parts.items() if part},
@@ -63,7 +66,7 @@ def _top(report: Report) -> dict[str, Any]:
         ("individuals", f"{summary.individuals:,}"),
         ("groups", f"{summary.groups:,}"),
         ("in the smallest group", f"{smallest:,}"),
-        *([] if _exact(report) else [("highest re-identification risk", percent(summary.risk.highest))]),
+        *([] if _exact(report) else _risks(summary.risk)),
         ("in groups with one sensitive value", f"{summary.risk.homogeneous_rows:,}"),
         ("information loss", percent(loss.all)),
     ]
@@ -81,8 +84,14 @@ def _top(report: Report) -> dict[str, Any]:
         "shows_values": report.shows_values,
         "exact": _exact(report),
         "trial": report.trial,
-        "row_is_person": report.individual == "row",
     }
+
+
+def _risks(risk: Risk) -> list[tuple[str, str]]:
+    """Return the probabilities of re-identification, and the individuals who were unique before."""
+    before = [] if risk.unique_before is None else [("unique in the source", f"{risk.unique_before:,}")]
+    highest, mean = ("highest re-identification risk", risk.highest), ("average risk", risk.mean)
+    return [*before, *((name, percent(share)) for name, share in (highest, mean))]
 
 
 def _exact(report: Report) -> bool:
@@ -118,16 +127,17 @@ def _breach(report: Report) -> dict[str, Any] | None:
         return None
     head = ["value", "l", "k", "m", "breach", "must be below", "worst group"]
     label = f"Breach probabilities, closest to their bound first ({min(len(points), POINTS):,} of {len(points):,})"
-    drawn = [_dot(point) for point in points[:DOTS]]
+    bucketized = report.form == "bucketized"
+    drawn = [_dot(point, bucketized) for point in points[:DOTS]]
     return {
         "pairs": counted(len(points), "pair"),
         "drawn": len(drawn) if len(drawn) < len(points) else 0,
-        "table": table(label, head, map(_breach_row, points[:POINTS])),
+        "table": table(label, head, (_breach_row(point, bucketized) for point in points[:POINTS])),
         "data": {"label": f"{len(drawn)} breach probabilities and their bounds, in percent", "rows": drawn},
     }
 
 
-def _dot(point: PointFacts) -> dict[str, Any]:
+def _dot(point: PointFacts, bucketized: bool) -> dict[str, Any]:
     amounts, breach = f"({point.l:,}, {point.k:,}, {point.m:,})", below(point.breach, point.c)
     return {
         "name": f"{point.value} {amounts}",
@@ -136,13 +146,14 @@ def _dot(point: PointFacts) -> dict[str, Any]:
         "c": point.c,
         "safe": point.safe,
         "title": f"{point.value}: {breach} with (l, k, m) = {amounts}, must be below {percent(point.c)}; "
-        f"group #{point.worst_group:,}",
+        f"worst: {group_name(point.to_dict(), bucketized)}",
     }
 
 
-def _breach_row(point: PointFacts) -> tuple[str, ...]:
+def _breach_row(point: PointFacts, bucketized: bool) -> tuple[str, ...]:
     amounts = (f"{amount:,}" for amount in (point.l, point.k, point.m))
-    return point.value, *amounts, f"{point.breach:.4%}", percent(point.c), f"#{point.worst_group:,}"
+    worst = group_name(point.to_dict(), bucketized)
+    return point.value, *amounts, f"{point.breach:.4%}", percent(point.c), worst
 
 
 def _seconds(report: Report) -> dict[str, Any]:
@@ -168,7 +179,8 @@ def _origin(report: Report) -> list[tuple[str, str]]:
         ("run", origin.run),
         ("anon", origin.anon),
         ("began", origin.began),
-        ("source", few(files) if files else "a table in memory"),
+        ("source as configured", report.source),
+        *([("what was read", few(files))] if files else []),
         ("rows read", f"{origin.rows + origin.rows_dropped:,}{missing}"),
         ("method", f"{method.kind}{f' ({settings})' if settings else ''}"),
         ("config, SHA-256", origin.config_sha256),

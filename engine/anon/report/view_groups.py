@@ -10,6 +10,7 @@ import numpy as np
 from anon.artifacts.parts import ColumnFacts, LevelCombination, TreeNode
 from anon.artifacts.schema import Report
 from anon.core.phrases import figure, percent
+from anon.report.statement import level_words
 from anon.report.tables import table
 
 BINS = 32  # of the histogram of sizes
@@ -71,7 +72,7 @@ def lost(report: Report) -> dict[str, Any]:
     last = "cuts" if any(column.has("cuts") for column in report.columns) else "level"
     head = ["column", "lost", "values before", "labels", "unchanged", "fully generalized", last]
     return {
-        "table": table("Loss per column", head, (_lost_row(columns[name], share) for name, share in shares)),
+        "table": table("Loss per column", head, (_lost_row(report, columns[name], share) for name, share in shares)),
         "error": error
         and {"queries": f"{error.queries:,}", "median": percent(error.median), "mean": percent(error.mean)},
         "divergence": utility.divergence and figure(utility.divergence),
@@ -81,8 +82,9 @@ def lost(report: Report) -> dict[str, Any]:
     }
 
 
-def _lost_row(column: ColumnFacts, share: float) -> tuple[str, ...]:
-    how = f"{column.cuts:,}" if column.has("cuts") else ", ".join(map(str, column.levels))
+def _lost_row(report: Report, column: ColumnFacts, share: float) -> tuple[str, ...]:
+    words = (level_words(report, column.name, level) for level in column.levels)
+    how = f"{column.cuts:,}" if column.has("cuts") else ", ".join(words)
     counts = (f"{column.values:,}", f"{column.labels:,}")
     return column.name, percent(share), *counts, percent(column.as_it_is), percent(column.not_at_all), how
 
@@ -120,8 +122,8 @@ def lattice(report: Report) -> dict[str, Any] | None:
         return None
     every, safe = sum(row.nodes for row in nodes.heights), sum(row.safe for row in nodes.heights)
     rest = [choice for choice in found.minimal if choice != found.chosen]
-    head = ["levels above 0", "released", "groups", "loss", "divergence", "height", "suppressed"]
-    rows = [_choice(found.chosen, "yes"), *(_choice(choice, "no") for choice in rest[: LISTED - 1])]
+    head = ["what is coarser", "released", "groups", "loss", "divergence", "height", "suppressed"]
+    rows = [_choice(report, found.chosen, "yes"), *(_choice(report, choice, "no") for choice in rest[: LISTED - 1])]
     minimal = [list(choice.levels.values()) for choice in found.minimal]
     names, chosen = list(found.chosen.levels), list(found.chosen.levels.values())
     label = f"Lattice of {every:,} combinations of levels, {safe:,} of them safe, {len(minimal):,} minimal"
@@ -132,11 +134,14 @@ def lattice(report: Report) -> dict[str, Any] | None:
         "choose": {"average": "average group"}.get(found.choose, found.choose),
         "each": nodes.has("safe"),
         "table": table(f"Minimal combinations of levels ({len(rows):,} of {len(minimal):,})", head, rows, 2),
-        "data": nodes.to_dict() | {"columns": names, "minimal": minimal, "chosen": chosen, "label": label},
+        "data": nodes.to_dict()
+        | {"columns": names, "names": [report.level_names[name] for name in names]}
+        | {"minimal": minimal, "chosen": chosen, "label": label},
     }
 
 
-def _choice(choice: LevelCombination, mark: str) -> tuple[str, ...]:
-    levels = ", ".join(f"{column} {level}" for column, level in choice.levels.items() if level) or "none"
+def _choice(report: Report, choice: LevelCombination, mark: str) -> tuple[str, ...]:
+    above = [(column, level) for column, level in choice.levels.items() if level]
+    levels = ", ".join(f"{column}: {level_words(report, column, level)}" for column, level in above) or "nothing"
     costs = choice.groups, choice.loss, choice.divergence, choice.height, choice.suppressed
     return levels, mark, *map(figure, costs)

@@ -31,9 +31,10 @@ PERSON = "columns.individual"
 NAMED = 8  # columns that a message names
 
 
-def check_present(columns: Columns, types: dict[str, str], names: list[str] | None = None) -> None:
+def check_present(columns: Columns, types: dict[str, str], names: list[str] | None = None) -> list[str]:
     """Refuse a table without one of the named columns, under exactly this name and no other spelling of it. `names` are
-    the table's own, in the order of `types`: DuckDB renames the second of two that differ only in case."""
+    the table's own, in the order of `types`: DuckDB renames the second of two that differ only in case. Return the
+    columns that the config does not name."""
     names = list(types) if names is None else names
     times = Counter(name.lower() for name in names)
     usable = {name for name, seen in zip(names, types) if name == seen and times[name.lower()] == 1}
@@ -46,6 +47,7 @@ def check_present(columns: Columns, types: dict[str, str], names: list[str] | No
             problems.append(Problem(path, f"column {name!r}", "a name that differs from every other by more than case"))
     if problems:
         raise UnknownColumns(problems, names)
+    return [name for name in names if name not in {own for _, own in wanted}]
 
 
 def missing_columns(wanted: Sequence[tuple[str, str]], names: list[str], quotable: bool) -> list[Problem]:

@@ -38,6 +38,8 @@ class Origin(ABC):
     frame: pa.Table | None = None
     identifiers: Mapping[str, str] = MappingProxyType({})  # the registered column of each, or of its tokens, by name
     types: Mapping[str, str] = MappingProxyType({})  # of all of its columns; "" for those that are not read
+    unnamed: list[str] | None = None  # columns that the config does not name and nobody reads, where they are known
+    replaces_source = False  # whether the caller gave it in place of the config's source
 
     @abstractmethod
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
@@ -47,12 +49,15 @@ class Origin(ABC):
         """Raise SourceError if it is no longer what was read."""
 
 
-def wanted(columns: Columns) -> Take:
-    """Return, of the columns of a table, those that a run reads: not the identifiers, which only have to be there."""
+def wanted(columns: Columns, origin: Origin | None = None) -> Take:
+    """Return, of the columns of a table, those that a run reads: not the identifiers, which only have to be there. The
+    names of those that the config does not name are noted in `origin`."""
     used = set(columns.published()) | ({columns.individual} - {"row"}) | {columns.rows.by}
 
     def take(names: list[str]) -> list[str]:
-        check_present(columns, dict.fromkeys(names, ""), names)
+        unnamed = check_present(columns, dict.fromkeys(names, ""), names)
+        if origin is not None:
+            origin.unnamed = unnamed
         return [name for name in names if name in used]
 
     return take
@@ -69,24 +74,28 @@ def fingerprint(database: Database, name: str, tokens: Collection[str] = ()) -> 
 class Frame(Origin):
     """An Arrow-speaking frame."""
 
+    replaces_source = True
+
     def __init__(self, frame: Any) -> None:
         self.frame, self.marks = as_arrow(frame), []
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         names = register_frame(database, name, self.frame)
-        check_present(columns, describe(database, name), names)
+        self.unnamed = check_present(columns, describe(database, name), names)
         self.identifiers = {column: column for column in columns.identifiers}
 
 
 class LazyRows(Origin):
     """A LazyFrame of Polars. Like a frame, it cannot be recognized as the same by a later run."""
 
+    replaces_source = True
+
     def __init__(self, frame: pl.LazyFrame) -> None:
         self.query, self.marks = frame, []
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         tokens = Tokens.from_columns(columns)
-        register_lazy(database, name, self.query, spill, wanted(columns), tokens)
+        register_lazy(database, name, self.query, spill, wanted(columns, self), tokens)
         self.identifiers = tokens.columns
 
 
@@ -101,13 +110,13 @@ class Files(Origin):
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         tokens = Tokens.from_columns(columns)
-        take = wanted(columns)
+        take = wanted(columns, self)
         names = register_files(database, name, self.files, spill, take=take, tokens=tokens, options=self.options)
         types = describe(database, name)
         self.types = dict.fromkeys(names, "") | types
         self.identifiers = tokens.columns
         if one_kind(self.files) == "Parquet":
-            check_present(columns, types, names)
+            self.unnamed = check_present(columns, types, names)
             named = {column for _, column in named_columns(columns)}
             narrow(database, name, self.files, [column for column in types if column in named] or list(types)[:1])
             self.identifiers = {column: column for column in columns.identifiers}

@@ -19,12 +19,12 @@ class Sampled(Origin):
 
     def __init__(self, whole: Origin, share: Fraction) -> None:
         self.whole, self.share = whole, share
-        self.marks = whole.marks
+        self.marks, self.replaces_source = whole.marks, whole.replaces_source
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         every = f"{name}_whole"
         self.whole.register(database, every, columns, spill)
-        self.marks = self.whole.marks
+        self.marks, self.unnamed = self.whole.marks, self.whole.unnamed
         alone = columns.model_copy(update={"identifiers": []})
         names = [quote(column) for column in wanted(alone)(list(describe(database, every)))]
         who = None if columns.individual == "row" else quote(columns.individual)

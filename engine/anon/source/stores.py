@@ -158,7 +158,7 @@ class StoredFiles(Origin):
         return [(info.path, int(info.size), str(info.mtime_ns or 0)) for info in chosen]
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
-        take, paths = wanted(columns), [path for path, _, _ in self.marks]
+        take, paths = wanted(columns, self), [path for path, _, _ in self.marks]
         kinds = sorted({kind_of(PurePosixPath(path)) or "Parquet" for path in paths})
         if len(kinds) > 1:
             raise SourceError(f"{self.store.uri}: some objects are {kinds[0]} and some {kinds[1]}; choose one kind")

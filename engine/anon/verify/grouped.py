@@ -376,6 +376,21 @@ def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | N
     return {place: dict(zip(grouped.quasi_identifiers, own)) for place, *own in rows}
 
 
+def rows_of(grouped: Grouped, groups: set[int]) -> dict[int, list[int]]:
+    """Return the first and the last row of some groups in a table in canonical order, from 1; nothing for a bucketized
+    table, whose groups have their own numbers."""
+    if grouped.bucketized:
+        return {}
+    places = ", ".join(str(group) for group in sorted(groups))
+    order = f"ORDER BY {in_order(grouped.labels)}"
+    found = grouped.database.query(
+        f"SELECT place, before - rows + 1, before FROM (SELECT rows, row_number() OVER ({order}) - 1 AS place, "
+        f"CAST(sum(rows) OVER ({order} ROWS UNBOUNDED PRECEDING) AS BIGINT) AS before FROM {grouped.GROUPS}) "
+        f"WHERE place IN ({places}) ORDER BY place"
+    ).fetchall()
+    return {place: [first, last] for place, first, last in found}
+
+
 def cross_table(
     grouped: Grouped, attributes: tuple[str, ...], column: str, memory: int | None = None
 ) -> tuple[SignatureTable, Counting | None]:

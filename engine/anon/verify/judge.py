@@ -29,7 +29,7 @@ from anon.verify.files import (
     open_written,
     rows_out_of_order,
 )
-from anon.verify.grouped import Grouped, Reading, code_tuples, cross_table, labels_of, listed, same_in
+from anon.verify.grouped import Grouped, Reading, code_tuples, cross_table, labels_of, listed, rows_of, same_in
 from anon.verify.histograms import histograms
 
 FEW = 5  # individuals; smaller groups are reported
@@ -57,6 +57,7 @@ class Findings:
     values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
     frequency: dict[str, list[int]] = field(default_factory=dict)  # individuals with each of them
     labels: dict[int, dict[str, str | None]] = field(default_factory=dict)  # of the worst groups, if asked for
+    places: dict[int, list[int]] = field(default_factory=dict)  # first and last row of the worst groups of a release
     formulas: dict[str, int] = field(default_factory=dict)  # cells of CSV files that a spreadsheet may run, per column
 
     @property
@@ -105,6 +106,16 @@ def add_labels(grouped: Grouped, found: Findings) -> None:
     """Add the labels of the worst groups, for users who asked to see values."""
     with translated("examining the table"):
         found.labels = labels_of(grouped, found.worst)
+
+
+def locate_worst(found: Findings, show_values: bool) -> None:
+    """Add where the worst groups are in the files of a release, and their labels, for users who asked to see values."""
+    if found.table is None:
+        return
+    with translated("examining the release"):
+        found.places = rows_of(found.table, found.worst)
+    if show_values:
+        add_labels(found.table, found)
 
 
 def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:

@@ -82,7 +82,7 @@ class OnCluster(Origin):
     """A table that only the cluster can read, so that the driver cannot see whether it changed."""
 
     def __init__(self, table: Any) -> None:
-        self.table, self.marks = table, []
+        self.table, self.marks, self.replaces_source = table, [], table is not None
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         raise NotImplementedError("rows stay with the executors")
@@ -104,7 +104,7 @@ def open_source(spark: SparkSession, database: Database, config: Config, origin:
     raw, schema = _raw(spark, database, config, origin)
     database.register("raw_rows", schema.empty_table())
     types = describe(database, "raw_rows")
-    check_present(config.columns, types, raw.columns)
+    origin.unnamed = check_present(config.columns, types, raw.columns)
     used = raw.select(*(executors.column(name) for name in schema.names if name in _used(config)))
     who = _who(config, types)
     checked = check_rows(BatchedRows(used, schema), config, types, who)

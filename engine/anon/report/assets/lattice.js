@@ -46,7 +46,7 @@ class LatticeMap {
   }
 
   words(node) {
-    const above = node.levels.map((level, i) => [this.facts.columns[i], level]).filter(([, level]) => level).map(([name, level]) => `${name} ${level}`);
+    const above = node.levels.map((level, i) => level && `${this.facts.columns[i]}: ${this.facts.names[i][level]}`).filter(Boolean);
     const kind = { released: "released", minimal: "minimal", safe: "safe, but not minimal", unsafe: "not safe" }[node.kind];
     return `${above.length ? above.join(", ") : "every column unchanged"}: ${kind}.`;
   }

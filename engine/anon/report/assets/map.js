@@ -41,7 +41,7 @@ class CutMap {
 
   words(node) {
     const share = percent(node.individuals / this.nodes[0].individuals), people = `${counted(node.individuals, "individual")} (${share})`;
-    if (node.group !== undefined) return `${this.name(node)}: group #${number.format(node.group)}, ${people}.`;
+    if (node.group !== undefined) return `${this.name(node)}: group ${number.format(node.group)} in the order of the release, ${people}.`;
     const cut = node.split === undefined ? ", not drawn one by one" : `, cut by ${this.facts.columns[node.split]} into ${node.children.length}`;
     return `${this.name(node)}: ${people} in ${counted(node.groups, "group")}, the smallest has ${number.format(node.smallest)}${cut}.`;
   }
