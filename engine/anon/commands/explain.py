@@ -63,6 +63,7 @@ def _facts(report: Report, recoding: AnyRecodingFile) -> dict[str, Any]:
         "columns": _columns(report, recoding, utility.loss.columns),
         "loss": utility.loss.to_dict(),
         "blocking": None if report.blocked is None else report.blocked.to_dict(),
+        "level_names": report.level_names,
         **({} if report.lattice is None else report.lattice.to_dict()),
     }
 

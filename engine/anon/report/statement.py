@@ -116,10 +116,10 @@ def _as_published(report: Report, column: ColumnFacts) -> str:
         return finest
     if report.lattice is not None and column.levels:
         return ", ".join(level_words(report, column.name, level) for level in column.levels)
-    if column.not_at_all == 1:
-        return "not published"
+    if 1 in (column.not_at_all, column.as_it_is):
+        return "not published" if column.not_at_all == 1 else finest
     labels = f"{counted(column.labels, 'label')} for {counted(column.values, 'value')}"
-    return f"{labels}; {finest} for {percent(column.as_it_is)} of the individuals"
+    return labels + (f"; {finest} for {percent(column.as_it_is)} of the individuals" if column.as_it_is else "")
 
 
 def level_words(report: Report, column: str, level: int) -> str:

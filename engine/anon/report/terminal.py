@@ -12,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from anon.config.criteria.skyline import worst_first
+from anon.config.warning_codes import HIGH
 from anon.core.phrases import counted
 from anon.report.promises import closest, left_out, left_out_words
+from anon.report.warnings import standing
 
 WORST = 6  # (value, point) pairs that are shown
 BAR = 20  # characters of a full bar
@@ -25,6 +27,12 @@ SINGULAR = {
     "folders": "folder",
     "criteria": "criterion",
     "entries": "entry",
+}
+DROPPED = {
+    "identifier": "identifiers",
+    "individual": "tells people apart",
+    "row order": "chooses among the rows of a person",
+    "not named": "not named in the config",
 }
 LOST = "Information loss (0% is as in the source, 100% is nothing left)"
 UTILITY = "Utility of the release"
@@ -40,7 +48,7 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     if "trial" in facts:
         message = f"A trial on {facts['trial']} of the individuals: this is not the release and must not be published."
         console.print(Text(message, style="bold yellow"), soft_wrap=True)
-    _headline(console, facts, bool(places))
+    _headline(console, facts, report, bool(places))
     section(console, "Criteria", _criteria(facts))
     if any("failed" in entry for entry in facts["criteria"]):
         section(console, "Failures", _failures(facts))
@@ -52,7 +60,8 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     if exempt := [value for entry in facts["criteria"] for value in entry.get("exempt", [])]:
         console.print(Text(f"not protected, as the config says: {', '.join(exempt)}\n"), soft_wrap=True)
     if "lattice" in report:
-        section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST))
+        names = report.get("level_names", {})
+        section(console, _choices_title(report["lattice"]), _choices(report["lattice"], WORST, names))
     if "utility" in report:
         section(console, LOST, _loss(report["utility"]["loss"]))
         section(console, UTILITY, _utility(report["utility"], facts["left_out"]))
@@ -67,11 +76,12 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
 
 def show_warnings(console: Console, facts: dict[str, Any]) -> None:
     """Print the warnings of a result."""
-    for warning in facts["warnings"]:
+    for warning in sorted(facts["warnings"], key=lambda each: "accepted" not in each and each["severity"] == HIGH):
         what, _, rest = warning["text"].partition(" ")
         what = SINGULAR.get(what, what) if warning["count"] == 1 else what
         accepted = f" (accepted: {warning['accepted']})" if "accepted" in warning else ""
         kind, style = ("accepted warning", "dim") if accepted else ("warning", "yellow")
+        accepted = accepted or " (severity high)" * (warning["severity"] == HIGH)
         console.print(Text(f"{kind}: {warning['count']:,} {what} {rest}{accepted}", style=style), soft_wrap=True)
 
 
@@ -82,7 +92,7 @@ def show_criteria_and_loss(console: Console, facts: dict[str, Any]) -> None:
     section(console, "Criteria", _criteria(facts))
     if "minimal" in facts:
         title = f"All minimal combinations of levels, the released one first, then by {facts['choose']}"
-        section(console, title, _choices(facts, len(facts["minimal"])))
+        section(console, title, _choices(facts, len(facts["minimal"]), facts["level_names"]))
     section(console, LOST, _loss(facts["loss"]))
 
 
@@ -190,20 +200,28 @@ def new_table(*columns: str, text: int = 1) -> Table:
     return table
 
 
-def _headline(console: Console, facts: dict[str, Any], written: bool) -> None:
+def _headline(console: Console, facts: dict[str, Any], report: dict[str, Any], written: bool) -> None:
     rows, people, groups = facts["rows"], facts["individuals"], facts["groups"]
     of_people = "" if people == rows else f" of {counted(people, 'individual')}"
-    smallest = round(1 / facts["risk"]["highest"])
+    smallest, high = round(1 / facts["risk"]["highest"]), len(standing(facts["warnings"], HIGH))
+    style = "bold yellow" if high else "bold green"
     if not facts["safe"]:
         verdict = Text("The table is not safe.", style="bold red")
     elif written:
         what = "trial" if "trial" in facts else "release"
-        verdict = Text(f"The {what} is written and verified: every criterion holds.", style="bold green")
+        verdict = Text(f"The {what} is written and verified: every criterion holds.", style=style)
     else:
-        verdict = Text("The table is safe: every criterion holds.", style="bold green")
+        verdict = Text("The table is safe: every criterion holds.", style=style)
     console.print(verdict)
     console.print(f"{counted(rows, 'row')}{of_people} in {counted(groups, 'group')}; the smallest has {smallest:,}, "
-                  f"the mean is {people / groups:,.1f}{_left_out(facts)}\n", highlight=False)  # fmt: skip
+                  f"the mean is {people / groups:,.1f}{_left_out(facts)}", highlight=False)  # fmt: skip
+    for role, words in DROPPED.items():
+        if names := [each["name"] for each in report.get("roles", []) if each["role"] == role]:
+            console.print(Text(f"not published: {', '.join(names)} ({words})"), soft_wrap=True)
+    if high and facts["safe"]:
+        message = f"Not everybody is protected: {counted(high, 'warning')} of severity high below"
+        console.print(Text(message, style="bold yellow"), soft_wrap=True)
+    console.print()
 
 
 def _left_out(facts: dict[str, Any]) -> str:
@@ -216,9 +234,17 @@ def _criteria(facts: dict[str, Any]) -> Table:
     for entry in facts["criteria"]:
         holds = Text("yes", style="green") if entry["safe"] else Text("no", style="bold red")
         worst = closest(entry)
-        cells = _number(worst["figure"]), _required(entry), f"#{worst['worst_group']:,}"
+        cells = _number(worst["figure"]), _required(entry), _group(worst)
         table.add_row(Text(criterion_name(entry)), holds, *cells)
     return table
+
+
+def _group(entry: dict[str, Any]) -> str:
+    """Return where a group is: its rows in the release, or its number in the order of the groups."""
+    if "worst_rows" not in entry:
+        return f"#{entry['worst_group']:,}"
+    first, last = entry["worst_rows"]
+    return f"row {first:,}" if first == last else f"rows {first:,}-{last:,}"
 
 
 def criterion_name(entry: dict[str, Any]) -> str:
@@ -240,10 +266,10 @@ def _failures(facts: dict[str, Any]) -> Table:
 def _labels(facts: dict[str, Any]) -> Table:
     table = new_table("group", "labels", text=2)
     worst = map(closest, facts["criteria"])
-    shown = {entry["worst_group"]: entry["worst_labels"] for entry in worst if "worst_labels" in entry}
-    for group, labels in sorted(shown.items()):
+    shown = {e["worst_group"]: (_group(e), e["worst_labels"]) for e in worst if "worst_labels" in e}
+    for _, (group, labels) in sorted(shown.items()):
         text = ", ".join(f"{column} {'null' if label is None else label}" for column, label in labels.items())
-        table.add_row(f"#{group:,}", Text(text))
+        table.add_row(group, Text(text))
     return table
 
 
@@ -285,15 +311,16 @@ def _choices_title(lattice: dict[str, Any]) -> str:
     return f"Minimal combinations of levels, the released one first (found {count:,}{more})"
 
 
-def _choices(lattice: dict[str, Any], count: int) -> Table:
+def _choices(lattice: dict[str, Any], count: int, names: dict[str, list[str]]) -> Table:
     """Return a table of the best minimal nodes by the metric of the config, the chosen one first."""
-    table = new_table("levels above 0", "groups", "loss", "divergence", "suppressed")
+    table = new_table("what is coarser", "groups", "loss", "divergence", "suppressed")
     metric = "average_group" if lattice["choose"] == "average" else lattice["choose"]
     rest = [choice for choice in lattice["minimal"] if choice != lattice["chosen"]]
     for choice in [lattice["chosen"], *sorted(rest, key=lambda c: (c[metric], c["height"]))][:count]:
-        levels = ", ".join(f"{column} {level}" for column, level in choice["levels"].items() if level)
+        above = [(column, level) for column, level in choice["levels"].items() if level]
+        levels = ", ".join(f"{column}: {names[column][level]}" for column, level in above)
         cells = (_number(choice[name]) for name in ("groups", "loss", "divergence", "suppressed"))
-        table.add_row(Text(levels or "none"), *cells)
+        table.add_row(Text(levels or "nothing"), *cells)
     return table
 
 

@@ -91,7 +91,7 @@ def _finer(facts: dict[str, Any]) -> Table:
     table = new_table("column", "refused by", "at level", text=2)
     for node in facts["finer"]:
         names = ", ".join(criterion_name(facts["criteria"][at]) for at in node["refused_by"])
-        table.add_row(Text(node["column"]), Text(names or "all of them together"), str(node["level"]))
+        table.add_row(Text(node["column"]), Text(names or "all of them together"), _level(facts, node))
     return table
 
 
@@ -146,7 +146,7 @@ def _columns(facts: dict[str, Any]) -> Table:
     if any("level" in column for column in facts["columns"]):
         table = new_table("column", "level", "lost")
         for column in facts["columns"]:
-            table.add_row(Text(column["column"]), str(column["level"]), f"{column['lost']:.1%}")
+            table.add_row(Text(column["column"]), _level(facts, column), f"{column['lost']:.1%}")
         return table
     uncut = ["groups where it is *", "individuals"] if all("uncut" in column for column in facts["columns"]) else []
     table = new_table("column", "cuts", *uncut, "lost")
@@ -154,3 +154,8 @@ def _columns(facts: dict[str, Any]) -> Table:
         counts = (column["cuts"], *(column["uncut"].values() if uncut else ()))
         table.add_row(Text(column["column"]), *(f"{count:,}" for count in counts), f"{column['lost']:.1%}")
     return table
+
+
+def _level(facts: dict[str, Any], entry: dict[str, Any]) -> str:
+    """Return the level of a column in words."""
+    return str(facts["level_names"][entry["column"]][entry["level"]])

@@ -61,9 +61,9 @@ def signed_off(config: Config, warnings: list[dict[str, Any]], all_known: bool =
     return found
 
 
-def standing(warnings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the warnings that are not accepted."""
-    return [each for each in warnings if "accepted" not in each]
+def standing(warnings: list[dict[str, Any]], severity: str | None = None) -> list[dict[str, Any]]:
+    """Return the warnings that are not accepted, all or those of one severity."""
+    return [each for each in warnings if "accepted" not in each and severity in (None, each["severity"])]
 
 
 @dataclass(frozen=True)
