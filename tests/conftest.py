@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from _pytest.nodeid import coerce_node_id
 from demo import adult as adult_table
 from typer.testing import CliRunner
 
@@ -105,6 +106,15 @@ class House:
     def leftovers(self) -> list[str]:
         """Folders of runs under way, which must not outlive them."""
         return [str(path) for path in self.folder.rglob("*") if path.name.startswith((".anon-", "anon-"))]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of an xdist group on one worker, so that there is one cluster: pytest-xdist 3.8 writes the group
+    into `_nodeid`, which pytest 9.2 no longer reads."""
+    for item in items:
+        if grouped := vars(item).get("_nodeid"):
+            item._id = coerce_node_id(grouped)
 
 
 @pytest.fixture(scope="session")
