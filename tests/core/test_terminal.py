@@ -132,4 +132,5 @@ def test_text_leaves_the_command_at_one_place() -> None:
         ("terminal.py", "print"),
         ("init.py", "sys.stdout.write"),
         ("hierarchy.py", "sys.stdout.writelines"),
+        ("code_lists.py", "sys.stdout.writelines"),
     }
