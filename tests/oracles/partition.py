@@ -96,6 +96,7 @@ class _Node:
 class _Table:
     records: Sequence[Record]
     columns: Sequence[Column]
+    tight: bool = False
 
     def codes(self, node: _Node, column: int) -> list[int]:
         return [self.records[member][0][column] for member in node.members]
@@ -109,12 +110,18 @@ class _Table:
             yield [self._child(node, column, part) for part in parts]
 
     def published(self, node: _Node) -> _Node:
-        """The node with the cells of its hierarchy columns narrowed to the lowest tree node that covers its members."""
+        """The node with the cells of its hierarchy columns narrowed to the lowest tree node that covers its members;
+        if labels are tight, those of other columns to the codes from its lowest to its highest member."""
         cells = list(node.cells)
         for index, column in enumerate(self.columns):
+            codes = self.codes(node, index)
             if isinstance(column, Hierarchy):
-                covering = _span(_covering(column.tree, self.codes(node, index)))
-                cells[index] = None if covering == column.whole() else covering
+                covering = _span(_covering(column.tree, codes))
+            elif self.tight:
+                covering = min(codes), max(codes)
+            else:
+                continue
+            cells[index] = None if covering == column.whole() else covering
         return _Node(tuple(cells), node.members)
 
     def _child(self, node: _Node, column: int, part: Cell) -> _Node:
@@ -183,6 +190,7 @@ def partition(
     prefer: Prefer = "widest",
     block: int = 10**9,
     erratic: Erratic = MONOTONE,
+    tight: bool = False,
 ) -> list[Leaf] | None:
     """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe, or
     if a leaf fails the criteria that are not monotone.
@@ -190,7 +198,7 @@ def partition(
     Nodes of more than `block` members are decided breadth first. The others are set aside, and taken up in runs that
     have no more members than that together, each breadth first to the end.
     """
-    search = _Search(_Table(records, columns), safe, prefer, erratic)
+    search = _Search(_Table(records, columns, tight), safe, prefer, erratic)
     root = _Node((None,) * len(columns), list(range(len(records))))
     if not safe([search.table.values(root)]):
         return None

@@ -96,6 +96,9 @@ def wanted(draw: Draw, seed: int) -> dict[str, Any]:
         "columns__sensitive": {name: {"as_categories": True} if name == "x" else {} for name in sensitive},
         "columns__keep": [[], ["dose"]][draw.integers(2)],
         "privacy": privacy,
-        "method": {"prefer": ["widest", "balanced", {"information_gain": sensitive[0]}][draw.integers(3)]},
+        "method": {
+            "prefer": ["widest", "balanced", {"information_gain": sensitive[0]}][draw.integers(3)],
+            "labels": ["cells", "tight"][draw.integers(2)],
+        },
         "release__form": forms[draw.integers(len(forms))],
     }

@@ -4,7 +4,7 @@ whole."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SkipValidation, model_validator
 
@@ -70,7 +70,9 @@ class AssignmentRecoding(RecodingHead):
 
 
 class TreeHead(RecodingHead):
-    """A tree of cuts without its nodes."""
+    """A tree of cuts without its nodes. With `tight` labels, groups have labels in all columns."""
+
+    labels: Literal["cells", "tight"] = "cells"
 
     columns: list[RecodedColumn]  # type: ignore[assignment]
 
@@ -83,7 +85,8 @@ class TreeRecoding(TreeHead):
 
     @model_validator(mode="after")
     def _nodes_are_a_tree(self) -> Self:
-        groups = _groups(self.nodes, {column.name: bool(column.hierarchy) for column in self.columns})
+        columns = {column.name: bool(column.hierarchy) for column in self.columns}
+        groups = _groups(self.nodes, columns, self.labels == "tight")
         demand(sorted(groups) == list(range(self.groups)), "every group once")
         return self
 
@@ -148,18 +151,18 @@ def _method(data: Json) -> str:
     return "lattice" if data.get("one_level") else str(data.get("method"))
 
 
-def _groups(nodes: Any, columns: dict[str, bool]) -> list[int]:
+def _groups(nodes: Any, columns: dict[str, bool], tight: bool) -> list[int]:
     """Return the groups of a tree of cuts; `columns` states which columns have a hierarchy. Nodes are breadth first:
     the children of a node follow those of the previous one."""
     demand(isinstance(nodes, list) and bool(nodes), "nodes")
-    treed, following, groups = [name for name, has_hierarchy in columns.items() if has_hierarchy], 1, []
+    narrowed, following, groups = [name for name, has_hierarchy in columns.items() if has_hierarchy or tight], 1, []
     for number, node in enumerate(nodes):
         demand(isinstance(node, dict) and following > number, "a node that another one leads to")
         demand(not number or ("label" in node and _is_label(node["label"])), "a label")
         if "column" in node or "children" in node:
             following = _split(node, columns, following)
         else:
-            groups.append(_group(node, treed))
+            groups.append(_group(node, narrowed))
     demand(following == len(nodes), "nodes that others lead to")
     return groups
 
@@ -177,10 +180,10 @@ def _split(node: Json, columns: dict[str, bool], following: int) -> int:
     return following + len(children)
 
 
-def _group(node: Json, treed: list[str]) -> int:
+def _group(node: Json, narrowed: list[str]) -> int:
     group, people, labels = node.get("group"), node.get("people"), node.get("labels")
     demand(type(group) is int and type(people) is int and 0 <= people <= 2**53, "a group and its people")
-    demand(isinstance(labels, dict) and list(labels) == treed, "the labels of hierarchies")
+    demand(isinstance(labels, dict) and list(labels) == narrowed, "the labels of narrowed columns")
     assert isinstance(group, int)
     assert isinstance(labels, dict)
     demand(all(map(_is_label, labels.values())), "labels")

@@ -133,6 +133,11 @@ class Partition(Model):
     prefer: Annotated[Prefer, BeforeValidator(_prefer, json_schema_input_type=Prefer)] = Field(
         "widest", description="which attribute to split first: widest, balanced, or by information gain about a column"
     )
+    labels: Literal["cells", "tight"] = Field(
+        "cells",
+        description="labels of columns that are cut freely: cells, from cut to cut, or tight, only as far as the "
+        "members of the group reach, which reveals that somebody is near each end",
+    )
 
 
 class Lattice(Model):

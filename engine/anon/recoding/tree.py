@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -79,6 +79,7 @@ class Recoding:
     own_high: Codes
     labels: list[ColumnLabels]  # the published labels, per column
     people: Ints  # individuals per group
+    tight: bool = field(default=False, kw_only=True)  # whether labels reach only as far as the members of a group
 
     reused: ClassVar[bool] = False  # whether the cuts are those of an earlier run
 
@@ -127,7 +128,8 @@ class Recoding:
     def write(self, path: Path) -> None:
         """Write recoding.json, one node per line."""
         columns = [recoded_column(domain) for domain in self.domains]
-        head = TreeHead(format=FORMAT, method="partition", groups=self.groups, columns=columns)
+        labels: dict[str, Any] = {"labels": "tight"} if self.tight else {}
+        head = TreeHead(format=FORMAT, method="partition", groups=self.groups, columns=columns, **labels)
         with path.open("w", encoding="utf-8") as file:
             file.write(_json(head.to_dict())[:-1] + ', "nodes": [\n')
             for number, line in enumerate(self._nodes()):
@@ -136,7 +138,8 @@ class Recoding:
 
     def _nodes(self) -> Iterator[str]:
         """Yield the nodes in the order of their numbers. Each but the root has the label of its cell in its parent's
-        column; a group also has those of its hierarchy columns, which are narrowed to the node that covers it."""
+        column; a group also has those of its hierarchy columns, which are narrowed to the node that covers it, and if
+        labels are tight those of all columns."""
         split = np.flatnonzero(self.column >= 0)
         above = np.full(len(self.column), -1, np.int8)  # the column that the parent of each node is split by
         above[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
@@ -164,10 +167,10 @@ class Recoding:
             yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + cuts[i] + 1))}}}'
 
     def _narrowed(self, group: NDArray[Any], label: list[Callable[[int, int], str]], names: list[str]) -> list[str]:
-        """Return the labels of the hierarchy columns of some groups, as text of JSON objects."""
+        """Return the labels of some groups in the columns where these are narrowed, as text of JSON objects."""
         columns = []
         for j, domain in enumerate(self.domains):
-            if domain.tree is not None:
+            if domain.tree is not None or self.tight:
                 own = self.labels[j].for_groups(group)
                 columns.append([f"{names[j]}: {label[j](*cell)}" for cell in zip(own.low.tolist(), own.high.tolist())])
         return [", ".join(parts) for parts in zip(*columns)] if columns else [""] * len(group)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anon.config import Config, Lattice, Merge, Reuse
+from anon.config import Config, Lattice, Merge, Partition, Reuse
 from anon.core.checkpoint import Checkpoint
 from anon.core.memory import Memory
 from anon.core.progress import ProgressCallback
@@ -157,10 +157,11 @@ def partition_search(
     searches: Searches = LOCAL,
 ) -> PartitionSearch:
     """Return the search by partition, ready to run."""
-    prefer = config.method.prefer  # type: ignore[union-attr]
+    method = config.method
+    assert isinstance(method, Partition)
     criteria = bind(config.privacy, values, shared=True)
-    prefer = prefer if isinstance(prefer, str) else "information_gain"
-    return searches.partition()(cube, criteria, prefer, budget, on_progress)
+    prefer = method.prefer if isinstance(method.prefer, str) else "information_gain"
+    return searches.partition()(cube, criteria, prefer, budget, on_progress, tight=method.labels == "tight")
 
 
 def lattice_search(

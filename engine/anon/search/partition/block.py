@@ -252,7 +252,7 @@ def search(
     while len(nodes):
         on_progress(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
         chosen = decisions.decide(nodes)
-        leaf = fragment.add_level(nodes, chosen, cube.domains)
+        leaf = fragment.add_level(nodes, chosen, cube.domains, rules.tight)
         leaves = np.flatnonzero(leaf)
         for first, last in runs_of(nodes.stop[leaves] - nodes.start[leaves], PIECE):
             node, codes, people = evaluator.groups_of(nodes, leaves[first:last], cube.sensitive)

@@ -43,21 +43,24 @@ MORE = 16  # the number of cuts of a column offered next, as a multiple of those
 
 @dataclass(frozen=True)
 class Rules:
-    """The criteria of a release and the preferred split of its groups: widest | balanced | information_gain."""
+    """The criteria of a release, the preferred split of its groups (widest | balanced | information_gain), and whether
+    labels of columns that are cut freely are tight."""
 
     alone: list[tuple[Criterion, int]]  # criteria that judge groups alone, and the column that they read
     erratic: list[tuple[Criterion, int]]  # those of them that are not monotone
     whole: list[tuple[Criterion, int]]  # criteria that judge all groups together
     prefer: str
     demands: Demands
+    tight: bool = False
 
     @classmethod
-    def from_criteria(cls, cube: Cube, criteria: list[Criterion], prefer: str) -> Rules:
+    def from_criteria(cls, cube: Cube, criteria: list[Criterion], prefer: str, tight: bool = False) -> Rules:
         """Return the rules for a cube."""
         alone = [(c, cube.reading(c)) for c in criteria if c.alone and c.monotone]
         erratic = [(c, cube.reading(c)) for c in criteria if not c.monotone]
         whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
-        return cls(alone, erratic, whole, prefer, _demands([*alone, *whole], [*alone, *erratic, *whole]))
+        demands = _demands([*alone, *whole], [*alone, *erratic, *whole])
+        return cls(alone, erratic, whole, prefer, demands, tight)
 
     @property
     def value_columns(self) -> list[int]:

@@ -55,10 +55,15 @@ class Fragment:
         return fragment
 
     def add_level(
-        self, nodes: OpenNodes, splits: Splits, domains: list[Domain], elsewhere: Flags | None = None
+        self,
+        nodes: OpenNodes,
+        splits: Splits,
+        domains: list[Domain],
+        tight: bool = False,
+        elsewhere: Flags | None = None,
     ) -> Flags:
         """Add the nodes of a level and the splits of some, in order; return which of the others are groups, and do not
-        continue elsewhere."""
+        continue elsewhere. `tight`: the cells of groups are as small as their members allow."""
         column = np.full(len(nodes), GROUP, np.int8)
         if elsewhere is not None:
             column[elsewhere] = ELSEWHERE
@@ -68,7 +73,7 @@ class Fragment:
         cuts[splits.node] = np.diff(cut_start)
         own_cut, own_low, own_high = (codes.astype(np.uint16) for codes in (cut, splits.low, splits.high))
         group: Flags = column == GROUP
-        low, high = _published(nodes.take(np.flatnonzero(group)), domains)
+        low, high = _published(nodes.take(np.flatnonzero(group)), domains, tight)
         for name, array in (
             ("column", column), ("cuts", cuts), ("cut", own_cut), ("own_low", own_low), ("own_high", own_high),
             ("low", low), ("high", high), ("people", nodes.people[group]),
@@ -79,10 +84,12 @@ class Fragment:
         return group
 
 
-def _published(nodes: OpenNodes, domains: list[Domain]) -> tuple[Codes, Codes]:
+def _published(nodes: OpenNodes, domains: list[Domain], tight: bool) -> tuple[Codes, Codes]:
     """Return the cells of nodes as they are published: in a hierarchy column the hierarchy node that covers the
-    members."""
-    low, high = nodes.cell_low.astype(np.uint16), nodes.cell_high.astype(np.uint16)
+    members, elsewhere the cell between cuts or, if tight, from the lowest to the highest code of the members. Nodes
+    are apart in some column that was cut between them, so their tight cells are apart there too."""
+    ends = (nodes.low, nodes.high) if tight else (nodes.cell_low, nodes.cell_high)
+    low, high = (end.astype(np.uint16) for end in ends)
     for j, domain in enumerate(domains):
         if domain.tree is not None:
             cover = domain.tree.common(nodes.low[:, j], nodes.high[:, j])
@@ -102,7 +109,9 @@ class _RawNodes:
     own_high: Codes
 
 
-def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]) -> tuple[Recoding, Numbers]:
+def assemble(
+    domains: list[Domain], top: Fragment | None, blocks: list[Fragment], tight: bool = False
+) -> tuple[Recoding, Numbers]:
     """Return one tree, and for the groups, counted through all fragments, their number in canonical order. The nodes of
     the top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree.
     The fragments are empty afterwards."""
@@ -117,7 +126,7 @@ def assemble(domains: list[Domain], top: Fragment | None, blocks: list[Fragment]
     child[group] = rank[raw.child[order[group]]]
     starts = np.append(0, np.cumsum(raw.cuts[order], dtype=np.uint32)).astype(np.uint32)
     cut, own_low, own_high = _cuts(raw, order), raw.own_low[order], raw.own_high[order]
-    return Recoding(domains, column, starts, cut, child, own_low, own_high, labels, people), rank
+    return Recoding(domains, column, starts, cut, child, own_low, own_high, labels, people, tight=tight), rank
 
 
 def _taken(fragments: list[Fragment], name: str) -> NDArray[Any]:

@@ -72,9 +72,12 @@ class PartitionSearch:
         prefer: str = "widest",
         budget: SearchBudget | None = None,
         progress: ProgressCallback = lambda **facts: None,
+        tight: bool = False,
     ) -> None:
-        """Take a cube and criteria; `prefer` is widest | balanced | information_gain (of cube.target)."""
-        self.cube, self.budget, self.rules = cube, budget or SearchBudget(), Rules.from_criteria(cube, criteria, prefer)
+        """Take a cube and criteria; `prefer` is widest | balanced | information_gain (of cube.target). With `tight`,
+        labels of columns that are cut freely reach only as far as the members of the group."""
+        self.cube, self.budget = cube, budget or SearchBudget()
+        self.rules = Rules.from_criteria(cube, criteria, prefer, tight)
         self.cells = cells_within(self.budget.memory.search, self.budget.threads)
         self.steps = Steps(self.budget.checkpoint)
         self.limit = self.steps.take(LIMIT, BlockLimit.from_arrays, self._limit).individuals
@@ -94,7 +97,7 @@ class PartitionSearch:
             unique += found.unique
         records.close()
         self._refuse_broken(fragments)
-        recoding, counts.rank = assemble(cube.domains, upper, fragments[upper is not None :])
+        recoding, counts.rank = assemble(cube.domains, upper, fragments[upper is not None :], self.rules.tight)
         return Outcome(recoding, counts, unique)
 
     def _refuse_broken(self, fragments: list[Fragment]) -> None:

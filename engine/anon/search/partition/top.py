@@ -404,7 +404,7 @@ def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCall
         step = steps.take(f"level-{depth}", LevelStep.from_arrays, partial(_decided, top, decisions, nodes))
         decisions.state = step.state
         on_progress(int(nodes.people[giant].sum()), level=depth)
-        group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, elsewhere=~giant)
+        group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, rules.tight, elsewhere=~giant)
         roots.append((nodes.take(np.flatnonzero(~giant)), records[~giant]))
         groups.append((nodes.take(np.flatnonzero(group)), records[group]))
         nodes, records = step.nodes, step.records

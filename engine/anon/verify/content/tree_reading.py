@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 from numpy.typing import NDArray
 
+from anon.artifacts.recoding import TreeHead
 from anon.verify.content.labels import LOWEST, Grammar, HierarchyLabels, OrderedLabels, keys_of_texts
 from anon.verify.content.recoding_file import RecodingFile
 from anon.verify.content.tree_groups import GroupLabels, Ints, WrittenTree
@@ -37,14 +38,16 @@ class _NodesOfFile:
 
     nodes: Ints
     label: Codes  # in the column that the parent is split by; none for the root
-    narrowed: dict[int, Codes]  # the labels of the groups in hierarchy columns
+    narrowed: dict[int, Codes]  # the labels of the groups in hierarchy columns, if they are tight in all
     words: pa.Array
     cuts: int = 0  # keys of nodes with more than two children that are placed so far
 
     @classmethod
     def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _NodesOfFile:
         names, groups = [column.name for column in file.head.columns], file.head.groups
-        listed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
+        treed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
+        tight = isinstance(file.head, TreeHead) and file.head.labels == "tight"
+        listed = list(range(len(grammars))) if tight else treed
         nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
         texts: dict[int, list[pa.Array]] = {-1: [STAR], **{j: [] for j in listed}}
         for table in _tables(file, [names[j] for j in listed]):
@@ -60,7 +63,7 @@ class _NodesOfFile:
         raw = cls(nodes[:at], codes.pop(-1)[1:], codes, words)
         raw.narrowed = {j: raw.by_group(own) for j, own in codes.items()}
         raw.check(groups)
-        raw.cut_null_off([j for j in range(len(grammars)) if j not in listed])
+        raw.cut_null_off([j for j in range(len(grammars)) if j not in treed])
         return raw
 
     @property
@@ -184,11 +187,11 @@ def _numbered(texts: dict[int, list[pa.Array]]) -> tuple[pa.Array, dict[int, Cod
     return encoded.dictionary, dict(zip(texts, np.split(encoded.indices.to_numpy(), ends)))
 
 
-def _tables(file: RecodingFile, hierarchies: list[str]) -> Iterator[pa.Table]:
+def _tables(file: RecodingFile, narrowed: list[str]) -> Iterator[pa.Table]:
     """Yield the nodes of a recoding.json, some at a time."""
     kinds = {"label": pa.string(), "column": pa.string(), "cut": pa.string(), "children": pa.list_(pa.int64())}
     kinds |= {"group": pa.int64(), "people": pa.int64()}
-    labels = pa.struct([(name, pa.string()) for name in hierarchies])
+    labels = pa.struct([(name, pa.string()) for name in narrowed])
     options = pa.json.ParseOptions(pa.schema([*kinds.items(), ("labels", labels)]), unexpected_field_behavior="error")
     for lines in file.chunks():
         alone = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
