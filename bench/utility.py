@@ -45,6 +45,8 @@ SETTINGS: dict[str, tuple[bool, dict[str, Any]]] = {  # with hierarchies or cut 
     "widest, hierarchies": (True, {}),
     "widest, cut freely": (False, {}),
     "widest, cut freely, tight": (False, {"labels": "tight"}),
+    "loss, hierarchies": (True, {"prefer": "loss"}),
+    "loss, cut freely, tight": (False, {"prefer": "loss", "labels": "tight"}),
 }
 NUMBER = r"-?[0-9]+"
 SPAN = re.compile(rf"({NUMBER})(?:-|\.\.)({NUMBER})")

@@ -108,7 +108,7 @@ def _rivals(seed: int, rng: random.Random, family: str) -> Case:
 
 def _method(rng: random.Random, kind: str) -> dict[str, Any]:
     if kind == "partition":
-        prefer, labels = rng.choice(["widest", "widest", "balanced"]), rng.choice(["cells", "tight"])
+        prefer, labels = rng.choice(["widest", "widest", "balanced", "loss"]), rng.choice(["cells", "tight"])
         return {"kind": kind, "prefer": prefer, "labels": labels}
     suppress = Decimal(rng.choice(["0", "0", "0.05", "0.1", "0.2", "0.34", "0.5"]))
     return {"kind": kind, "suppress": suppress, "choose": rng.choice(METRICS), "exhaustive": True}

@@ -44,7 +44,7 @@ def defined(case: Case) -> Leaves | None:
     block, prefer = case.settings.get("block", 10**6), case.method["prefer"]
     return oracle.partition(
         records, case.columns(), lambda groups: all(each.holds([*map(tuple, groups)]) for each in monotone), prefer,
-        block, erratic, case.method.get("labels") == "tight",
+        block, erratic, case.method.get("labels") == "tight", least=max(each.least for each in criteria),
     )  # fmt: skip
 
 

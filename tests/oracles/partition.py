@@ -7,7 +7,7 @@ what they mean, and where a null stands among them, is the caller's business.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -20,7 +20,8 @@ Cells = tuple[Cell | None, ...]
 Leaf = tuple[Cells, list[int]]
 Safe = Callable[[list[list[Value]]], bool]
 Fine = Callable[[list[Value]], bool]
-Prefer = Literal["widest", "balanced"]
+Prefer = Literal["widest", "balanced", "loss"]
+SCALE = 2**22  # losses are measured in whole numbers on scales of this length
 Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007
 
 
@@ -36,6 +37,10 @@ class Free:
     def width(self, present: Sequence[int]) -> Fraction:
         first, last, low, high = (Fraction(self.position[at]) for at in (0, -1, min(present), max(present)))
         return (high - low) / (last - first) if last > first else Fraction(1)
+
+    def place(self, code: int) -> int:
+        first, last, own = (Fraction(self.position[at]) for at in (0, -1, code))
+        return round((own - first) / (last - first) * SCALE) if last > first else 0
 
     def candidates(self, present: Sequence[int], cell: Cell) -> Iterator[list[Cell]]:
         codes = sorted(set(present))
@@ -61,6 +66,9 @@ class Hierarchy:
     def width(self, present: Sequence[int]) -> Fraction:
         low, high = _span(_covering(self.tree, present))
         return Fraction(high - low, self.whole()[1])
+
+    def place(self, code: int) -> int:
+        return round(Fraction(code, self.whole()[1]) * SCALE)
 
     def candidates(self, present: Sequence[int], _cell: Cell) -> Iterator[list[Cell]]:
         children = [_span(child) for child in _children(_covering(self.tree, present))]
@@ -109,6 +117,38 @@ class _Table:
         for parts in self.columns[column].candidates(self.codes(node, column), cell):
             yield [self._child(node, column, part) for part in parts]
 
+    def by_loss(self, node: _Node, small: int, least: int) -> list[tuple[int, list[list[_Node]]]]:
+        """The columns with their candidates that leave `least` people in each part of a cut, least loss first."""
+        found = []
+        for column, kind in enumerate(self.columns):
+            if len(set(self.codes(node, column))) == 1:
+                continue
+            listed = list(self.candidates(node, column))
+            if isinstance(kind, Free):
+                listed = [parts for parts in listed if min(len(part.members) for part in parts) >= least]
+                listed.sort(key=lambda parts: parts[0].cells[column] or (0, 0))
+            losses = [self._loss(node, parts, column, small) for parts in listed]
+            order = sorted(range(len(listed)), key=lambda at: losses[at])
+            if order:
+                found.append((losses[order[0]], column, [listed[at] for at in order]))
+        return [(column, listed) for _, column, listed in sorted(found, key=lambda each: each[:2])]
+
+    def _loss(self, node: _Node, parts: list[_Node], column: int, small: int) -> int:
+        """By how much parts lose more than the node: in all columns if it is small, else in the one that is cut. Parts
+        of a hierarchy extend over its nodes."""
+        kind = self.columns[column]
+        if isinstance(kind, Hierarchy):
+            whole = _span(_covering(kind.tree, self.codes(node, column)))
+            cells = [(part, part.cells[column] or kind.whole()) for part in parts]
+            inside = sum(len(part.members) * (kind.place(high) - kind.place(low)) for part, (low, high) in cells)
+            return inside - len(node.members) * (kind.place(whole[1]) - kind.place(whole[0]))
+        columns = range(len(self.columns)) if len(node.members) <= small else [column]
+        return sum(self._extent(part, columns) for part in parts) - self._extent(node, columns)
+
+    def _extent(self, node: _Node, columns: Sequence[int]) -> int:
+        places = [[self.columns[each].place(code) for code in self.codes(node, each)] for each in columns]
+        return len(node.members) * sum(max(own) - min(own) for own in places)
+
     def published(self, node: _Node) -> _Node:
         """The node with the cells of its hierarchy columns narrowed to the lowest tree node that covers its members;
         if labels are tight, those of other columns to the codes from its lowest to its highest member."""
@@ -137,6 +177,8 @@ class _Search:
     safe: Safe
     prefer: Prefer
     erratic: Erratic
+    small: int = 0  # people up to which losses are those of all columns
+    least: int = 1  # people of every safe group, at least
     leaves: list[_Node] = field(default_factory=list)
     kept: list[list[Value]] = field(default_factory=list)  # every group so far that was fine, also if it was split
 
@@ -159,13 +201,21 @@ class _Search:
     def _split(self, node: _Node, rest: list[_Node]) -> list[_Node] | None:
         others = [self.table.values(other) for other in rest]
         fine = self.fine(node)
-        for column in _preferred(self.table, node, self.prefer):
-            for children in self.table.candidates(node, column):
+        for listed in self._candidates(node):
+            for children in listed:
                 parts = [self.table.values(child) for child in children]
                 if self.safe([*others, *parts]) and self._may_be(parts, fine):
                     self.keep(parts)
                     return children
         return None
+
+    def _candidates(self, node: _Node) -> Iterator[Iterable[list[_Node]]]:
+        """The candidates of each column, the preferred column first."""
+        if self.prefer == "loss":
+            yield from (listed for _, listed in self.table.by_loss(node, self.small, self.least))
+            return
+        for column in _preferred(self.table, node, self.prefer):
+            yield self.table.candidates(node, column)
 
     def _may_be(self, parts: list[list[Value]], fine: bool) -> bool:
         """Whether the criteria that are not monotone let a node, which is fine or not, be split into these parts."""
@@ -191,14 +241,21 @@ def partition(
     block: int = 10**9,
     erratic: Erratic = MONOTONE,
     tight: bool = False,
+    small: int = 64,
+    least: int = 1,
 ) -> list[Leaf] | None:
     """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe, or
     if a leaf fails the criteria that are not monotone.
 
     Nodes of more than `block` members are decided breadth first. The others are set aside, and taken up in runs that
-    have no more members than that together, each breadth first to the end.
+    have no more members than that together, each breadth first to the end. With `prefer` loss, cuts that leave fewer
+    people than `least`, which no safe group has, have no part in the order of the columns; nodes of up to `small`
+    people, of `block` if that is less and of none if there are hierarchies, are measured in all columns.
     """
-    search = _Search(_Table(records, columns, tight), safe, prefer, erratic)
+    by_nodes = any(isinstance(column, Hierarchy) for column in columns)
+    search = _Search(
+        _Table(records, columns, tight), safe, prefer, erratic, 0 if by_nodes else min(small, block), least
+    )
     root = _Node((None,) * len(columns), list(range(len(records))))
     if not safe([search.table.values(root)]):
         return None

@@ -100,7 +100,7 @@ def expected(
     def safe(groups: list[list[Any]]) -> bool:
         return skyline.safe_k(groups, k) and skyline.safe(groups, wanted)
 
-    return oracle.partition(table.rows, table.columns, safe, prefer, block, tight=tight)  # type: ignore[arg-type]
+    return oracle.partition(table.rows, table.columns, safe, prefer, block, tight=tight, least=k)  # type: ignore[arg-type]
 
 
 def budget(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> SearchBudget:
@@ -110,7 +110,7 @@ def budget(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**
 
 @settings(max_examples=400, deadline=None)
 @given(
-    tables(), st.integers(1, 3), skylines, st.sampled_from(["widest", "balanced"]), st.booleans(),
+    tables(), st.integers(1, 3), skylines, st.sampled_from(["widest", "balanced", "loss"]), st.booleans(),
     st.sampled_from([10**6, 12, 6, 3, 1]), st.integers(1, 2), st.booleans(),
 )  # fmt: skip
 def test_the_search_cuts_as_its_naive_definition_does(

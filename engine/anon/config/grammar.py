@@ -114,16 +114,17 @@ class InformationGain(Model):
     information_gain: Name = Field(description="the quasi-identifier, sensitive or kept column that the gain is about")
 
 
-def _prefer(value: Any, info: ValidationInfo) -> Literal["widest", "balanced"] | InformationGain:
+def _prefer(value: Any, info: ValidationInfo) -> Literal["widest", "balanced", "loss"] | InformationGain:
     if isinstance(value, Mapping | InformationGain):
         return InformationGain.model_validate(value, context=info.context)
-    if value == "widest" or value == "balanced":
-        return "widest" if value == "widest" else "balanced"
-    words = ["widest", "balanced", "{information_gain: COLUMN}"]
+    for word in ("widest", "balanced", "loss"):
+        if value == word:
+            return word
+    words = ["widest", "balanced", "loss", "{information_gain: COLUMN}"]
     raise one_of(value, words) if isinstance(value, str) else mistake(" or ".join(words))
 
 
-Prefer = Literal["widest", "balanced"] | InformationGain
+Prefer = Literal["widest", "balanced", "loss"] | InformationGain
 
 
 class Partition(Model):
@@ -131,7 +132,9 @@ class Partition(Model):
 
     kind: Literal["partition"] = Field("partition", description="partition: split the table top down")
     prefer: Annotated[Prefer, BeforeValidator(_prefer, json_schema_input_type=Prefer)] = Field(
-        "widest", description="which attribute to split first: widest, balanced, or by information gain about a column"
+        "widest",
+        description="which split to prefer: of the widest attribute, the most balanced, the one whose "
+        "parts lose least, or by information gain about a column",
     )
     labels: Literal["cells", "tight"] = Field(
         "cells",

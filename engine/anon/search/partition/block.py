@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -27,7 +28,9 @@ from anon.search.partition.candidates import (
     OpenNodes,
     Splits,
     children_cells,
+    in_order,
     ranges,
+    scale,
     unreached,
 )
 from anon.search.partition.decide import Decisions, Rules, state_arrays, states_of
@@ -89,8 +92,9 @@ class Block(Evaluator):
         records: Codes,
         crew: Crew | None = None,
         scratch: Scratch | None = None,
+        small: int | None = None,
     ) -> None:
-        super().__init__(cube, value_columns, demands)
+        super().__init__(cube, value_columns, demands, small)
         self.records, self.crew, self.scratch = records, crew or Crew(), scratch or Scratch(0, records.shape[1])
 
     def _share(self, nodes: OpenNodes, which: Ints, work: Callable[[slice], T]) -> list[T]:
@@ -133,7 +137,35 @@ class Block(Evaluator):
             )  # fmt: skip
 
         self._share(nodes, which, work)
-        return Boundaries(np.repeat(which, used), cut[ranges(offset[:-1], used)].astype(np.int64))
+        found = Boundaries(np.repeat(which, used), cut[ranges(offset[:-1], used)].astype(np.int64))
+        return found if self.small is None else self._by_loss(nodes, which, column, found)
+
+    def _by_loss(self, nodes: OpenNodes, which: Ints, column: Ints, found: Boundaries) -> Boundaries:
+        """Return some cuts, the one that loses least first. The order of the records is that of these columns."""
+        given = nodes.start[which], nodes.stop[which], column
+        used, cut, loss = kernels.losses(self.records, self.people_at, given, self.scratch.order, self._measure)
+        keys, wanted = np.repeat(which, used) << 16 | cut, found.node << 16 | found.cut
+        return in_order(found.node, found.cut, loss[np.searchsorted(keys, wanted)])
+
+    @cached_property
+    def _measure(self) -> kernels.Measure:
+        scales = [scale(domain) for domain in self.cube.domains]
+        start = np.append(0, np.cumsum([len(each) for each in scales])).astype(np.int64)
+        assert self.small is not None
+        return start, np.concatenate(scales), self.demands.least, self.small
+
+    def least(self, nodes: OpenNodes, which: Ints, column: Ints) -> tuple[Ints, Ints]:
+        start, stop = nodes.start[which], nodes.stop[which]
+        cut, loss, order = np.empty(len(which), np.int64), np.empty(len(which), np.int64), self.scratch.order
+
+        def work(s: slice) -> None:
+            given = start[s], stop[s], column[s]
+            kernels.by_code(self.records, given, order)
+            kernels.least_loss(self.records, self.people_at, given, order, self._measure, cut[s], loss[s])
+
+        if len(which):
+            self._share(nodes, which, work)
+        return cut, loss
 
     def tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         start, stop = nodes.start[which], nodes.stop[which]
@@ -244,7 +276,7 @@ def search(
 ) -> BlockResult:
     """Split the roots, whose records lie in order and are moved, while every criterion still holds; return the result.
     `cells` is the number of counters that may be filled at a time."""
-    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, scratch)
+    evaluator = Block(cube, rules.value_columns, rules.demands, records, crew, scratch, rules.small)
     decisions = Decisions(cube, rules, evaluator, state, cells)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []

@@ -17,6 +17,7 @@ from anon.cube import Cube, Domain
 
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
 TABLE = 2_000_000  # counters of a table; splits that would take more are counted in lists too
+SCALE = 2**22  # the length of every column's scale, on which losses are measured in whole numbers
 PEOPLE = -1  # in place of a value column: individuals, where they have several values each
 
 
@@ -169,8 +170,10 @@ def _in_lists(size: int, cells: Ints | int) -> Flags:
 class Evaluator(ABC):
     """Evaluates splits of nodes."""
 
-    def __init__(self, cube: Cube, value_columns: list[int], demands: Demands) -> None:
-        """Take a cube and the indexes of its others to count in children."""
+    def __init__(self, cube: Cube, value_columns: list[int], demands: Demands, small: int | None = None) -> None:
+        """Take a cube and the indexes of its others to count in children. If cuts are ranked by what they lose, `small`
+        is the number of people up to which that is measured in all columns; otherwise it is None."""
+        self.small = small
         self.cube, self.demands = cube, demands
         self.columns, self.people_at, self.values_at = len(cube.domains), cube.people_at, cube.values_at
         self.sizes = {index: cube.others[index].size for index in value_columns}
@@ -191,7 +194,17 @@ class Evaluator(ABC):
 
     @abstractmethod
     def boundaries(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
-        """Return in one column per node every cut that is not hopeless."""
+        """Return in one column per node every cut that is not hopeless; if cuts are ranked by loss, the least first,
+        ties to the lower."""
+
+    @abstractmethod
+    def least(self, nodes: OpenNodes, which: Ints, column: Ints) -> tuple[Ints, Ints]:
+        """Return in one column per node the cut that loses least of those that leave enough people on both sides, -1 if
+        none does; and by how much its sides lose more than the node (below 0: less).
+
+        The loss of a node in a column is its people times the part of the column's scale that they extend over. In a
+        node of more than `small` people the loss is that in the column that is cut, and those in other columns count as
+        unchanged: it follows from the people by code. In a smaller one it is that in all columns."""
 
     @abstractmethod
     def tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
@@ -305,6 +318,13 @@ def widths(domains: list[Domain], low: Ints, high: Ints) -> Floats:
         whole = domain.position[-1] - domain.position[0]
         found[:, j] = (domain.position[last] - domain.position[first]) / whole if whole else 1.0
     return found
+
+
+def scale(domain: Domain) -> Ints:
+    """Return the place of each code on a scale from 0 to SCALE."""
+    at = domain.position
+    whole = at[-1] - at[0]
+    return np.rint((at - at[0]) / whole * SCALE).astype(np.int64) if whole else np.zeros(len(at), np.int64)
 
 
 def children_cells(nodes: OpenNodes, chosen: Splits) -> tuple[Ints, Ints]:

@@ -2,8 +2,10 @@
 
 A node's candidates come column by column in order of preference. A column that is cut freely offers every boundary
 between two codes that occur in the node, nearest to the median first (ties to the lower); the cut lies half-way
-between the two codes, so that no cell ends at the extremes of its members. A column with a hierarchy offers one split:
-the lowest hierarchy node that covers the members, into its non-empty children. The first candidate that keeps all
+between the two codes, so that no cell ends at the extremes of its members. Where splits are preferred by loss, columns
+come in the order of the least that a split of them loses, and the cuts of a column in the order of what they lose
+(`Evaluator.least`). A column with a hierarchy offers one split: the lowest hierarchy node that covers the members, into
+its non-empty children. The first candidate that keeps all
 criteria safe together with the state of the whole release is taken; a node without one is a group.
 
 The result is defined by strict node order. A criterion that judges groups alone decides each node separately. For the
@@ -23,7 +25,7 @@ one.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import numpy as np
@@ -32,19 +34,21 @@ from anon.core.arrays import Flags, Floats, Ints
 from anon.core.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube
-from anon.search.partition.candidates import Boundaries, Demands, Evaluator, OpenNodes, Splits, widths
+from anon.search.partition.candidates import Boundaries, Demands, Evaluator, OpenNodes, Splits, scale, widths
 
 CELLS = 2_000_000  # counters (parts x sensitive values) that are evaluated at a time, and that may be stored
 CELL = 100  # bytes of each counter, with everything that is derived from it
 WAITS = 10  # the overhead of a stored candidate, in counters
 AHEAD = 16  # candidates that are stored for a node while it waits
+NEVER = 2**62  # in place of the loss of a split, if there is none
 MORE = 16  # the number of cuts of a column offered next, as a multiple of those that were refused
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The criteria of a release, the preferred split of its groups (widest | balanced | information_gain), and whether
-    labels of columns that are cut freely are tight."""
+    """The criteria of a release, the preferred split of its groups (widest | balanced | loss | information_gain), and
+    whether labels of columns that are cut freely are tight. `small`: see `Evaluator.least`; None if splits are not
+    preferred by loss."""
 
     alone: list[tuple[Criterion, int]]  # criteria that judge groups alone, and the column that they read
     erratic: list[tuple[Criterion, int]]  # those of them that are not monotone
@@ -52,6 +56,7 @@ class Rules:
     prefer: str
     demands: Demands
     tight: bool = False
+    small: int | None = None
 
     @classmethod
     def from_criteria(cls, cube: Cube, criteria: list[Criterion], prefer: str, tight: bool = False) -> Rules:
@@ -61,6 +66,11 @@ class Rules:
         whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
         demands = _demands([*alone, *whole], [*alone, *erratic, *whole])
         return cls(alone, erratic, whole, prefer, demands, tight)
+
+    def with_small(self, people: int) -> Rules:
+        """Return the same rules for a search whose blocks have this number of people, so that small nodes are in
+        blocks. With splits by hierarchies no node is small: their parts are measured in one column."""
+        return replace(self, small=people) if self.prefer == "loss" else self
 
     @property
     def value_columns(self) -> list[int]:
@@ -142,6 +152,7 @@ class LevelDecisions:
     place: Ints  # the column being offered
     offered: Ints  # candidates of it that were offered
     open: Flags  # nodes that are not decided
+    best: Ints | None = None  # [nodes, columns] the cuts that lose least, if splits are preferred by loss
     waiting: dict[int, deque[Candidate]] = field(default_factory=dict)  # until all nodes before are decided
     chosen: list[Splits] = field(default_factory=list)
 
@@ -186,9 +197,10 @@ class Decisions:
 
     def decide(self, nodes: OpenNodes) -> Splits:
         """Return the chosen splits in node order, without their histograms; nodes without one are groups."""
-        columns, count = self._preferences(nodes)
+        best = np.full(nodes.low.shape, -1) if self.rules.prefer == "loss" else None
+        columns, count = self._preferences(nodes, best)
         zero = np.zeros(len(nodes), np.int64)
-        level = LevelDecisions(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0))
+        level = LevelDecisions(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0), best)
         while level.open.any():
             if len(hungry := level.hungry(self._ahead(level))):
                 for splits in self._offer(level, hungry):
@@ -213,16 +225,42 @@ class Decisions:
         one."""
         return max(int(np.searchsorted(np.cumsum(cells), self.cells, "right")), 1)
 
-    def _preferences(self, nodes: OpenNodes) -> tuple[Ints, Ints]:
-        """Return per node its columns, the preferred first, ties in config order; and the number of columns with more
-        than one code."""
+    def _preferences(self, nodes: OpenNodes, best: Ints | None) -> tuple[Ints, Ints]:
+        """Return per node its columns, the preferred first, ties in config order; and the number of columns that can be
+        split. If splits are preferred by loss, fill in the best cuts."""
         splittable = nodes.high > nodes.low
+        if best is not None:
+            loss = self._losses(nodes, splittable, best)
+            return np.argsort(loss, axis=1, kind="stable"), (loss < NEVER).sum(axis=1)
         if self.rules.prefer == "widest":
             rank = -widths(self.cube.domains, nodes.low, nodes.high)
         else:
             rank = self._first_splits(nodes, splittable)
         rank[~splittable] = np.inf
         return np.argsort(rank, axis=1, kind="stable"), splittable.sum(axis=1)
+
+    def _losses(self, nodes: OpenNodes, splittable: Flags, best: Ints) -> Ints:
+        """Return per node and column by how much the parts of its best split lose more than the node, NEVER without
+        one; fill in the best cuts of columns that are cut freely. The parts of a split by a hierarchy extend over its
+        nodes."""
+        loss = np.full(nodes.low.shape, NEVER)
+        count = self.evaluator.counting(None)
+        for j, domain in enumerate(self.cube.domains):
+            which = np.flatnonzero(splittable[:, j] & ~nodes.barren)
+            column = np.full(len(which), j)
+            if self.is_free[j]:
+                cut, own = self.evaluator.least(nodes, which, column)
+                best[which, j] = cut
+                loss[which, j] = np.where(cut < 0, NEVER, own)
+            elif len(which):
+                splits, at = count.split_whole(nodes, which, column), scale(domain)
+                parts = np.add.reduceat(splits.people * (at[splits.high] - at[splits.low]), splits.part_start[:-1])
+                assert domain.tree is not None
+                cover = domain.tree.common(nodes.low[which, j], nodes.high[which, j])
+                loss[which, j] = parts - nodes.people[which] * (
+                    at[domain.tree.high[cover]] - at[domain.tree.low[cover]]
+                )
+        return loss
 
     def _first_splits(self, nodes: OpenNodes, splittable: Flags) -> Floats:
         """Return the cost of the first split of each column, lower is better: the people in the largest child, or the
@@ -268,7 +306,10 @@ class Decisions:
     def _offer_nearest(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
         fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
         which, column = which[:fitting], column[:fitting]
-        nearest = self.evaluator.nearest(level.nodes, which, column)
+        if level.best is None:
+            nearest = self.evaluator.nearest(level.nodes, which, column)
+        else:
+            nearest = Boundaries(which, level.best[which, column])
         level.offered[which] = 1
         none = np.setdiff1d(which, nearest.node, assume_unique=True)  # the column has no candidates
         level.place[none] += 1

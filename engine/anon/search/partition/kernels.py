@@ -1,5 +1,5 @@
-"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_moving.c and kernels_top.c, with the
-scratch space that some of them require."""
+"""The kernels of the partition search, in kernels.c, kernels_sweep.c, kernels_loss.c, kernels_moving.c and
+kernels_top.c, with the scratch space that some of them require."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from anon.core.kernels import kernel
 
 Ranges = tuple[Ints, Ints, Ints]  # of nodes: where each starts and stops, and the column that is evaluated
 Cuts = tuple[Ints, Ints]  # where those of each node start, and all cuts
+Measure = tuple[Ints, Ints, int, int]  # scales of the columns (CSR), least people on a side, people of a small node
 
 RUN = 16_384  # records that `route` moves at a time, a multiple of eight
+MOST_SMALL = 64  # people of a node whose cuts kernels_loss.c measures in all columns
 BESIDE = 8  # codes beyond the number of records, which `route` needs aside
 
 nearest = kernel("search_nearest")
@@ -29,6 +31,8 @@ scatter = kernel("search_scatter")
 _part_lists = kernel("search_part_lists")
 _by_code = kernel("search_by_code")
 _sweep = kernel("search_sweep")
+_least_loss = kernel("search_least_loss")
+_losses = kernel("search_losses")
 _route = kernel("search_route")
 _top_codes = kernel("search_top_codes")
 _top_codes_narrow = kernel("search_top_codes_narrow")
@@ -62,6 +66,27 @@ def sweep(
     """Find the cuts of each node whose two sides satisfy the necessary conditions of a safe group."""
     top = np.empty(int(largest.max(initial=0)) + 1, np.int64)
     _sweep(codes, people, *ranges, order, value, values, least, fewest, largest, offset, cut, used, top)
+
+
+def least_loss(
+    codes: Codes, people: int, ranges: Ranges, order: NDArray[np.int32], measure: Measure, cut: Ints, loss: Ints
+) -> None:
+    """Find the cut of each node that loses least."""
+    longest = _longest(ranges)
+    scratch = np.empty(longest, np.uint16), np.empty(longest, np.int64)
+    _least_loss(codes, people, order, *measure, *ranges, *scratch, cut, loss)
+
+
+def losses(
+    codes: Codes, people: int, ranges: Ranges, order: NDArray[np.int32], measure: Measure
+) -> tuple[Ints, Ints, Ints]:
+    """Return the number of cuts of each node that leave enough people on both sides, these cuts, and their losses."""
+    length = ranges[1] - ranges[0]
+    room, total = np.cumsum(length) - length, int(length.sum())
+    cut, loss, used = np.empty(total, np.uint16), np.empty(total, np.int64), np.empty(len(length), np.int64)
+    _losses(codes, people, order, *measure, *ranges, room, cut, loss, used)
+    kept = np.repeat(room - (np.cumsum(used) - used), used) + np.arange(int(used.sum()))
+    return used, cut[kept].astype(np.int64), loss[kept]
 
 
 def route(codes: Codes, ranges: Ranges, cuts: Cuts, low: Codes, high: Codes, aside: Codes) -> None:

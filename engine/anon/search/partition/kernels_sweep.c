@@ -2,9 +2,10 @@
 #include "criteria/kernels_counts.h"
 #include "search/partition/kernels_records.h"
 
-enum { MOST_VALUES = 256 };
+enum { MOST_VALUES = 256, FEW = 48 }; /* records that are sorted by insertion */
 
-/* Orders the records of each node by one column's codes: order[start:stop]. Two rounds of counting by byte; `other` is
+/* Orders the records of each node by one column's codes: order[start:stop]. A few by insertion, others
+   in two rounds of counting by byte; `other` is
    scratch space, a place for each record of the longest node. */
 KERNEL(search_by_code)
 {
@@ -18,6 +19,15 @@ KERNEL(search_by_code)
     for (int64_t node = 0; node < nodes.size; node++) {
         const ARRAY(const uint16_t) code = column_of(codes, COLUMNS(codes), column[node]);
         const int32_t begin = (int32_t)nodes.start[node], length = (int32_t)(nodes.stop[node] - begin);
+        if (length <= FEW) {
+            for (int32_t r = begin; r < begin + length; r++) {
+                int32_t to = r;
+                for (; to > begin && code[order[to - 1]] > code[r]; to--)
+                    order[to] = order[to - 1];
+                order[to] = r;
+            }
+            continue;
+        }
         int32_t low[257] = {0}, high[257] = {0};
         for (int32_t r = begin; r < begin + length; r++) {
             low[(code[r] & 255) + 1]++;

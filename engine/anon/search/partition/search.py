@@ -37,6 +37,7 @@ from anon.search.partition.block import BlockResult, Scratch, runs_of
 from anon.search.partition.candidates import OpenNodes
 from anon.search.partition.decide import Rules, cells_within
 from anon.search.partition.fragments import Fragment, assemble
+from anon.search.partition.kernels import MOST_SMALL
 from anon.search.partition.passes import Passes, ReusePool, shaped
 from anon.search.partition.resuming import Steps
 from anon.search.partition.threads import Crew
@@ -74,13 +75,15 @@ class PartitionSearch:
         progress: ProgressCallback = lambda **facts: None,
         tight: bool = False,
     ) -> None:
-        """Take a cube and criteria; `prefer` is widest | balanced | information_gain (of cube.target). With `tight`,
-        labels of columns that are cut freely reach only as far as the members of the group."""
+        """Take a cube and criteria; `prefer` is widest | balanced | loss | information_gain (of cube.target). With
+        `tight`, labels of columns that are cut freely reach only as far as the members of the group."""
         self.cube, self.budget = cube, budget or SearchBudget()
         self.rules = Rules.from_criteria(cube, criteria, prefer, tight)
         self.cells = cells_within(self.budget.memory.search, self.budget.threads)
         self.steps = Steps(self.budget.checkpoint)
         self.limit = self.steps.take(LIMIT, BlockLimit.from_arrays, self._limit).individuals
+        by_nodes = any(domain.tree is not None for domain in cube.domains)
+        self.rules = self.rules.with_small(0 if by_nodes else min(MOST_SMALL, self.limit))
         self.pace = Pace(cube.individuals, self.limit, progress)
 
     def run(self) -> Outcome:

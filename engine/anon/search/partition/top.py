@@ -31,6 +31,7 @@ from anon.search.partition.candidates import (
     Splits,
     children_cells,
     in_order,
+    scale,
     unreached,
     widths,
 )
@@ -97,7 +98,7 @@ class Top(Evaluator):
     in the tree so far. Nodes of more than `limit` people will be split."""
 
     def __init__(self, cube: Cube, rules: Rules, passes: Passes, limit: int, budget: SearchBudget) -> None:
-        super().__init__(cube, rules.value_columns, rules.demands)
+        super().__init__(cube, rules.value_columns, rules.demands, rules.small)
         self.passes, self.limit, self.memory = passes, limit, budget.memory
         self.people_columns = [] if self.people_at < 0 else range(self.people_at, cube.records.width)
         self.cells = cells_within(budget.memory.search, budget.threads)
@@ -180,15 +181,34 @@ class Top(Evaluator):
         return Boundaries(pairs[:, 0].copy(), pairs[:, 1].copy())
 
     def boundaries(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
-        least, empty = self.demands.least, np.empty(0, np.int64)
+        least, empty, of = self.demands.least, np.empty(0, np.int64), dict(zip(which.tolist(), column.tolist()))
         node, cut, off = [empty], [empty], [empty]
         for i, code, people in self._codes(nodes, which, column):
             left = np.cumsum(people)[:-1]
             fine = np.flatnonzero((left >= least) & (nodes.people[i] - left >= least))
             node.append(np.full(len(fine), i))
             cut.append((code[fine] + code[fine + 1] + 1) // 2)
-            off.append(np.abs(2 * left - nodes.people[i])[fine])
+            middle = np.abs(2 * left - nodes.people[i])
+            off.append((middle if self.small is None else self._losses(of[i], code, left, nodes.people[i]))[fine])
         return in_order(np.concatenate(node), np.concatenate(cut), np.concatenate(off))
+
+    def _losses(self, column: int, code: Ints, left: Ints, people: int) -> Ints:
+        """Return what the cuts between the codes of a node lose; nodes of the top are never small."""
+        at = scale(self.cube.domains[column])[code]
+        found: Ints = left * (at[:-1] - at[0]) + (people - left) * (at[-1] - at[1:]) - people * (at[-1] - at[0])
+        return found
+
+    def least(self, nodes: OpenNodes, which: Ints, column: Ints) -> tuple[Ints, Ints]:
+        least, place = self.demands.least, {node: at for at, node in enumerate(which.tolist())}
+        cut, loss = np.full(len(which), -1), np.zeros(len(which), np.int64)
+        for i, code, people in self._codes(nodes, which, column):
+            left, at = np.cumsum(people)[:-1], place[i]
+            own = self._losses(int(column[at]), code, left, int(nodes.people[i]))
+            fine = np.flatnonzero((left >= least) & (nodes.people[i] - left >= least))
+            if len(fine):
+                best = fine[own[fine].argmin()]
+                cut[at], loss[at] = (code[best] + code[best + 1] + 1) // 2, own[best]
+        return cut, loss
 
     def tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         key = b"|".join(array.tobytes() for array in (nodes.start[which], column, cut_start, cut))
