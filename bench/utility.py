@@ -41,12 +41,15 @@ from utility_tables import TABLES, Table, Unavailable
 K = 5
 QUERIES, SELECTIVITY, FLOOR = 1_000, 0.05, 0.001
 ARX = {"Adult": (0.035, 0.034), "Heritage Health": (0.025, 0.048), "census-income": (0.023, 0.020)}
-SETTINGS: dict[str, tuple[bool, dict[str, Any]]] = {  # with hierarchies or cut freely, and the method
-    "widest, hierarchies": (True, {}),
-    "widest, cut freely": (False, {}),
-    "widest, cut freely, tight": (False, {"labels": "tight"}),
-    "loss, hierarchies": (True, {"prefer": "loss"}),
-    "loss, cut freely, tight": (False, {"prefer": "loss", "labels": "tight"}),
+SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {  # which columns have hierarchies, and the method
+    "widest, hierarchies": ("all", {}),
+    "widest, cut freely": ("none", {}),
+    "widest, cut freely, tight": ("none", {"labels": "tight"}),
+    "loss, hierarchies": ("all", {"prefer": "loss"}),
+    "loss, cut freely, tight": ("none", {"prefer": "loss", "labels": "tight"}),
+    "widest, ordered, tight": ("categories", {"cuts": "ordered", "labels": "tight"}),
+    "loss, ordered, cells": ("categories", {"prefer": "loss", "cuts": "ordered"}),
+    "loss, ordered, tight": ("categories", {"prefer": "loss", "cuts": "ordered", "labels": "tight"}),
 }
 NUMBER = r"-?[0-9]+"
 SPAN = re.compile(rf"({NUMBER})(?:-|\.\.)({NUMBER})")
@@ -175,7 +178,7 @@ def released(
 
 def local(table: Table, folder: Path) -> pl.DataFrame:
     """Return a release by local recoding as ARX does it: rounds of the lattice method with suppression."""
-    qi, rest, found = table.builders(folder, True), table.rows, []
+    qi, rest, found = table.builders(folder, "all"), table.rows, []
     while rest.height:
         share = 1 - LEAST_SHARE if rest.height >= 2 * K else 0
         try:
@@ -224,8 +227,8 @@ def measure_one(name: str, table: Table, setting: str) -> dict[str, Any]:
         if setting == "local":
             release = local(table, folder)
         else:
-            hierarchies, method = SETTINGS[setting]
-            release = released(table, table.rows, table.builders(folder, hierarchies), method, folder)
+            treed, method = SETTINGS[setting]
+            release = released(table, table.rows, table.builders(folder, treed), method, folder)
         cpu = time.process_time() - began
         error, loss = judged(table, release)
     groups = release.select(pl.struct(list(table.hierarchies)).n_unique()).item()

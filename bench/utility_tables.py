@@ -80,10 +80,12 @@ class Table:
     hierarchies: dict[str, list[list[str]]]
     sensitive: str
 
-    def builders(self, folder: Path, hierarchies: bool) -> dict[str, Any]:
-        """Return the quasi-identifiers of a config: with hierarchies, whose files are written into a folder, or cut
-        freely."""
-        return {name: self._builder(folder, name) if hierarchies else {} for name in self.hierarchies}
+    def builders(self, folder: Path, treed: str) -> dict[str, Any]:
+        """Return the quasi-identifiers of a config: `all`, `categories` or `none` of them with hierarchies, whose files
+        are written into a folder, the others cut freely."""
+        numbers = {name for name in self.hierarchies if self.rows.schema[name] == pl.Int64}
+        free = {"all": set(), "categories": numbers, "none": set(self.hierarchies)}[treed]
+        return {name: {} if name in free else self._builder(folder, name) for name in self.hierarchies}
 
     def _builder(self, folder: Path, name: str) -> dict[str, Any]:
         path = folder / f"{name}.csv"

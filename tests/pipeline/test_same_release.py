@@ -83,6 +83,7 @@ BY_LEVELS = COLUMNS | {
 }  # fmt: skip
 SEVERAL = {"individual": "id", "quasi_identifiers": {"age": {}, "sex": {"suppress": True}}, "keep": []}
 SEVERAL_BY_LEVELS = SEVERAL | {"quasi_identifiers": {"age": {"intervals": [10, 40]}, "sex": {"suppress": True}}}
+IN_ORDER = {"kind": "partition", "prefer": "loss", "cuts": "ordered", "labels": "tight"}
 PLACES = {"path": "out", "run": "out-run"}
 BUCKETIZED = {"release": PLACES | {"form": "bucketized"}}
 EXACT = {"release": PLACES | {"form": "bucketized", "labels": "exact"}}
@@ -94,6 +95,8 @@ LATTICE = {"kind": "lattice", "suppress": 0.05}
 JOBS: dict[str, Changes] = {
     "partition": {"privacy": TOGETHER},
     "partition, groups for themselves": {"privacy": ALONE},
+    "partition, least loss in order": {"privacy": ALONE, "method": IN_ORDER},
+    "partition, least loss, together": {"privacy": TOGETHER, "method": IN_ORDER | {"labels": "cells"}},
     "partition, bucketized": {"privacy": ALONE, **BUCKETIZED},
     "partition, bucketized, exact": {"privacy": TOGETHER, **EXACT},
     "partition, set": {"columns": COLUMNS | SEVERAL | {"multiplicity": "set"}, "privacy": FAMILIES, **EXACT},

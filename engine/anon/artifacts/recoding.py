@@ -31,6 +31,7 @@ class RecodedColumn(NamedColumn):
     values: list[str] = Field([])
     cut: bool = False  # freely; the hierarchy lists its parts
     hierarchy: list[Row] = Field([], min_length=1)
+    cuts: Literal["nodes", "ordered"] = "nodes"
 
     @model_validator(mode="after")
     def _can_be_applied(self) -> Self:

@@ -136,10 +136,16 @@ class Partition(Model):
         description="which split to prefer: of the widest attribute, the most balanced, the one whose "
         "parts lose least, or by information gain about a column",
     )
+    cuts: Literal["nodes", "ordered"] = Field(
+        "nodes",
+        description="splits of columns with hierarchy, suppress or digits: nodes, into all nodes below at once, or "
+        "ordered, anywhere in the order of the values, with lists of nodes as labels; intervals and calendar are "
+        "always split into nodes",
+    )
     labels: Literal["cells", "tight"] = Field(
         "cells",
-        description="labels of columns that are cut freely: cells, from cut to cut, or tight, only as far as the "
-        "members of the group reach, which reveals that somebody is near each end",
+        description="labels of columns that are cut freely or in order: cells, from cut to cut, or tight, only as far "
+        "as the members of the group reach, which reveals that somebody is near each end",
     )
 
 

@@ -5,8 +5,10 @@ the order of their hierarchy's leaves, so that every cell that can be published 
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,10 +50,16 @@ class Domain:
     tree: HierarchyTree | None = None
     last: pa.Array | None = None  # of bins the largest value of each
     cuts: EarlierCuts | None = None  # where cells begin and end, if an earlier recoding decided that
+    ordered: bool = False  # a column with a tree is cut anywhere in the order of its leaves, not into nodes
 
     @property
     def size(self) -> int:
         return len(self.values) + self.null
+
+    @property
+    def by_nodes(self) -> bool:
+        """Return whether the column is split into the nodes of its tree."""
+        return self.tree is not None and not self.ordered
 
     @cached_property
     def texts(self) -> list[str | None]:
@@ -135,15 +143,18 @@ class Domain:
     @property
     def values_like_labels(self) -> int:
         """Return the number of values, of text without a hierarchy, that could be read as a generalized label of the
-        column."""
-        return sum(map(_like_label, self._objects)) if self.kind == "text" and self.tree is None else 0
+        column; if nodes of a hierarchy are listed in labels, that of nodes."""
+        if self.tree is not None:
+            nodes = {label for label in self.tree.label if label not in (None, "*")}
+            return sum(map(_like_label, nodes)) if self.ordered else 0
+        return sum(map(_like_label, self._objects)) if self.kind == "text" else 0
 
     def label(self, low: int, high: int) -> str | None:
         """Return the published label of the cell of codes low..high (inclusive)."""
         if (low, high) == (0, self.size - 1):
             return "*"
         if self.tree is not None:
-            return self._node_labels[low, high]
+            return self._node_labels[low, high] if (low, high) in self._node_labels else self._nodes_label(low, high)
         if self.null and low == 0:
             return None if high == 0 else f"null|{self._values_label(1, high)}"
         return self._values_label(low, high)
@@ -155,6 +166,24 @@ class Domain:
         assert tree is not None
         order = np.argsort(-tree.level, kind="stable")
         return {(int(tree.low[i]), int(tree.high[i])): tree.label[i] for i in order}
+
+    def nodes(self, low: int, high: int) -> list[int]:
+        """Return the fewest nodes of the tree that cover the codes low..high and no others, in order."""
+        tree, found = self.tree, []
+        assert tree is not None
+        while low <= high:
+            above = (int(node) for node in tree.node_at[::-1, low])
+            found.append(next(node for node in above if tree.low[node] == low and tree.high[node] <= high))
+            low = int(tree.high[found[-1]]) + 1
+        return found
+
+    def _nodes_label(self, low: int, high: int) -> str:
+        """Return the label of several nodes."""
+        if self.null and low == 0:
+            return f"null|{self.label(1, high)}"
+        assert self.tree is not None
+        labels = (self._node_labels[int(self.tree.low[n]), int(self.tree.high[n])] for n in self.nodes(low, high))
+        return "{" + "|".join(_escaped(label or "") for label in labels) + "}"
 
     def _values_label(self, low: int, high: int) -> str:
         first, last = int(self.null), self.size - 1
@@ -212,14 +241,16 @@ class Domain:
 
     def cut(self, code: int) -> str | None:
         """Return the text of the cut before a code: the published bound, or the value of a category; None for the cut
-        that separates null."""
+        that separates null. In the order of a tree's leaves, the value of the first leaf above."""
+        if self.tree is not None:
+            return self._text(code)
         if code == self.null:
             return None
         return text(self.bound(code)) if self.kind in CUTTABLE else self._text(code)
 
     def cut_codes(self, cuts: list[str]) -> dict[str, int]:
         """Return the code that begins at each cut."""
-        if self.kind not in CUTTABLE:
+        if self.kind not in CUTTABLE or self.tree is not None:
             return {word: code for code, word in enumerate(self.texts) if word is not None}
         bounds = as_numbers(parsed(cuts, str(self.values.type)))
         codes = np.searchsorted(self.numbers, bounds) + self.null
@@ -228,6 +259,8 @@ class Domain:
     def cell(self, label: str | None) -> tuple[int, int]:
         """Return the codes low..high (inclusive) under a published label; raise KeyError if there are none. A range
         need not be one that this domain would publish: it may come from other rows, or from an earlier recoding."""
+        if self.tree is not None and label not in self._cells:
+            return self._nodes_cell(label)
         if self.tree is not None or self.kind in ("text", "boolean"):
             return self._cells[label]
         if label == "*":
@@ -244,6 +277,21 @@ class Domain:
             return dict(zip(self.tree.label, ends)) | {"*": (0, self.size - 1)}
         codes = range(self.size)
         return {self.label(low, high): (low, high) for low in codes for high in codes[low:]}
+
+    def _nodes_cell(self, label: str | None) -> tuple[int, int]:
+        """Return the codes under a label of several nodes; raise KeyError if it is none."""
+        word = label or ""
+        if self.null and word.startswith("null|"):
+            low, high = self.cell(word.removeprefix("null|"))
+            if low != 1:
+                raise KeyError(label)
+            return 0, high
+        if (word[:1], word[-1:]) != ("{", "}"):
+            raise KeyError(label)
+        cells = [self._cells[part] for part in _parts(word)]
+        if any(low != high + 1 for (_, high), (low, _) in pairwise(cells)):
+            raise KeyError(label)
+        return cells[0][0], cells[-1][1]
 
     def _null_cell(self, label: str | None) -> tuple[int, int]:
         low, high = (1, 0) if label is None else self._range_cell(label.removeprefix("null|"))
@@ -301,6 +349,16 @@ def _like_label(word: str) -> bool:
     [True, True, True, True, False, False]
     """
     return word in ("*", "not null") or word.startswith("null|") or (word[:1], word[-1:]) == ("{", "}")
+
+
+def _parts(label: str) -> list[str]:
+    r"""Return the words of a label such as {a|b}, as `_escaped` wrote them.
+
+    >>> _parts(r"{a\|b|c}")
+    ['a|b', 'c']
+    """
+    words = re.findall(r"((?:[^|\\]|\\.)*)\|", label[1:-1] + "|", re.DOTALL)
+    return [re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL) for word in words]
 
 
 def _escaped(word: str) -> str:

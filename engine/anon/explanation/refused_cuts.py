@@ -104,7 +104,7 @@ class RefusedCuts:
             ends = np.cumsum(nodes.stop[which] - nodes.start[which])
             for some in np.split(which, np.flatnonzero(np.diff(ends // step)) + 1):
                 column = np.full(len(some), j)
-                if domain.tree is not None:
+                if domain.by_nodes:
                     splits = self.block.split_whole(nodes, some, column)
                 else:
                     cuts = self.block.boundaries(nodes, some, column)

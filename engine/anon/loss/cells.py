@@ -65,6 +65,8 @@ class LabelCells:
             levels = {0 if begin + 1 == end else 1 if label == "*" else None for label, begin, end in self._ranges}
             return levels.pop() if len(levels) == 1 else None
         node = {label: at for at, label in enumerate(tree.label)} | {"*": len(tree.label) - 1}
+        if any(label not in node for label in self.labels):  # a list of nodes
+            return None
         used = np.array([node[label] for label in self.labels])
         return next((level for level, row in enumerate(tree.node_at) if np.isin(used, row).all()), None)
 

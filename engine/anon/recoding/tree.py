@@ -123,7 +123,11 @@ class Recoding:
         assert tree is not None
         order = np.argsort(tree.level, kind="stable")  # the highest of nodes over the same values, as for labels
         level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
-        return sorted({level[low, high] for low, high in self.labels[column].cells.tolist()})
+        found: set[int] = set()
+        for low, high in self.labels[column].cells.tolist():
+            several = {int(tree.level[node]) for node in self.domains[column].nodes(low, high)}
+            found |= {level[low, high]} if (low, high) in level else several
+        return sorted(found)
 
     def write(self, path: Path) -> None:
         """Write recoding.json, one node per line."""
@@ -163,7 +167,7 @@ class Recoding:
             if j < 0:
                 yield f'{{{start}"group": {child}, "people": {people[i]}, "labels": {{{narrowed[i]}}}}}'
                 continue
-            where = f'"cut": {_json(self.domains[j].cut(cut[at]))}, ' if self.domains[j].tree is None else ""
+            where = f'"cut": {_json(self.domains[j].cut(cut[at]))}, ' if not self.domains[j].by_nodes else ""
             yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + cuts[i] + 1))}}}'
 
     def _narrowed(self, group: NDArray[Any], label: list[Callable[[int, int], str]], names: list[str]) -> list[str]:
@@ -190,6 +194,7 @@ def recoded_column(domain: Domain) -> RecodedColumn:
         facts["values"] = [word for word in domain.texts if word is not None]
     if domain.tree is not None:
         above = domain.tree.labels[domain.tree.node_at[1:]].T.tolist()
+        facts |= {"cuts": "ordered"} if domain.ordered else {}
         facts["hierarchy"] = [[value, *labels] for value, labels in zip(domain.texts, above)]
     return RecodedColumn.model_validate(facts)
 

@@ -31,6 +31,7 @@ BOUNDS = (
     "cell is open, not published or a missing value. Both ends are in the cell; only the high end of a range such as "
     "`[1.5,2.25)` or `<1.5` is not. Levels of a calendar have their first and last day."
 )
+LISTS = " With `cuts` ordered, a label may also list neighbouring nodes, `{a|b}`: a value under one of them."
 TRIAL = "A trial on {} of the individuals, which is not the release and not to be published."
 FRICTIONLESS = {
     "integer": {"type": "integer"},
@@ -59,7 +60,7 @@ def write_package(
         **({} if config.trial is None else {"trial": TRIAL.format(config.trial)}),
         "profile": "tabular-data-package" if config.release.format == "csv" else "data-package",
         "resources": resources,
-        **({} if cells is None else {"labels": GRAMMAR, "cells": cells}),
+        **({} if cells is None else {"labels": _grammar(cells), "cells": cells}),
         **({"ages_on": days} if (days := _reference_days(config)) else {}),
         **({"bounds": BOUNDS} if config.release.bounds else {}),
         "groups": recoding.groups,
@@ -78,6 +79,10 @@ def _reference_days(config: Config) -> dict[str, str]:
     builders = columns.quasi_identifiers | {name: spec.builder for name, spec in columns.sensitive.items()}
     days = {name: builder.reference_day for name, builder in builders.items() if builder is not None}
     return {name: day.isoformat() for name, day in days.items() if day is not None}
+
+
+def _grammar(cells: dict[str, Any]) -> str:
+    return GRAMMAR + LISTS if any("cuts" in facts for facts in cells.values()) else GRAMMAR
 
 
 def resource(path: Path, fields: list[dict[str, str]], rows: int) -> dict[str, Any]:
@@ -127,4 +132,5 @@ def _cells(domain: Domain, recoding: AnyRecoding, j: int) -> dict[str, Any]:
     facts: dict[str, Any] = {"kind": domain.kind, "labels": len(recoding.labels[j].labels)}
     if domain.tree is not None:
         facts["levels"] = recoding.levels_of(j)
+        facts |= {"cuts": "ordered"} if domain.ordered else {}
     return facts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from anon import cube as cubes
 from anon.config import Config, InformationGain, Reuse
 from anon.config.support import exact_labels
@@ -15,6 +17,7 @@ from anon.source.person_keys import refuse_person_keys
 
 MANY_NAMES = 65_537  # distinct values, more than a cube can hold
 MANY_NUMBERS = 1_000  # distinct values; more of them are unlikely to be categories
+IN_ORDER = ("hierarchy", "suppress", "digits")  # builders of columns that may be cut in the order of their leaves
 NUMBERS = ("integer", "number", "decimal")
 
 
@@ -24,6 +27,8 @@ def build_cube(config: Config, source: Source, store: RecordStore) -> Cube:
     _check_names(config, source)
     builders = list(config.columns.quasi_identifiers.values())
     cube = cubes.build(source, builders, _target(config), _combined(config), store, *_widened(config, source))
+    ordered = _ordered(config)
+    cube.domains[:] = [replace(domain, ordered=domain.column in ordered) for domain in cube.domains]
     check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
     if not exact_labels(config):
         refuse_values_like_labels(cube.domains)
@@ -47,6 +52,18 @@ def _check_names(config: Config, source: Source) -> None:
 def _target(config: Config) -> str | None:
     prefer = getattr(config.method, "prefer", None)
     return prefer.information_gain if isinstance(prefer, InformationGain) else None
+
+
+def _ordered(config: Config) -> set[str]:
+    """Return the columns with a hierarchy that are cut anywhere in the order of its leaves."""
+    if isinstance(config.method, Reuse):
+        from anon.search.reuse import EarlierRecoding
+
+        columns = EarlierRecoding.from_run(config.method.run).columns
+        return {name for name, facts in columns.items() if facts.get("cuts") == "ordered"}
+    if getattr(config.method, "cuts", "nodes") == "nodes":
+        return set()
+    return {name for name, builder in config.columns.quasi_identifiers.items() if builder.kind in IN_ORDER}
 
 
 def _combined(config: Config) -> list[Combined]:

@@ -155,7 +155,7 @@ class Demands:
 def largest_split(cube: Cube) -> int:
     """Return the largest possible number of values in the parts of a split that is counted in lists: by a hierarchy,
     all at once."""
-    trees = [domain.tree for domain in cube.domains if domain.tree is not None]
+    trees = [domain.tree for domain in cube.domains if domain.tree is not None and domain.by_nodes]
     parts = max((int(np.diff(tree.child_start).max(initial=0)) for tree in trees), default=0)
     cells = [parts * other.size for other in cube.others]
     listed = [each for each, other in zip(cells, cube.others) if _in_lists(other.size, each)]
@@ -221,7 +221,7 @@ class Evaluator(ABC):
         parts = np.full(len(which), 2)
         for j in np.unique(column).tolist():
             tree, at = self.cube.domains[j].tree, np.flatnonzero(column == j)
-            if tree is not None:
+            if tree is not None and self.cube.domains[j].by_nodes:
                 cover = tree.common(nodes.low[which[at], j], nodes.high[which[at], j])
                 parts[at] = np.diff(tree.child_start)[cover]
         cells = np.zeros(len(which), np.int64)
@@ -312,7 +312,7 @@ def widths(domains: list[Domain], low: Ints, high: Ints) -> Floats:
     found = np.empty(low.shape)
     for j, domain in enumerate(domains):
         first, last = low[:, j], high[:, j]
-        if domain.tree is not None:
+        if domain.tree is not None and domain.by_nodes:
             cover = domain.tree.common(first, last)
             first, last = domain.tree.low[cover].astype(np.int64), domain.tree.high[cover].astype(np.int64)
         whole = domain.position[-1] - domain.position[0]

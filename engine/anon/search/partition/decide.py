@@ -193,7 +193,7 @@ class Decisions:
         self.cube, self.rules, self.evaluator = cube, rules, evaluator
         self.state = [each.copy() for each in state]
         self.cells = CELLS if cells is None else cells
-        self.is_free = np.array([domain.tree is None for domain in cube.domains])
+        self.is_free = np.array([not domain.by_nodes for domain in cube.domains])
 
     def decide(self, nodes: OpenNodes) -> Splits:
         """Return the chosen splits in node order, without their histograms; nodes without one are groups."""

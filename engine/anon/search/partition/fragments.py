@@ -91,7 +91,7 @@ def _published(nodes: OpenNodes, domains: list[Domain], tight: bool) -> tuple[Co
     ends = (nodes.low, nodes.high) if tight else (nodes.cell_low, nodes.cell_high)
     low, high = (end.astype(np.uint16) for end in ends)
     for j, domain in enumerate(domains):
-        if domain.tree is not None:
+        if domain.tree is not None and domain.by_nodes:
             cover = domain.tree.common(nodes.low[:, j], nodes.high[:, j])
             low[:, j], high[:, j] = domain.tree.low[cover], domain.tree.high[cover]
     return low, high

@@ -82,7 +82,7 @@ class PartitionSearch:
         self.cells = cells_within(self.budget.memory.search, self.budget.threads)
         self.steps = Steps(self.budget.checkpoint)
         self.limit = self.steps.take(LIMIT, BlockLimit.from_arrays, self._limit).individuals
-        by_nodes = any(domain.tree is not None for domain in cube.domains)
+        by_nodes = any(domain.by_nodes for domain in cube.domains)
         self.rules = self.rules.with_small(0 if by_nodes else min(MOST_SMALL, self.limit))
         self.pace = Pace(cube.individuals, self.limit, progress)
 

@@ -300,7 +300,7 @@ class Top(Evaluator):
         if self.widest:
             wide = np.where(high > low, widths(self.cube.domains, low, high), -1.0)
             at, best = np.arange(len(people)), wide.argmax(axis=1)
-            free = np.array([domain.tree is None for domain in self.cube.domains])
+            free = np.array([not domain.by_nodes for domain in self.cube.domains])
             lowest[:-1], sizes[:-1] = low[at, best], high[at, best] - low[at, best] + 1
             wanted = free[best] & (people > 2 * self.limit)
             wanted &= np.cumsum(sizes[:-1] * wanted) <= self.counters

@@ -68,7 +68,7 @@ def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list
                 placed.groups.append(node["group"])
             continue
         j = number[node["column"]]
-        if domains[j].tree is None:
+        if not domains[j].by_nodes:
             first = nodes[node["children"][0]]
             cut = int(domains[j].null) if first["label"] is None else codes[j].get(node["cut"], 0)
             if not cells[j][0] < cut <= cells[j][1]:
@@ -187,7 +187,8 @@ class _Members:
         low, high = self.low[groups].astype(np.uint16), self.high[groups].astype(np.uint16)
         for j in self.treed:
             tree = self.domains[j].tree
-            assert tree is not None
+            if tree is None or not self.domains[j].by_nodes:
+                continue
             cover = tree.common(low[:, j], high[:, j])
             low[:, j], high[:, j] = tree.low[cover], tree.high[cover]
         return low, high

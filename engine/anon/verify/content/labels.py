@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -137,9 +138,10 @@ class HierarchyLabels:
 
     rows: dict[str | None, Row]
     nodes: dict[str | None, Range]
+    ordered: bool = False  # the column is cut in the order of the rows, and labels may list nodes
 
     @classmethod
-    def from_rows(cls, rows: list[Row]) -> HierarchyLabels:
+    def from_rows(cls, rows: list[Row], ordered: bool = False) -> HierarchyLabels:
         found: dict[str | None, Range] = {}
         times: dict[str | None, int] = {}
         for place, row in enumerate(rows):
@@ -148,10 +150,22 @@ class HierarchyLabels:
                 times[label] = times.get(label, 0) + 1
         if any(high - low + 1 != times[label] for label, (low, high) in found.items()):
             raise ValueError("a hierarchy whose nodes do not cover neighbouring values")
-        return cls({row[0]: row for row in rows}, found | {"*": ALL})
+        return cls({row[0]: row for row in rows}, found | {"*": ALL}, ordered)
 
     def ranges(self, labels: pa.Array) -> Ranges:
-        return _each(self.nodes.__getitem__, labels)
+        return _each(self.range_of, labels)
+
+    def range_of(self, label: str | None) -> Range:
+        if label in self.nodes or label is None or not self.ordered:
+            return self.nodes[label]
+        if label.startswith("null|"):
+            return self._joined([self.nodes[None], self.range_of(label.removeprefix("null|"))])
+        return self._joined([self.nodes[word] for word in listed(label)])
+
+    def _joined(self, parts: list[Range]) -> Range:
+        if any(last + 1 != first for (_, last), (first, _) in pairwise(parts)):
+            raise ValueError("a label that leaves values out")
+        return parts[0][0], parts[-1][1]
 
     def place(self, row: Row) -> int:
         """Return the key of a value, given with its labels upwards: that of the first label that the hierarchy has."""
@@ -165,7 +179,7 @@ Grammar = OrderedLabels | ListedLabels | HierarchyLabels
 def grammar_of(column: RecodedColumn) -> Grammar:
     """Return the grammar of the labels of a column of recoding.json."""
     if column.hierarchy:
-        return HierarchyLabels.from_rows(column.hierarchy)
+        return HierarchyLabels.from_rows(column.hierarchy, column.cuts == "ordered")
     if column.kind in ARROW:
         return OrderedLabels(column.kind)
     return ListedLabels.from_values(column.values)

@@ -64,6 +64,7 @@ class _NodesOfFile:
         raw.narrowed = {j: raw.by_group(own) for j, own in codes.items()}
         raw.check(groups)
         raw.cut_null_off([j for j in range(len(grammars)) if j not in treed])
+        raw.check_cut_in_two([j for j, grammar in enumerate(grammars) if not _by_nodes(grammar)])
         return raw
 
     @property
@@ -102,13 +103,19 @@ class _NodesOfFile:
     def cut_null_off(self, free: list[int]) -> None:
         """Move cuts that separate null from all values below the lowest value, so that all values stay together."""
         split = np.flatnonzero(np.isin(self.column, free))
-        if (self.others[split] != 1).any():
-            raise ValueError("a column that is cut freely into more than two parts")
         alone = np.asarray(self.words.is_null())[self.label[self.child[split]]]
         self.nodes[split[alone], 0] = LOWEST
 
+    def check_cut_in_two(self, columns: list[int]) -> None:
+        if (self.others[np.isin(self.column, columns)] != 1).any():
+            raise ValueError("a column that is cut into more than two parts")
+
     def with_nodes(self, grammars: list[Grammar]) -> list[tuple[int, HierarchyLabels]]:
-        return [(j, grammar) for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
+        return [
+            (j, grammar)
+            for j, grammar in enumerate(grammars)
+            if isinstance(grammar, HierarchyLabels) and not grammar.ordered
+        ]
 
     def cut_by_nodes(self, j: int, grammar: HierarchyLabels) -> Ints:
         """Set the lowest keys of the children of the nodes that are split by a hierarchy, without the first child of
@@ -147,6 +154,11 @@ class _NodesOfFile:
         return np.repeat(np.arange(len(length), dtype=np.uint32), length)
 
 
+def _by_nodes(grammar: Grammar) -> bool:
+    """Return whether a column is split into the nodes of a hierarchy."""
+    return isinstance(grammar, HierarchyLabels) and not grammar.ordered
+
+
 def _packed(table: pa.Table, column: Ints) -> Ints:
     children = table["children"].combine_chunks()
     length = children.value_lengths().fill_null(0).to_numpy().astype(np.int64)
@@ -169,11 +181,13 @@ def _cuts(texts: pa.Array, column: Ints, grammars: list[Grammar]) -> Ints:
     keys = np.zeros(len(texts), np.int64)
     for j, grammar in enumerate(grammars):
         own = column == j
-        if isinstance(grammar, HierarchyLabels) or not own.any():
+        if _by_nodes(grammar) or not own.any():
             continue
         mine = texts.filter(pa.array(own))
         if isinstance(grammar, OrderedLabels):
             keys[own] = keys_of_texts(grammar.kind, mine)
+        elif isinstance(grammar, HierarchyLabels):
+            keys[own] = [grammar.nodes[word][0] for word in mine.to_pylist()]
         else:
             keys[own] = [grammar.place[word] for word in mine.to_pylist()]
     return keys
