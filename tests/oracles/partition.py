@@ -212,7 +212,9 @@ class _Search:
     def _candidates(self, node: _Node) -> Iterator[Iterable[list[_Node]]]:
         """The candidates of each column, the preferred column first."""
         if self.prefer == "loss":
-            yield from (listed for _, listed in self.table.by_loss(node, self.small, self.least))
+            found = [listed for _, listed in self.table.by_loss(node, self.small, self.least)]
+            yield from ([listed[0]] for listed in found)
+            yield from (listed[1:] for listed in found)
             return
         for column in _preferred(self.table, node, self.prefer):
             yield self.table.candidates(node, column)

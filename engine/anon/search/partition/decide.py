@@ -2,11 +2,11 @@
 
 A node's candidates come column by column in order of preference. A column that is cut freely offers every boundary
 between two codes that occur in the node, nearest to the median first (ties to the lower); the cut lies half-way
-between the two codes, so that no cell ends at the extremes of its members. Where splits are preferred by loss, columns
-come in the order of the least that a split of them loses, and the cuts of a column in the order of what they lose
-(`Evaluator.least`). A column with a hierarchy offers one split: the lowest hierarchy node that covers the members, into
-its non-empty children. The first candidate that keeps all
-criteria safe together with the state of the whole release is taken; a node without one is a group.
+between the two codes, so that no cell ends at the extremes of its members. A column with a hierarchy offers one split:
+the lowest hierarchy node that covers the members, into its non-empty children. Where splits are preferred by loss,
+columns come in the order of the least that a split of them loses, first each with its best split, then each with the
+others in the order of what they lose (`Evaluator.least`). The first candidate that keeps all criteria safe together
+with the state of the whole release is taken; a node without one is a group.
 
 The result is defined by strict node order. A criterion that judges groups alone decides each node separately. For the
 others the state only worsens, so a candidate that the current state refuses is also refused when its turn comes, and
@@ -231,7 +231,7 @@ class Decisions:
         splittable = nodes.high > nodes.low
         if best is not None:
             loss = self._losses(nodes, splittable, best)
-            return np.argsort(loss, axis=1, kind="stable"), (loss < NEVER).sum(axis=1)
+            return _twice(np.argsort(loss, axis=1, kind="stable"), (loss < NEVER).sum(axis=1))
         if self.rules.prefer == "widest":
             rank = -widths(self.cube.domains, nodes.low, nodes.high)
         else:
@@ -286,6 +286,8 @@ class Decisions:
     def _offer(self, level: LevelDecisions, which: Ints) -> list[Splits]:
         """Return the next splits of these nodes along their current columns: for a free column the nearest cut first
         and more when those were refused, for a hierarchy its only split."""
+        if level.best is not None:
+            return self._offer_by_loss(level, which)
         column = level.columns[which, level.place[which]]
         free = self.is_free[column]
         first = free & (level.offered[which] == 0)
@@ -298,6 +300,24 @@ class Decisions:
             found.append(self._offer_whole(level, which[~free], column[~free]))
         return [splits for splits in found if len(splits)]
 
+    def _offer_by_loss(self, level: LevelDecisions, which: Ints) -> list[Splits]:
+        """Return the next splits of these nodes: the best of each column in turn, then the others column by column."""
+        assert level.best is not None
+        column, again = level.columns[which, level.place[which]], 2 * level.place[which] >= level.count[which]
+        free, found = self.is_free[column], []
+        level.place[which[again & ~free]] += 1  # its only split was offered before
+        if (first := free & ~again).any():
+            some = which[first][: self._fitting(self.evaluator.takes(level.nodes, which[first], column[first]))]
+            of = column[first][: len(some)]
+            level.place[some] += 1
+            found.append(self.evaluator.cut_once(level.nodes, Boundaries(some, level.best[some, of]), of))
+        if (rest := free & again).any():
+            level.offered[which[rest]] = np.maximum(level.offered[which[rest]], 1)
+            found.append(self._offer_cuts(level, which[rest], column[rest]))
+        if (whole := ~free & ~again).any():
+            found.append(self._offer_whole(level, which[whole], column[whole]))
+        return [splits for splits in found if len(splits)]
+
     def _offer_whole(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
         fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
         level.place[which[:fitting]] += 1
@@ -306,10 +326,7 @@ class Decisions:
     def _offer_nearest(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
         fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
         which, column = which[:fitting], column[:fitting]
-        if level.best is None:
-            nearest = self.evaluator.nearest(level.nodes, which, column)
-        else:
-            nearest = Boundaries(which, level.best[which, column])
+        nearest = self.evaluator.nearest(level.nodes, which, column)
         level.offered[which] = 1
         none = np.setdiff1d(which, nearest.node, assume_unique=True)  # the column has no candidates
         level.place[none] += 1
@@ -432,6 +449,12 @@ def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: Flags)
     for index in np.flatnonzero(wanted & (verdict == CLOSE)).tolist():
         safe[index] = criterion.holds(criterion.state(groups.part(int(part_start[index]), int(part_start[index + 1]))))
     return safe
+
+
+def _twice(columns: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Return the first `count` columns of each row twice, one time after the other, and twice the counts."""
+    at = np.arange(2 * columns.shape[1]) % np.maximum(count, 1)[:, None]
+    return np.take_along_axis(columns, at, axis=1), 2 * count
 
 
 def _entropy(groups: Groups) -> Floats:
