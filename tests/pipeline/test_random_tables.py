@@ -99,6 +99,7 @@ def wanted(draw: Draw, seed: int) -> dict[str, Any]:
         "method": {
             "prefer": ["widest", "balanced", "loss", {"information_gain": sensitive[0]}][draw.integers(4)],
             "labels": ["cells", "tight"][draw.integers(2)],
+            "cuts": ["nodes", "ordered"][draw.integers(2)],
         },
         "release__form": forms[draw.integers(len(forms))],
     }
