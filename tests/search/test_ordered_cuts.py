@@ -150,6 +150,24 @@ def test_the_recoding_of_a_release_in_order_can_be_reused(house: House) -> None:
     assert pyarrow.parquet.read_table(house.folder / "again" / "release.parquet") == released
 
 
+@pytest.mark.parametrize("kind", [str, int])
+def test_a_value_that_the_order_of_a_reused_recoding_does_not_have_is_refused(house: House, kind: type) -> None:
+    lines = [f"{at};{at // 4};*" for at in range(12)]
+    (house.folder / "step.csv").write_text("\n".join(line.replace(";", ";n", 1) for line in lines))
+    columns = COLUMNS | {"quasi_identifiers": {"step": {"hierarchy": str(house.folder / "step.csv")}}}
+    table = pa.table({"step": [kind(at) for at in range(11)] * 3, "disease": ["Flu", "HIV", "Cold"] * 11})
+    config = house.config(columns=columns, privacy=PRIVACY, method=METHOD)
+    anon.run(config, table)
+    again = house.config(
+        columns=columns, privacy=PRIVACY, method={"kind": "reuse", "run": str(house.folder / "out-run")}
+    )
+    again["release"] = {"path": str(house.folder / "again"), "run": str(house.folder / "again-run")}
+    anon.run(again, table)
+    more = pa.table({"step": [kind(at) for at in range(12)] * 3, "disease": ["Flu", "HIV", "Cold"] * 12})
+    with pytest.raises(ConfigError, match=r"1 new values .3 rows. that are not in the order"):
+        anon.run(again, more, overwrite=True)
+
+
 def test_nodes_with_the_form_of_a_list_are_refused(house: House) -> None:
     table = people()
     (house.folder / "place.csv").write_text("\n".join(";".join(row) for row in rows()).replace("Coast", "{a|b}"))

@@ -60,7 +60,7 @@ def _ordered(config: Config) -> set[str]:
         from anon.search.reuse import EarlierRecoding
 
         columns = EarlierRecoding.from_run(config.method.run).columns
-        return {name for name, facts in columns.items() if facts.get("cuts") == "ordered"}
+        return {name for name, facts in columns.items() if facts.cuts == "ordered"}
     if getattr(config.method, "cuts", "nodes") == "nodes":
         return set()
     return {name for name, builder in config.columns.quasi_identifiers.items() if builder.kind in IN_ORDER}

@@ -157,7 +157,8 @@ class EarlierRecoding:
 
     def _refuse_new(self, column: Column, builder: Builder, counted: ValueCounts, known: list[str]) -> None:
         """Raise ConfigError if there are categories under no node of the recoding, which it does not cover."""
-        if column.kind in CUTTABLE or counted.bins is not None:
+        in_order = self._in_order(column.name)
+        if (column.kind in CUTTABLE and not in_order) or counted.bins is not None:
             return
         objects, expected = counted.values.to_pylist(), set(known)
         new = [i for i, value in enumerate(objects) if value is not None and text(value) not in expected]
@@ -165,14 +166,21 @@ class EarlierRecoding:
         outside = [i for i, is_covered in zip(new, covered) if not is_covered]
         if outside:
             rows = int(counted.rows[outside].sum())
-            found = f"{len(outside):,} new values ({rows:,} rows) that are under no node of {FIELD}"
+            place = "not in the order of" if in_order else "under no node of"
+            found = f"{len(outside):,} new values ({rows:,} rows) that are {place} {FIELD}"
             raise ConfigError.at(f"columns.quasi_identifiers.{column.name}", found, "values under its nodes", NEW)
+
+    def _in_order(self, column: str) -> bool:
+        """Return whether a column is cut in the order of its hierarchy's leaves, in which new values have no place."""
+        return self.columns[column].cuts == "ordered"
 
     def _covered(self, column: str, builder: Builder, values: list[Any]) -> list[bool]:
         """Return which new values lie under a node of the recoding other than the root, or all if the whole column is
         published as the root."""
         then = self.columns[column]
         rows = then.hierarchy
+        if self._in_order(column):
+            return [False] * len(values)
         if self.method == "lattice" and self.level(column) == then.height:
             return [True] * len(values)
         if not rows or not values:
