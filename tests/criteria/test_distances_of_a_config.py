@@ -137,7 +137,10 @@ def test_tuples_stand_beside_joint_diversity_of_the_same_columns(house: House) -
     told = house.run(pa.table(table), columns__sensitive=["a", "b"], privacy=privacy).to_dict()
     assert [criterion["figure"] for criterion in told["criteria"]] == [4, 0]
     again = house.check(house.released(), columns__sensitive=["a", "b"], privacy=privacy).to_dict()
-    assert again["criteria"] == told["criteria"]
+    places = {"worst_rows"}  # a run names where its files have the group
+    assert again["criteria"] == [
+        {name: fact for name, fact in entry.items() if name not in places} for entry in told["criteria"]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 WRONG = """
 source: 3
-columns: {identifiers: age, individual: 7, multiplicity: [], quasi_identifiers: 9, sensitive: true, keep: {a: 1}}
+columns: {identifiers: 4, individual: 7, multiplicity: [], quasi_identifiers: 9, sensitive: true, keep: {a: 1}}
 nulls: value
 privacy: {k_anonymity: {k: 2}}
 method: [partition]

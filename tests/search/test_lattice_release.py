@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from anon import release
 from anon.core.cell_index import CellIndex
 from anon.errors import ConfigError, UnsafeError
-from anon.search import lattice
+from anon.search.lattice import search as lattice
 from tests.conftest import House
 from tests.helpers.backends import on_every_backend
 

@@ -135,7 +135,7 @@ UNREADABLE: dict[str, tuple[Callable[[House], str], str]] = {
     "empty csv": (file_of("t.csv", b""), "t.csv: the file is empty"),
     "blank csv": (file_of("t.csv", b"\n\n"), "does not name every column"),
     "spreadsheet": (file_of("t.xlsx", b"PK\3\4SECRET"), "t.xlsx: it is not an Excel workbook"),
-    "csv by another name": (file_of("t.txt", b"age,zip,disease\n1,2,SECRET\n"), "may be named .csv"),
+    "csv by another name": (file_of("t.doc", b"age,zip,disease\n1,2,SECRET\n"), "may be named .csv"),
     "unnamed column": (file_of("t.csv", b"age,,disease\n1,2,3\n"), "does not name every column"),
     "not utf-8": (file_of("t.csv", HEAD + b"21,02139,SECR\xffET\n"), "line 3: it is not UTF-8"),
     "header not utf-8": (file_of("t.csv", b"age,zip,SECR\xffET\n1,2,3\n"), "line 1: it is not UTF-8"),

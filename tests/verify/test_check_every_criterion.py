@@ -168,7 +168,7 @@ def test_what_needs_one_machine_is_refused(house: House) -> None:
     lists = table.set_column(0, "age", pa.array([["a"]] * 30))
     (house.folder / "labels.csv").write_text("age\n1\n")
     for wrong, said in (
-        ((table, table), r"--on.*bucketized table with backend spark"),
+        ((table, table), r"^table: .*bucketized table with backend spark"),
         (str(house.folder / "labels.csv"), r"--on.*CSV files with backend spark"),
         (lists, r"columns\.quasi_identifiers\.age.*labels of type VARCHAR\[\] with backend spark"),
     ):
