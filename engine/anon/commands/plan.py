@@ -25,8 +25,7 @@ from anon.criteria.value_names import number
 from anon.cube import Cube, RecordStore, records
 from anon.errors import UnsafeError
 from anon.recoding.levels import ColumnLevels
-from anon.report import facts
-from anon.report.warnings import Warned, repeated, signed_off
+from anon.report.warnings import Warned, repeated, signed_off, warnings_of
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.previous_release import PreviousRelease
@@ -111,7 +110,7 @@ def _reuse(
             outcome.recoding.write(recoding)
         with progress.stage("verify"), closing(backend.verify(config, source, cube, outcome, written)) as found:
             left_out = release.left_out(source, outcome.recoding)
-            individuals, judged = found.individuals, facts.warnings(config, found, left_out)
+            individuals, judged = found.individuals, warnings_of(config, found, left_out)
     except UnsafeError as error:
         return {"feasible": False, "reason": str(error)}
     before = PreviousRelease.read(config, options.show_values)
@@ -210,7 +209,7 @@ def _warnings(config: Config, source: Source, cube: Cube, values: Values) -> lis
     """Return the warnings that a run would give whatever it finds."""
     found = Findings(rows=source.rows, individuals=cube.individuals, criteria=bind(config.privacy, values))
     found.values, found.frequency = values.texts, values.frequency
-    return facts.warnings(config, found, source.left_out) + repeated(source.repeated)
+    return warnings_of(config, found, source.left_out) + repeated(source.repeated)
 
 
 def _up_to_date(config: Config, options: Options, origin: Origin) -> dict[str, Any]:

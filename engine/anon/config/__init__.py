@@ -44,7 +44,8 @@ from anon.config.grammar import (
     Spark,
     json_schema,
 )
-from anon.config.load import LARGEST_EXPONENT, load, redact, without_secrets
+from anon.config.load import LARGEST_EXPONENT, load, without_secrets
+from anon.config.secrets import redact
 from anon.config.text_files import Csv
 from anon.config.values import parse_size
 

@@ -20,17 +20,16 @@ from pydantic import ValidationError
 from anon.config.canonical import canonical
 from anon.config.grammar import NO_SOURCE, Config
 from anon.config.mistakes import Loc, below, describe
+from anon.config.secrets import Secrets, passwords, redact, remove_secrets
 from anon.config.yaml12 import excerpt_at, parse_yaml
-from anon.errors import AnonError, ConfigError, Problem, as_resource_error
+from anon.errors import ConfigError, Problem, as_resource_error
 
 VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
 DSN = "source.postgres.dsn"
-LONG_ENOUGH = 4  # characters of a variable that are looked for within words
 LARGEST = 18  # decimal digits of a whole number, so that counts fit 64 bits
 LARGEST_EXPONENT = 300  # powers of ten, so that exact arithmetic stays small
 P = ParamSpec("P")
 R = TypeVar("R")
-Secrets = tuple[tuple[str, str], ...]
 
 
 def load(
@@ -47,38 +46,6 @@ def load(
     """
     variables = os.environ if environ is None else environ
     return config if isinstance(config, Config) else _loaded(config, _Draft(variables, source), base or Path.cwd())
-
-
-def redact(text: str, secrets: Secrets) -> str:
-    """Return the text with the value of every variable replaced by its name, longest values first.
-
-    >>> redact("user:abc", (("A", "a"), ("PASSWORD", "abc")))
-    'user:${PASSWORD}'
-    """
-    names = {form: name for name, value in reversed(secrets) for form in _forms(value)}
-    if not names:
-        return text
-    pattern = "|".join(_wherever(value) for value in sorted(names, key=len, reverse=True))
-    return re.sub(pattern, lambda match: "${" + names[match[0]] + "}", text)
-
-
-def _forms(value: str) -> Iterator[str]:
-    """Yield the value of a variable as it may appear in a text: as it is, and as a path that was resolved.
-
-    >>> list(_forms("../clients//acme/")), list(_forms(""))
-    (['clients/acme', '../clients//acme/'], [])
-    """
-    resolved = "/".join(part for part in os.path.normpath(value).split("/") if part != "..")
-    if value and len(resolved) >= LONG_ENOUGH:
-        yield resolved
-    if value:
-        yield value
-
-
-def _wherever(value: str) -> str:
-    """Return a pattern that finds the value of a variable. A short value is part of many words, and a
-    name in the middle of a word would reveal the value."""
-    return re.escape(value) if len(value) >= LONG_ENOUGH else rf"(?<!\w){re.escape(value)}(?!\w)"
 
 
 def without_secrets(
@@ -98,7 +65,7 @@ def without_secrets(
             except BaseException as error:
                 ours = as_resource_error(error)
                 for failure in (ours, *_with_causes(error)):
-                    _take_secrets_out(failure, loaded.secrets)
+                    remove_secrets(failure, loaded.secrets)
                 if ours is None:
                     raise
                 raise ours from error
@@ -113,15 +80,6 @@ def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _take_secrets_out(error: BaseException | None, secrets: Secrets) -> None:
-    if isinstance(error, AnonError):
-        error.reword(lambda said: redact(said, secrets))
-    elif error is not None:
-        error.args = tuple(redact(said, secrets) if isinstance(said, str) else said for said in error.args)
-    if isinstance(error, OSError) and error.filename is not None:
-        error.filename = redact(str(error.filename), secrets)
 
 
 @dataclass
@@ -262,20 +220,10 @@ def _text_of(path: Path) -> str:
 def _written_passwords(written: dict[str, Any]) -> list[Problem]:
     """Return the problem of a password in the config itself, which would be in the manifest too and in every copy."""
     dsn = _child(_child(_child(written, "source"), "postgres"), "dsn")
-    if not isinstance(dsn, str) or not any(VARIABLE.sub("", found) for found in _passwords(dsn)):
+    if not isinstance(dsn, str) or not any(VARIABLE.sub("", found) for found in passwords(dsn)):
         return []
     hint = "or leave it out: PGPASSWORD and ~/.pgpass are read"
     return [Problem(DSN, "a password", "the password as ${NAME}, from the environment", hint)]
-
-
-def _passwords(dsn: str) -> list[str]:
-    """Return the contents of the password fields of a connection string.
-
-    >>> _passwords("postgresql://me:a%20b@host/db?sslpassword=c"), _passwords("host=h password='a b' user=me")
-    (['a%20b', 'c'], ["'a b'"])
-    """
-    before_host = re.findall(r"^\w+://[^/@:]*:([^@]*)@", dsn)
-    return before_host + re.findall(r"(?:^|[\s?&])(?:ssl)?password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]*)", dsn)
 
 
 def _validated(

@@ -1,14 +1,13 @@
 """Warn of common mistakes: what makes a table look safer than it is although every criterion holds. All of it is seen
-in the values of the sensitive columns and their frequencies, which verification has counted in any case: there is no
-further pass over the rows. Warnings name columns, never values. docs/traps.md lists these warnings, and the mistakes
-that are refused elsewhere."""
+in what verification has counted in any case: there is no further pass over the rows. Warnings name columns, never
+values. docs/traps.md lists these warnings, and the mistakes that are refused elsewhere."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,8 +15,12 @@ from typing import Any
 from anon.config import Absolute, Config, Ordered, TCloseness
 from anon.config.warning_codes import STALE, WARNINGS
 from anon.core.text import SPELLING, folded, meant
-from anon.verify.judge import Findings
+from anon.criteria import RRobustness
+from anon.source.left_out import LeftOut
+from anon.verify.judge import FEW, NEARLY, Findings
 
+HOMOGENEOUS_SHARE = 0.05
+OF_ALL_KEPT = {"kept_identifies": "kept_identify_together", "kept_reveals": "kept_reveal_together"}
 UNIQUE_SHARE = 0.05  # a larger share of individuals with a value that nobody else has is worth a warning
 MANY_NUMBERS = 20  # distinct numbers; if there are more, they are hardly codes of categories
 # Words that stand for a missing value in extracts.
@@ -43,6 +46,61 @@ class Warned:
     def to_dict(self) -> dict[str, Any]:
         facts = {"code": self.code, "count": self.count, "text": self.text, "severity": WARNINGS[self.code].severity}
         return facts if self.column is None else facts | {"column": self.column}
+
+
+def warnings_of(config: Config, found: Findings, left_out: LeftOut) -> list[dict[str, Any]]:
+    """Return what the criteria of the config do not cover, each with the number of those concerned."""
+    listed: list[dict[str, Any]] = []
+
+    def warn(code: str, count: int, text: str, column: str | None = None) -> None:
+        if count:
+            listed.append(Warned(code, count, text, column).to_dict())
+
+    for column in config.columns.sensitive:
+        if not any(spec.protects(column) for spec in config.privacy):
+            text = f"rows with a value of {column}, which no criterion protects"
+            warn("unprotected_sensitive", found.rows, text, column)
+    vacuous_criteria = [spec.name for spec in config.privacy if spec.vacuous()]
+    warn("vacuous_criterion", len(vacuous_criteria), f"criteria that are always true: {', '.join(vacuous_criteria)}")
+    for criterion in found.criteria:
+        for prior in criterion.priors if isinstance(criterion, RRobustness) else ():
+            missing = len(prior.values) - len(prior.named)
+            text = "that a prior does not name: it only separates each named value from the rest"
+            warn("binary_prior", missing, f"values of {criterion.column} {text}", criterion.column)
+    warn("homogeneous_groups", found.homogeneous_rows, "individuals in groups of one sensitive value")
+    near = f"individuals in groups where at least {NEARLY:.0%} share one sensitive value that most people do not have"
+    warn("nearly_homogeneous", found.nearly_homogeneous_rows, near)
+    warn("groups_under_5", found.under_5, f"individuals in groups of fewer than {FEW}")
+    warn("rows_dropped", left_out.rows.null, "rows dropped because of missing values")
+    for each in (*_of_kept(found), *value_warnings(config, found)):
+        warn(each.code, each.count, each.text, each.column)
+    return listed
+
+
+def _of_kept(found: Findings) -> Iterator[Warned]:
+    """Yield the warnings about single kept columns, and about all of them together if no single one causes the same
+    warning."""
+    warned = set()
+    for column, facts in found.with_kept.items():
+        for warning in _knowing(found, facts, column):
+            yield replace(warning, column=column)
+            warned |= {warning.code} if warning.count else set()
+    for warning in _knowing(found, found.with_all_kept, "all kept columns"):
+        if warning.code not in warned:
+            yield replace(warning, code=OF_ALL_KEPT[warning.code])
+
+
+def _knowing(found: Findings, facts: dict[str, float], known: str) -> Iterator[Warned]:
+    """Yield the warnings about an adversary who also knows one kept column, or all of them."""
+    people = found.individuals
+    if not facts:
+        return
+    if facts["unique_share"] > UNIQUE_SHARE:
+        text = f"individuals unique in their group for an adversary who also knows {known}"
+        yield Warned("kept_identifies", round(facts["unique_share"] * people), text)
+    if facts["homogeneous_share"] > max(HOMOGENEOUS_SHARE, found.homogeneous_rows / people):
+        text = f"individuals whose sensitive value is certain for an adversary who also knows {known}"
+        yield Warned("kept_reveals", round(facts["homogeneous_share"] * people), text)
 
 
 def signed_off(config: Config, warnings: list[dict[str, Any]], all_known: bool = False) -> list[dict[str, Any]]:

@@ -122,7 +122,7 @@ def search(
         return reuse.apply(reuse.EarlierRecoding.from_run(config.method.run), cube, budget.spill, on_progress)
     from anon.search.assign import dispatch as assign
 
-    assigned = assign.merge if isinstance(config.method, Merge) else assign.colour
+    assigned = {"merge": assign.merge, "colour": assign.colour}[kind]
     return assigned(config, cube, values, budget, on_progress)
 
 
