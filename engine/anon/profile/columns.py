@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from anon.profile.keys import PersonKeys
 from anon.source import Unusable, describe
 from anon.source.cells import ANY_DATE
 from anon.source.checks import like_values
+from anon.source.column_words import AGES, words
 from anon.source.csv_detection import Detected
 from anon.source.databases import Query
 from anon.source.files import detected_files, register
@@ -68,6 +70,7 @@ class ColumnProfile:
     alone: int = 0
     shape: Shape = field(default_factory=Shape)
     unusable: str = ""
+    last_year: int | None = None  # of the dates of the table
 
     def to_dict(self, show_values: bool) -> dict[str, Any]:
         ends = {"least": str(self.shape.least), "most": str(self.shape.most)} if self.shape.least is not None else {}
@@ -161,7 +164,17 @@ def profile(
         hint = "add a line with names; or say --show-values, if these are names"
         raise ConfigError.at("TABLE", "a first row in place of column names", "column names", hint)
     rows = count_rows(database, source.base)
-    return Profile(rows, _Profiling(database, source, rows, on_progress).columns(types), source, csv=csv, sheet=sheet)
+    columns = _Profiling(database, source, rows, on_progress).columns(types)
+    return Profile(rows, _with_last_year(columns), source, csv=csv, sheet=sheet)
+
+
+def _with_last_year(columns: list[ColumnProfile]) -> list[ColumnProfile]:
+    """Return the columns with the last year of all dates of the table but those of birth, which says when it was made;
+    without years that are yet to come."""
+    dates = [c for c in columns if c.kind in ("date", "timestamp") and not words(c.name) & AGES]
+    years = [c.shape.most.year for c in dates if c.shape.most is not None]
+    last = max((year for year in years if year <= datetime.now(UTC).year), default=None)
+    return [replace(column, last_year=last) for column in columns]
 
 
 class _Profiling:

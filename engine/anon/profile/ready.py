@@ -46,10 +46,11 @@ def _ages(column: ColumnProfile) -> Ready | None:
     least, most = column.shape.least, column.shape.most
     if not words(column.name) & AGES or least is None:
         return None
-    day = date(datetime.now(UTC).year - 1, 12, 31)
-    day = max(day, date(most.year, 12, 31))
-    if day.year - least.year > OLDEST or day.year > datetime.now(UTC).year:
+    now = datetime.now(UTC).year
+    year = max(column.last_year or now - 1, most.year)
+    if year - least.year > OLDEST or year > now:
         return None
+    day = date(year, 12, 31)
     note = "age_on: choose the day of your table, and keep it when you publish the same people again"
     return f"age_on: {day}, {AGE_BANDS}", "birth dates, published as ages in bands", note
 
