@@ -139,6 +139,7 @@ def fewest_digits(lower: float, upper: float) -> int:
         for power in range(tens - count - 1, tens + 1):
             unit = Fraction(10) ** power
             number = low // unit + 1
+            number += float(number * unit) <= low  # a decimal that reads as the lower value is it
             if float(number * unit) < high and number < 10**count:  # a decimal that reads as the upper value is it
                 return count
     raise AssertionError("they are not well apart")

@@ -335,3 +335,32 @@ def test_no_language_publishes_who_people_are(here: Path, language: str, rows: i
     done = anon("init", "table.parquet", "--individual", "row", "--no-sensitive", "--yes", "--out", "c.yaml")
     assert done.exit_code == 0, done.stderr
     assert set(load(here / "c.yaml").columns.published()) <= {"age", "sex"}
+
+
+def test_names_and_birth_dates_that_repeat_together_are_people_with_several_rows(here: Path) -> None:
+    rng = random.Random(3)
+    people = [(rng.choice(FIRST), rng.choice(LAST), date(1940, 1, 1) + timedelta(days=97 * at)) for at in range(60)]
+    rows = [dict(zip(("Rufname", "Nachname", "geboren"), people[at % 60])) for at in range(600)]
+    rows = [row | {"PLZ": f"0{rng.randrange(4)}109", "Diagnose": rng.choice("abcd")} for row in rows]
+    pq.write_table(pa.Table.from_pylist(rows), "table.parquet")
+    done = anon("init", "table.parquet", "--individual", "row", "--sensitive", "Diagnose", "--yes", "--out", "c.yaml")
+    assert done.exit_code == 2 and "--individual" in done.stderr and not (here / "c.yaml").exists()
+
+
+UNCLEAR: dict[str, list[str]] = {
+    "column3": ["Anneliese", "Siegbert", "Roswitha", "Ottokar", "Wiebke", "Tjark"],
+    "Angeh.": ["Anneliese", "Jürgen", "Käthe", "Uwe", "Gisela", "Horst"],
+    "Betreuung": ["Fr. Abt", "Hr. Bode", "Dr. Ciupek", "Frau Dorn"],
+    "Uwagi": ["p. Abramek dzwonił", "p. Bolek prosi", "dr Cichy"],
+}
+
+
+@pytest.mark.parametrize("name", UNCLEAR)
+def test_names_under_a_name_that_says_nothing_are_not_published(here: Path, name: str) -> None:
+    rng, rows = random.Random(4), range(400)
+    table = {name: [rng.choice(UNCLEAR[name]) for _ in rows], "age": [rng.randrange(91) for _ in rows]}
+    pq.write_table(pa.table(table | {"Hauptdiagnose": [rng.choice("abcd") for _ in rows]}), "table.parquet")
+    done = anon("init", "table.parquet", "--individual", "row", "--yes", "--out", "c.yaml")
+    assert done.exit_code == 0, done.stderr
+    columns = load(here / "c.yaml").columns
+    assert name not in columns.published() and list(columns.sensitive) == ["Hauptdiagnose"]

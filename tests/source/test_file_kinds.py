@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
+import anon
 from anon.errors import ConfigError, ResourceError, SourceError
 from tests.conftest import House
 from tests.helpers.source import EVERYTHING, ROWS, as_csv
@@ -247,3 +248,15 @@ def test_excel_needs_its_package(house: House, monkeypatch: pytest.MonkeyPatch) 
     write_workbook(house.folder / "t.xlsx", SHEETS)
     with pytest.raises(SourceError, match=r"pip install 'anon-engine\[excel\]'"):
         house.run(source={"path": "t.xlsx"})
+
+
+def test_categories_of_an_arrow_file_are_text(house: House) -> None:
+    """Polars writes them as dictionaries of views, which no Parquet writer takes."""
+    table = pl.DataFrame({"age": [20, 20, 30, 30], "zip": ["02139"] * 4, "disease": ["Flu", "HIV", "Flu", "HIV"]})
+    kinds = {"zip": pl.Categorical, "disease": pl.Enum(["HIV", "Flu"])}
+    table.write_parquet(house.folder / "t.parquet")
+    table.cast(kinds).write_ipc(house.folder / "t.arrow")  # type: ignore[arg-type]
+    anon.run(house.config(source={"path": str(house.folder / "t.parquet")}))
+    plain = house.released()
+    anon.run(house.config(source={"path": str(house.folder / "t.arrow")}), overwrite=True)
+    assert house.released() == plain

@@ -169,7 +169,7 @@ def test_what_needs_one_machine_is_refused(house: House) -> None:
     (house.folder / "labels.csv").write_text("age\n1\n")
     for wrong, said in (
         ((table, table), r"^table: .*bucketized table with backend spark"),
-        (str(house.folder / "labels.csv"), r"--on.*CSV files with backend spark"),
+        (str(house.folder / "labels.csv"), r"^table: .*CSV files with backend spark"),
         (lists, r"columns\.quasi_identifiers\.age.*labels of type VARCHAR\[\] with backend spark"),
     ):
         with pytest.raises(ConfigError, match=said):

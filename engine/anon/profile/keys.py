@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from anon.profile.columns import ColumnProfile, Profile
 
 TRAITS = 12  # columns that rows of one person are expected to agree on
+BY_CHANCE = 0.05  # of the rows: fewer may agree on names and birth date without being of one person
 BIRTHS = 30  # years that dates of birth span, at least
 
 
@@ -40,6 +41,8 @@ class PersonKeys:
 
     found: list[PersonKey] = field(default_factory=list)
     varying: dict[str, frozenset[str]] = field(default_factory=dict)
+    namesakes: tuple[str, ...] = ()  # names and a birth date that repeat together: rows of one person
+    different: int = 0  # combinations of these
 
     @property
     def names(self) -> list[str]:
@@ -76,6 +79,22 @@ def find_keys(database: Database, profile: Profile, known: Collection[str], name
         profile.persons.found += search.found(of_anything=True)
     for name in {*profile.persons.names, *named}:
         find_varying(database, profile, name)
+    _find_namesakes(database, profile)
+
+
+def _find_namesakes(database: Database, profile: Profile) -> None:
+    """Add names and a birth date to a profile that repeat together, as they do in several rows of one person."""
+    usable = [column for column in profile.columns if column.kind is not None]
+    births = [c.name for c in usable if c.kind == "date" and (words(c.name) & AGES or like_births(c))]
+    names = [c.name for c in usable if names_people(c.name)]
+    if not births or not names:
+        return
+    listed = (*names, births[0])
+    columns = ", ".join(quote(name) for name in listed)
+    query = f"SELECT count(*) AS n FROM {profile.part(list(listed))} GROUP BY {columns}"
+    different, repeated = database.query(f"SELECT count(*), coalesce(sum(n - 1), 0) FROM ({query})").fetchall()[0]
+    if repeated > BY_CHANCE * profile.rows:
+        profile.persons.namesakes, profile.persons.different = listed, different
 
 
 def find_varying(database: Database, profile: Profile, key: str) -> None:

@@ -15,8 +15,7 @@ from anon.profile.ready import ready_builder
 from anon.profile.recognition import direct_identifier, doubtful, identifies_as_value
 from anon.profile.several_rows import RowChoice, choices
 from anon.profile.templates import Template
-from anon.source.column_words import POSTAL, numbers_people, words
-from anon.source.column_words import SENSITIVE as SENSITIVE_WORDS
+from anon.source.column_words import POSTAL, names_sensitive, numbers_people, words
 
 IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP = "identifier", "quasi-identifier", "sensitive", "keep", "drop"
 ROLES = (IDENTIFIER, QUASI, SENSITIVE, KEEP, DROP)
@@ -106,7 +105,7 @@ def proposed_sensitive(profile: Profile, individual: str | None) -> list[str]:
     found = [
         column.name
         for column in profile.columns
-        if words(column.name) & SENSITIVE_WORDS
+        if names_sensitive(column.name)
         and column.name not in (individual, *profile.persons.names)
         and column.distinct > 1
         and not _useless(column)
@@ -332,7 +331,8 @@ def repeats(profile: Profile, individual: str) -> int:
 def _not_rows(profile: Profile, answers: Answers) -> list[Problem]:
     """Return a problem for each column that shows that several rows belong to one person, if each row would count as a
     person."""
-    return [
+    dropped = [name for name, role in answers.roles.items() if role == DROP]
+    problems = [
         Problem(
             "--individual",
             f"row, and column {name!r} with {profile.persons.reason(name)}",
@@ -340,5 +340,11 @@ def _not_rows(profile: Profile, answers: Answers) -> list[Problem]:
             f"--drop {name} if it does not identify people",
         )
         for name in profile.persons.names
-        if answers.roles.get(name) != DROP and name not in answers.sensitive
+        if name not in dropped and name not in answers.sensitive
     ]
+    together = profile.persons.namesakes
+    if not problems and together and not set(together) & set(dropped):
+        found = f"row, and {profile.persons.different:,} different {', '.join(together)} in {profile.rows:,} rows"
+        expected = "a column that numbers people, or one row per person by a query"
+        problems.append(Problem("--individual", found, expected, f"--drop {together[0]} if these are different people"))
+    return problems

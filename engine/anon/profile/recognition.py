@@ -13,10 +13,10 @@ from anon.source.column_words import (
     AMOUNTS,
     KEYS,
     PLACES,
-    SENSITIVE,
     may_name_people,
     names_a_role,
     names_people,
+    names_sensitive,
     numbers_records,
     points_at_people,
     words,
@@ -34,6 +34,7 @@ MOST = 0.8  # of the values that are examined
 SOME = 0.3
 DIGITS = 7  # of a number that is written for one person
 WORDY = 5  # words of a sentence
+FEW_NAMES = 5  # distinct values
 PAIRS = 12  # of words; with fewer, first and second words may combine by chance
 
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
@@ -44,6 +45,11 @@ STREET = re.compile(
     r"|viale?|piazza|corso|calle|avenida|plaza|rua|ulica|ul\.|aleja|straat|laan|plein)(\W|$)"
 )
 CAPITALISED = re.compile(r"(?:[^\W\d_a-z]\.|[^\W\d_]['’]?[^\W\d_]+(?:[-'’][^\W\d_]+)*)")
+TITLE = re.compile(
+    r"(?:^|\s)(?i:dr|prof|hr|fr|herr|frau|mr|mrs|ms|mme|mlle|sr|sra|dott|sig|pan|pani|p|dhr|mevr)\.?\s+"
+    r"[^\W\d_a-z][^\W\d_]+"
+)
+UNNAMED = re.compile(r"column[0-9]+")  # of a file without a header
 COMMON = frozenset(
     """anna anne ann maria mary marie eva ida rosa paul peter john jan jean juan jose ivan omar ali thomas michael
     andreas stefan christian martin daniel david robert james william george charles henry richard susan linda karen
@@ -54,7 +60,21 @@ COMMON = frozenset(
     johnson williams miller davis wilson taylor muller schmidt schneider fischer weber meyer wagner becker schulz
     hoffmann rossi russo ferrari esposito bianchi garcia fernandez gonzalez rodriguez lopez martinez sanchez perez
     martin bernard dubois durand silva santos costa nowak kowalski kowalska wisniewski novak jansen devries bakker khan
-    hansen nielsen andersson johansson svensson""".split()  # noqa: SIM905
+    hansen nielsen andersson johansson svensson anneliese karin brigitte renate gisela helga ingrid monica heike birgit
+    claudia susanne andrea nicole stefanie katharina johanna elke gabriele angelika christine silke tanja kathe uwe
+    heinz horst gunter gerhard helmut manfred rainer bernd frank ralf jorg thorsten matthias markus sebastian tobias
+    florian alexander lukas leon felix max jonas kurt walter werner karl otto fritz soren bjorn olaf ulrike francois
+    benoit helene zoe ines loic louis julien mathieu antoine luc yves chantal sylvie nathalie sandrine celine aurelie
+    manon chloe lucas hugo alain philippe christophe laurent gilles mateusz pawel lukasz grzegorz michal adam jadwiga
+    barbara krystyna zofia teresa halina irena danuta magdalena joanna aleksandra giorgio alessandro andrea stefano
+    francesco roberto mario luigi elena valentina federica silvia javier alejandro sergio fernando jorge raul isabel
+    pilar dolores teresa josefa mercedes rosario owen jack liam noah oliver harry charlie emily olivia amelia sophia
+    priya grace margaret dorothy betty nancy sandra ashley kevin brian ronald jason jeffrey ryan gary eric stephen
+    koch richter klein wolf schroder neumann schwarz zimmermann braun kruger hofmann hartmann lange schmitt werner
+    krause meier lehmann kohler maier walter konig huber mayer weiss gross lefevre garcon benard dupont noel moreau
+    laurent simon michel leroy roux fournier girard bonnet lambert patel obrien walsh murphy kelly evans thomas roberts
+    wojcik kaminski lewandowski zielinski szymanski dabrowski kozlowski mazur krawczyk ricci marino greco romano
+    colombo conti deluca gomez ruiz diaz hernandez jimenez moreno alvarez romero alonso navarro torres""".split()  # noqa: SIM905
 )
 
 Rule = Callable[[ColumnProfile, int], str]
@@ -141,11 +161,15 @@ def _names(column: ColumnProfile, rows: int) -> str:
         return ""
     if _share(column, _common_name) >= SOME:
         return "its values look like names of people"
+    if _share(column, lambda value: bool(TITLE.search(value))) >= SOME:
+        return "its values have titles of people"
+    if UNNAMED.fullmatch(column.name) and column.distinct >= FEW_NAMES and _share(column, _capitalised) >= MOST:
+        return "capitalised words under no name: they may be names of people"
     if _combined_freely(column):
         return "its values look like first and last names of people"
     many = column.distinct > MANY_NAMES or (column.distinct > FEW and column.distinct > SHARE * rows)
     many = many or _mostly_distinct(column, rows)
-    if many and not words(column.name) & SENSITIVE and _share(column, _capitalised) >= MOST:
+    if many and not names_sensitive(column.name) and _share(column, _capitalised) >= MOST:
         return f"{column.distinct:,} distinct values of capitalised words: they may be names of people"
     return ""
 

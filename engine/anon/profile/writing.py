@@ -86,7 +86,9 @@ def is_dsn(table: str) -> bool:
 
 def _who(individual: str) -> str:
     return (
-        "every row is a different person, as you said" if individual == "row" else "who a row is about; never published"
+        "every row is a different person: make sure of it"
+        if individual == "row"
+        else "who a row is about; never published"
     )
 
 

@@ -64,13 +64,14 @@ DATES = frozenset(
     jour fecha ingreso visita dia ricovero giorno bezoek opname bezoekdatum wizyty wizyta przyjecia dzien""".split()  # noqa: SIM905
 )
 SENSITIVE = frozenset(
-    """diagnosis diagnoses diagnose diagnosen icd disease diseases illness condition sickness diagnostic diagnostico
-    diagnosi diagnoza rozpoznanie aandoening ziekte krankheit erkrankung maladie enfermedad malattia choroba
+    """diagnosis diagnoses diagnose diagnosen dx dg icd disease diseases illness condition sickness diagnostic
+    diagnostico diagnosi diagnoza rozpoznanie aandoening ziekte krankheit erkrankung maladie enfermedad malattia choroba
     affection pathology treatment therapy therapie procedure medication drug drugs atc prescription medikament
     medicament farmaco salary income wage wages earnings pay gehalt lohn einkommen salaire revenu salario sueldo
     ingresos stipendio reddito salaris inkomen loon wynagrodzenie dochod pensja religion konfession party vote
     ethnicity orientation hiv offence crime""".split()  # noqa: SIM905
 )
+COMPOUND = 7  # letters of a word that compounds may end in
 AMOUNTS = frozenset(
     """cost costs amount charge charges price betrag kosten montant cout importe costo kwota bedrag salary wage wages
     pay income earnings gehalt lohn einkommen salaire revenu salario sueldo stipendio reddito salaris loon inkomen
@@ -94,6 +95,16 @@ def words(name: str) -> frozenset[str]:
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     plain = plain.replace("ł", "l").replace("Ł", "L").replace("ø", "o").replace("ß", "ss")
     return frozenset(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+", plain))
+
+
+def names_sensitive(name: str) -> bool:
+    """Return whether a name says that nobody may learn the values of a column, also at the end of a compound.
+
+    >>> [names_sensitive(name) for name in ("diagnosis", "Hauptdiagnose", "Jahreseinkommen", "ward")]
+    [True, True, True, False]
+    """
+    long = tuple(word for word in SENSITIVE if len(word) >= COMPOUND)
+    return any(word in SENSITIVE or word.endswith(long) for word in words(name))
 
 
 def numbers_people(name: str) -> bool:

@@ -20,7 +20,20 @@ def part_of(schema: pa.Schema, names: list[str]) -> pa.Schema | None:
     """Return some columns of a schema, without what is noted beside them; None if one is missing or there twice."""
     if any(len(schema.get_all_field_indices(name)) != 1 for name in names):
         return None
-    return pa.schema([schema.field(name).remove_metadata() for name in names])
+    return pa.schema([pa.field(name, _plain_type(schema.field(name).type)) for name in names])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type as which values are copied: categories, and views of text, become text."""
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    return pa.string() if pa.types.is_string_view(kind) else kind
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(values.type):
+        return _plain(values.dictionary).take(values.indices)
+    return values.cast(pa.string()) if pa.types.is_string_view(values.type) else values
 
 
 def copy_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, to: Path, tokens: Tokens) -> None:
@@ -30,5 +43,5 @@ def copy_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, to: Path,
         with pq.ParquetWriter(to, copied, compression="lz4", store_schema=False) as writer:
             for batch in batches:
                 interrupt.check()
-                columns = [*(batch.column(name) for name in schema.names), *maker.tokens(batch)]
+                columns = [*(_plain(batch.column(name)) for name in schema.names), *maker.tokens(batch)]
                 writer.write_batch(pa.record_batch(columns, schema=copied))
