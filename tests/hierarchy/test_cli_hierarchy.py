@@ -243,7 +243,7 @@ def test_a_table_without_a_header_does_not_have_its_first_row_told(here: Path) -
     done = on_file("h.csv", "--on", "rows.csv", "--column", "HIV status")
     assert done.exit_code == 2 and "positive" not in done.stderr
     shown = on_file("h.csv", "--on", "rows.csv", "--column", "HIV status", "--show-values")
-    assert 'columns: "HIV status positive"' in shown.stderr
+    assert 'columns: "column1"' in shown.stderr and "positive" not in shown.stderr
 
 
 def test_debug_adds_the_traceback(here: Path) -> None:

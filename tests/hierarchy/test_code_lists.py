@@ -300,3 +300,12 @@ def test_lost_zeros_come_back_in_the_file(here: Path) -> None:
     assert done.stdout.startswith("0110;011*;01 Commissioned armed forces officers;")
     rows = json.loads(build("postcode", "t.csv", "--from", "zip", "--country", "US", "--pad", "5", "--json").stdout)
     assert [row[:3] for row in rows["hierarchy"]] == [["02139", "02139", "021*"], ["10001", "10001", "100*"]]
+
+
+def test_a_table_in_another_encoding_is_read_as_init_reads_it(tmp_path: Path) -> None:
+    table = "Straße;Diagnose\r\n" + "Am Bühl 3;E11.9\r\nGroße Allee 4;I10\r\n" * 5
+    (tmp_path / "t.csv").write_bytes(table.encode("cp1252"))
+    arguments = ["icd10", str(tmp_path / "t.csv"), "--from", "Diagnose", "--out", str(tmp_path / "icd.csv")]
+    done = CliRunner().invoke(app, ["hierarchy", "build", *arguments])
+    assert done.exit_code == 0, done.output
+    assert {row.split(",")[0].split(";")[0] for row in (tmp_path / "icd.csv").read_text().splitlines()} >= {"E11.9"}

@@ -19,7 +19,7 @@ from anon.hierarchy.from_values import BATCH, balanced_rows, code_rows, unknown_
 from anon.runs.scratch import spill_folder
 from anon.source import describe, resolve
 from anon.source.checks import like_values, missing_columns
-from anon.source.files import registered_files
+from anon.source.files import detected_files
 from anon.source.requirements import DuckDBRows
 from anon.source.types import Unusable, type_column
 
@@ -49,7 +49,7 @@ def counted_values(path: str, column: str, option: str) -> Iterator[CountedValue
     limits = Limits()
     with spill_folder(Progress().alert) as folder:
         database = connect(limits.memory, limits.threads, folder)
-        registered = registered_files(database, TABLE, resolve(path), folder)
+        registered, _ = detected_files(database, TABLE, resolve(path), folder, show_values=False)
         types = describe(database, TABLE)
         if column not in types:
             quotable, names = not like_values(database, registered, types), list(types)

@@ -276,11 +276,20 @@ def missing_answers(individual: str | None, sensitive: Iterable[str] | None, pro
         keys = [c.name for c in profile.columns if c.kind and c.distinct and c.distinct == c.alone and not c.nulls]
         hint = f"different in every row: {', '.join(map(repr, keys[:5]))}" if keys else ""
         expected = "--individual row if every row is a different person, or --individual COLUMN that identifies them"
-        problems.append(Problem("--individual", "nothing", expected, hint))
+        gaps = [name for name in profile.persons.names if profile.column(name).nulls]
+        problems += [_with_gaps(profile.column(name)) for name in gaps]
+        problems += [] if gaps else [Problem("--individual", "nothing", expected, hint)]
     if sensitive is None:
         expected = "--sensitive COLUMN for what nobody may learn about a person (several: once each), or --no-sensitive"
         problems.append(Problem("--sensitive", "nothing", expected))
     return problems
+
+
+def _with_gaps(column: ColumnProfile) -> Problem:
+    """Return the problem of a column that says who a row is about, but not in every row."""
+    found = f"column {column.name!r}, which says who a row is about and is missing in {column.nulls:,} rows"
+    expected = "a value in every row: complete these rows or leave them out of the extract, then run init again"
+    return Problem("--individual", found, expected, f"--drop {column.name} if it does not identify people")
 
 
 def repeated_individuals(profile: Profile, answers: Answers) -> list[Problem]:
@@ -302,8 +311,7 @@ def repeated_individuals(profile: Profile, answers: Answers) -> list[Problem]:
         expected = "one --sensitive column to publish all values of each, or --rows last:COLUMN to use one row of each"
         problems.append(Problem("--sensitive", f"{len(answers.sensitive)} columns, and {found}", expected, hint))
     if column.nulls:
-        found = f"{column.nulls:,} rows without an individual"
-        problems.append(Problem("--individual", found, "an individual in every row"))
+        problems.append(_with_gaps(column))
     return problems
 
 
