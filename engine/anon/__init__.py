@@ -108,7 +108,8 @@ def init(
     quasi_identifiers: Names = (),
     keep: Names = (),
     drop: Names = (),
-    k: int = 5,
+    k: int | None = None,
+    sheet: str | None = None,
     out: AnyPath | None = None,
     overwrite: bool = False,
     memory: int | str | None = None,
@@ -118,7 +119,8 @@ def init(
     `.text` the same as YAML with the reason of every role, which `out` writes to a file.
 
     Data cannot show who the individual is (`row`, or a column) and what is sensitive (`[]` if nothing is). Columns
-    that are named nowhere get the proposed role."""
+    that are named nowhere get the proposed role. `k` is 5, or the number of people if that is less; `sheet` is that of
+    a workbook."""
     from anon.commands import init as command
 
     others = {"identifier": identifiers, "quasi-identifier": quasi_identifiers, "keep": keep, "drop": drop}
@@ -126,7 +128,7 @@ def init(
         individual, None if sensitive is None else _listed(sensitive), {role: _listed(n) for role, n in others.items()}
     )
     options = _options(out=out, overwrite=overwrite, memory=memory, show_values=show_values)
-    return command.init(table, roles, k, options)
+    return command.init(table, roles, k, options, sheet=sheet)
 
 
 @_in_parameters

@@ -364,3 +364,17 @@ def test_names_under_a_name_that_says_nothing_are_not_published(here: Path, name
     assert done.exit_code == 0, done.stderr
     columns = load(here / "c.yaml").columns
     assert name not in columns.published() and list(columns.sensitive) == ["Hauptdiagnose"]
+
+
+def test_a_name_of_a_column_with_line_ends_stays_a_name(here: Path) -> None:
+    rows = range(60)
+    table = {
+        "ICD\ncode": [["E11.9", "I10.0", "J45.0"][row % 3] for row in rows],
+        "zip\u2028code": [f"0{row % 4}109" for row in rows],
+    }
+    pq.write_table(pa.table(table), "table.parquet")
+    pa.csv.write_csv(pa.table(table), "table.csv")
+    for name in ("table.parquet", "table.csv"):
+        done = anon("init", name, "--individual", "row", "--no-sensitive", "--yes", "--out", f"{name}.yaml")
+        assert done.exit_code == 0, done.stderr
+        assert set(load(here / f"{name}.yaml").columns.quasi_identifiers) <= set(table)

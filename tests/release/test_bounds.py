@@ -20,6 +20,7 @@ from anon.core.database import Database
 from anon.errors import ConfigError, VerificationError
 from anon.release import bounds as writing
 from anon.verify.bounds import difference_in_bounds
+from tests.conftest import House
 
 FORMS: dict[str, dict[str, Any]] = {
     "generalized": {}, "csv": {"format": "csv"}, "bucketized": {"form": "bucketized"},
@@ -277,3 +278,20 @@ def test_exact_labels_have_no_bounds(tmp_path: Path) -> None:
     config = settings(tmp_path, ["age"], {"bounds": True, "form": "bucketized", "labels": "exact"})
     with pytest.raises(ConfigError, match=r"release\.bounds: found true with exact labels"):
         anon.run(config | {"privacy": [{"group_size": {"k": 5}}]}, table(1))
+
+
+def test_decades_and_centuries_have_their_first_and_last_day(house: House) -> None:
+    days = [dt.date(1910 + row % 90, 3, 9) for row in range(180)]
+    table = pa.table({"born": days, "disease": ["Flu", "HIV"] * 90})
+    columns = {
+        "individual": "row",
+        "quasi_identifiers": {"born": {"calendar": ["year", "decade", "century"]}},
+        "sensitive": ["disease"],
+    }
+    house.run(table, columns=columns, privacy=[{"k_anonymity": {"k": 15}}], release__bounds=True)
+    found = {(row["born"], row["born_low"], row["born_high"]) for row in house.released().to_pylist()}
+    wide = {(label, low, high) for label, low, high in found if label and len(label) == 9}
+    assert wide and all(
+        label == f"{low:%Y}-{high:%Y}" and (low.month, low.day, high.month, high.day) == (1, 1, 12, 31)
+        for label, low, high in wide
+    )

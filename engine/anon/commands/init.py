@@ -156,7 +156,7 @@ def answered(
     why = {name: reason for name, (_, reason) in guessed.items() if not (asked and name in sensitive)}
     own = {name: role for name, (role, _) in guessed.items() if role != "sensitive" and name not in sensitive}
     people = found.rows if individual == "row" else found.column(individual).distinct
-    least = min(k or (template.k if template else DEFAULT_K), max(2, people))
+    least = k or min(template.k if template else DEFAULT_K, max(2, people))
     answers = Answers(individual, tuple(sensitive), own | roles.by_name, least, why, template=template)
     if repeats(found, individual):
         keys.find_varying(database, found, individual)
@@ -190,7 +190,12 @@ class Proposal(Result):
 
 
 def init(
-    table: Any, roles: Roles, k: int = 5, options: Options = DEFAULTS, progress: Progress | None = None
+    table: Any,
+    roles: Roles,
+    k: int | None = None,
+    options: Options = DEFAULTS,
+    progress: Progress | None = None,
+    sheet: str | None = None,
 ) -> Proposal:
     """Return the config that a table suggests. Every column without a role gets the proposed one."""
     progress, memory = progress or Progress(), options.memory or Options.from_user(memory=MEMORY).memory
@@ -198,7 +203,7 @@ def init(
     Memory(memory).check()
     place = os.fspath(table) if isinstance(table, str | os.PathLike) else None
     with profiling_database(memory, None, progress) as (database, folder):
-        found = profiled(database, place or table, folder, roles, options.show_values, progress)
+        found = profiled(database, place or table, folder, roles, options.show_values, progress, sheet)
         answers = answered(database, found, roles, roles.individual, roles.sensitive, k)
     if problems := repeated_individuals(found, answers):
         raise ConfigError(problems)
@@ -227,7 +232,7 @@ def write_config(path: Path, text: str) -> None:
     except OSError as error:
         draft.unlink(missing_ok=True)
         found = f"{path}, which cannot be written ({error.strerror})"
-        raise ConfigError.at("--out", found, "a file that can") from None
+        raise ConfigError.at("--out", found, "a file that can be written") from None
 
 
 def facts(found: Profile, roles: list[Proposed], unanswered: list[Problem], show_values: bool) -> dict[str, Any]:

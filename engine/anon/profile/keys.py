@@ -87,11 +87,12 @@ def _find_namesakes(database: Database, profile: Profile) -> None:
     usable = [column for column in profile.columns if column.kind is not None]
     births = [c.name for c in usable if c.kind == "date" and (words(c.name) & AGES or like_births(c))]
     names = [c.name for c in usable if names_people(c.name)]
-    if not births or not names:
+    if not births or len(names) < 2:  # a first name and a birth date repeat by chance
         return
     listed = (*names, births[0])
     columns = ", ".join(quote(name) for name in listed)
-    query = f"SELECT count(*) AS n FROM {profile.part(list(listed))} GROUP BY {columns}"
+    known = " AND ".join(f"{quote(name)} IS NOT NULL" for name in listed)
+    query = f"SELECT count(*) AS n FROM {profile.part(list(listed))} WHERE {known} GROUP BY {columns}"
     different, repeated = database.query(f"SELECT count(*), coalesce(sum(n - 1), 0) FROM ({query})").fetchall()[0]
     if repeated > BY_CHANCE * profile.rows:
         profile.persons.namesakes, profile.persons.different = listed, different

@@ -352,7 +352,7 @@ def _not_rows(profile: Profile, answers: Answers) -> list[Problem]:
     ]
     together = profile.persons.namesakes
     if not problems and together and not set(together) & set(dropped):
-        found = f"row, and {profile.persons.different:,} different {', '.join(together)} in {profile.rows:,} rows"
+        found = f"row, and {profile.persons.different:,} combinations of {', '.join(together)} in {profile.rows:,} rows"
         expected = "a column that numbers people, or one row per person by a query"
         problems.append(Problem("--individual", found, expected, f"--drop {together[0]} if these are different people"))
     return problems

@@ -7,13 +7,12 @@ import os
 import re
 from pathlib import Path
 
-from anon.config.yaml12 import SCALARS
+from anon.config.yaml_text import PLAIN, printable, quoted, yaml_key, yaml_word
 from anon.profile.columns import NUMBERS, Profile
 from anon.profile.proposal import DROP, FEW, IDENTIFIER, KEEP, QUASI, ROLES, SENSITIVE, Answers, Proposed
 from anon.profile.several_rows import COMMON
 from anon.profile.templates import Template
 
-PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*")
 MEMORY = "1GB"  # of a run, and of `anon init` itself
 REASONS = 44  # the text column in which comments begin, if there is space
 
@@ -44,7 +43,7 @@ def as_yaml(
         "",
         *_risk(profile),
         "columns:",
-        _line(f"  individual: {_word(answers.individual)}", _who(answers.individual)),
+        _line(f"  individual: {yaml_word(answers.individual)}", _who(answers.individual)),
         *_several(answers),
         *_listed("identifiers", by_role[IDENTIFIER], "never leave the source stage"),
         "  quasi_identifiers:    # what an adversary may know about somebody; published in a coarser form",
@@ -69,14 +68,14 @@ def _source(table: str | None, out: Path | None, query: str | None, profile: Pro
         return ["# There is no source: Python passes the table, as in anon.run(config, table)."]
     if query is None and profile.csv is not None:
         written = [_line(f"  {content}", comment) for content, comment in profile.csv.yaml]
-        return ["source:", f"  path: {_word(_seen_from(table, out))}", *written]
+        return ["source:", f"  path: {yaml_word(_seen_from(table, out))}", *written]
     if query is None:
-        sheet = f", sheet: {_word(profile.sheet)}" if profile.sheet else ""
-        return [f"source: {{path: {_word(_seen_from(table, out))}{sheet}}}"]
-    place = f"duckdb:\n    file: {_word(_seen_from(table, out))}"
+        sheet = f", sheet: {yaml_word(profile.sheet)}" if profile.sheet else ""
+        return [f"source: {{path: {yaml_word(_seen_from(table, out))}{sheet}}}"]
+    place = f"duckdb:\n    file: {yaml_word(_seen_from(table, out))}"
     if is_dsn(table):
-        place = f"postgres:    # ${{NAME}} is taken from the environment\n    dsn: {_key(table)}"
-    return ["source:", f"  {place}", f"    query: {_key(query)}"]
+        place = f"postgres:    # ${{NAME}} is taken from the environment\n    dsn: {yaml_key(table)}"
+    return ["source:", f"  {place}", f"    query: {yaml_key(query)}"]
 
 
 def is_dsn(table: str) -> bool:
@@ -98,7 +97,7 @@ def _several(answers: Answers) -> list[str]:
         return []
     if rows.multiplicity != "single":
         return [_line(f"  multiplicity: {rows.multiplicity}", rows.why)]
-    return [_line(f"  rows: {{keep: {rows.keep}, by: {_word(rows.by)}}}", rows.why)]
+    return [_line(f"  rows: {{keep: {rows.keep}, by: {yaml_word(rows.by)}}}", rows.why)]
 
 
 def _privacy_of_visits(answers: Answers) -> list[str]:
@@ -129,12 +128,12 @@ def _listed(role: str, chosen: list[Proposed], meaning: str) -> list[str]:
         return []
     lines = [f"  {role}:    # {meaning}"]
     for each in chosen:
-        lines += _noted(f"    - {_word(each.name)}", each)
+        lines += _noted(f"    - {yaml_word(each.name)}", each)
     return lines
 
 
 def _mapped(chosen: list[Proposed]) -> list[str]:
-    return [line for each in chosen for line in _noted(f"    {_key(each.name)}: {{{each.builder}}}", each)]
+    return [line for each in chosen for line in _noted(f"    {yaml_key(each.name)}: {{{each.builder}}}", each)]
 
 
 def _sensitive_lines(chosen: list[Proposed]) -> list[str]:
@@ -146,17 +145,18 @@ def _dropped(chosen: list[Proposed]) -> list[str]:
         return []
     lines = ["  # Not named, so dropped:"]
     for each in chosen:
-        lines += [f"  #   {_comment(each.name)}: {each.reason}", *(f"  #     {note}" for note in each.notes)]
+        lines += [f"  #   {_comment(each.name)}: {printable(each.reason)}"]
+        lines += [f"  #     {printable(note)}" for note in each.notes]
     return lines
 
 
 def _noted(content: str, each: Proposed) -> list[str]:
     indent = " " * (len(content) - len(content.lstrip()))
-    return [*(f"{indent}# {note}" for note in each.notes), _line(content, each.reason)]
+    return [*(f"{indent}# {printable(note)}" for note in each.notes), _line(content, each.reason)]
 
 
 def _line(content: str, comment: str) -> str:
-    return f"{content:<{REASONS}}    # {comment}" if comment else content
+    return f"{content:<{REASONS}}    # {printable(comment)}" if comment else content
 
 
 def _privacy(sensitive: list[Proposed], answers: Answers) -> list[str]:
@@ -167,7 +167,7 @@ def _privacy(sensitive: list[Proposed], answers: Answers) -> list[str]:
         _line(f"  - k_anonymity: {{k: {k}}}", f"groups of at least {k} individuals{why}"),
     ]
     for each in sensitive:
-        about = f"sensitive: {_word(each.name)}, " if len(sensitive) > 1 else ""
+        about = f"sensitive: {yaml_word(each.name)}, " if len(sensitive) > 1 else ""
         lines += _criterion(each, about, len(sensitive) > 1, answers)
     return lines
 
@@ -248,37 +248,12 @@ def _nulls(sensitive: list[Proposed]) -> list[str]:
     return [_line("nulls: {sensitive: drop}", "rows without a sensitive value; `value` would count missing as one"), ""]
 
 
+def _comment(word: str) -> str:
+    return word if PLAIN.fullmatch(word) else quoted(word)
+
+
 def _seen_from(table: str, out: Path | None) -> str:
     """Return the path of the table relative to the config."""
     if out is None or os.path.isabs(table):  # noqa: PTH117
         return table
     return os.path.relpath(table, out.resolve().parent)
-
-
-def _key(word: str) -> str:
-    """Return text as a key of YAML: as it is if it cannot be taken for anything else, otherwise in quotes."""
-    other = any(pattern.fullmatch(word) for kind, (pattern, _) in SCALARS.items() if kind != "str")
-    return word if PLAIN.fullmatch(word) and not other else _quoted(word)
-
-
-def _word(word: str) -> str:
-    """Return text as a value, in which ${ would be a variable."""
-    return _key(word.replace("${", "$${"))
-
-
-def _comment(word: str) -> str:
-    return word if PLAIN.fullmatch(word) else _quoted(word)
-
-
-def _quoted(word: str) -> str:
-    """Return text in double quotes and on one line."""
-    return '"' + "".join(map(_escaped, word)) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

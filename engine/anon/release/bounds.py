@@ -166,7 +166,7 @@ def _range(word: str, kind: str) -> Ends:
 def _days(word: str, kind: str) -> Ends:
     """Return the first and the last day of a level of the calendar.
 
-    >>> [" to ".join(map(str, _days(word, ""))) for word in ("2024-02", "2024-Q2", "2020s")]
+    >>> [" to ".join(map(str, _days(word, ""))) for word in ("2024-02", "2024-Q2", "2020-2029")]
     ['2024-02-01 to 2024-02-29', '2024-04-01 to 2024-06-30', '2020-01-01 to 2029-12-31']
     """
     if found := re.fullmatch(r"(\d{4}-\d{2}-\d{2})(T.*)?", word):
@@ -176,8 +176,8 @@ def _days(word: str, kind: str) -> Ends:
         return _months(int(found[1]), int(found[2]), 1)
     if found := re.fullmatch(r"(\d{4})-Q([1-4])", word):
         return _months(int(found[1]), 3 * int(found[2]) - 2, 3)
-    if found := re.fullmatch(r"(\d{3})0s", word):
-        return date(10 * int(found[1]), 1, 1), date(10 * int(found[1]) + 9, 12, 31)
+    if found := re.fullmatch(r"(\d{4})-(\d{4})", word):
+        return date(int(found[1]), 1, 1), date(int(found[2]), 12, 31)
     return _months(int(word), 1, 12) if re.fullmatch(r"\d{4}", word) else (None, None)
 
 

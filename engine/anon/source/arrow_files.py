@@ -25,7 +25,9 @@ def copy_arrow(paths: list[Path], folder: Path, take: Take, tokens: Tokens) -> t
             if first is None:
                 names = whole.names
                 first = part_of(whole, take(names))
-            if first is None or part_of(whole, first.names) != first or part_of(whole, list(tokens.names)) is None:
+            if first is None:
+                raise SourceError(f"{path}: a column is missing, or two have the same name")
+            if part_of(whole, first.names) != first or part_of(whole, list(tokens.names)) is None:
                 raise SourceError(f"{path}: not the same columns and types as {paths[0].name}; parts must agree")
             copies.append(folder / f"{number:05}.parquet")
             copy_batches(_sliced(batches), first, copies[-1], tokens)

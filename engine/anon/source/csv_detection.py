@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anon.config import Csv
+from anon.config.yaml_text import quoted, yaml_key, yaml_word
 from anon.core.database import Database
 from anon.errors import SourceError
 from anon.source.bad_cells import places
@@ -31,8 +32,6 @@ from anon.source.encodings import UTF8, Encoding, guess
 from anon.source.number_marks import Marks, number_marks
 from anon.source.tables import Registered
 
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-YAML_WORDS = ("true", "false", "null", "yes", "no", "on", "off")
 SHOW = "line numbers with --show-values"
 # markers for no value that no category is called, and those that are so only where other cells are numbers or dates
 MARKERS = ("N/A", "n/a", "#N/A", "#NV", "NULL", "null", "(null)", "\\N", "k.A.", "k. A.", "n.d.", "?", "-", "--")
@@ -216,7 +215,7 @@ def _yaml(evidence: _Evidence) -> list[Line]:
         if isinstance(value, dict):
             found.append((f"  {option}:", ""))
             for name, each in value.items():
-                found.append((f"    {_word(name)}: {_word(each)}", evidence.columns[option, name]))
+                found.append((f"    {yaml_key(name)}: {_word(each)}", evidence.columns[option, name]))
         else:
             found.append((f"  {option}: {_word(value)}", evidence.said[option]))
     return found
@@ -230,6 +229,8 @@ def _word(value: object) -> str:
     """
     if value == '"':
         return "'\"'"
-    if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in YAML_WORDS:
-        return value
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(quoted(str(each)) for each in value)}]"
+    if isinstance(value, str):
+        return yaml_word(value) if value[:1].isalpha() else quoted(value.replace("${", "$${"))
+    return json.dumps(value)

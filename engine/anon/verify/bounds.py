@@ -12,12 +12,14 @@ from anon.core.database import Database, quote
 from anon.verify.content.labels import HIGHEST, LOWEST, NULL, OrderedLabels, as_keys
 
 WHOLE = ("integer", "date")  # kinds whose cells include their ends
-DAY, MONTH, QUARTER, DECADE = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{4}-[0-9]{2}", "[0-9]{4}-Q[1-4]", "[0-9]{3}0s"
+DAY, MONTH, QUARTER = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{4}-[0-9]{2}", "[0-9]{4}-Q[1-4]"
+DECADE, CENTURY = "[0-9]{3}0-[0-9]{3}9", "[0-9]{2}00-[0-9]{2}99"
 # the level of the calendar that a label is of, the SQL of its first day, and its length
 LEVELS = (
     (f"{DAY}(T.*)?", "CAST(left(w, 10) AS DATE)", "1 DAY"),
     (MONTH, "CAST(w || '-01' AS DATE)", "1 MONTH"),
     (QUARTER, "make_date(CAST(left(w, 4) AS INT), 3 * CAST(right(w, 1) AS INT) - 2, 1)", "3 MONTHS"),
+    (CENTURY, "make_date(CAST(left(w, 4) AS INT), 1, 1)", "100 YEARS"),
     (DECADE, "make_date(CAST(left(w, 4) AS INT), 1, 1)", "10 YEARS"),
     ("[0-9]{4}", "make_date(CAST(w AS INT), 1, 1)", "1 YEAR"),
 )
