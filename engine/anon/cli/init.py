@@ -173,17 +173,10 @@ def init(
         flags,
         sheet,
     )
-    _check_out(options)
+    from anon.commands.init import check_out
+
+    check_out(out, overwrite)
     return _init(options) if table is not None else _template_alone(options)
-
-
-def _check_out(options: InitOptions) -> None:
-    if options.out is None:
-        return
-    if options.out.is_dir():
-        raise ConfigError.at("--out", f"{options.out}, a folder", "a file")
-    if (options.out.exists() or options.out.is_symlink()) and not options.overwrite:
-        raise ConfigError.at("--out", f"{options.out}, which exists", "a new file", "or say --overwrite")
 
 
 def _template_alone(options: InitOptions) -> int:
@@ -224,18 +217,15 @@ def _init(options: InitOptions) -> int:
 
 def _written(options: InitOptions, found: Profile, answers: Answers) -> int:
     """Write the config that follows from a profile and the answers."""
-    from anon.profile.proposal import propose, repeated_individuals
+    from anon.commands.init import check_knowable, roles_of
     from anon.profile.writing import as_yaml
 
-    if problems := repeated_individuals(found, answers):
-        raise ConfigError(problems)
-    chosen = propose(found, answers)
+    chosen = roles_of(found, answers)
     if options.interactive and options.review:
         answers, chosen = reviewed(answers, chosen, found)
     if options.interactive and options.out is None and sys.stdout.isatty():
         options = replace(options, out=_free_place())
-    if not any(each.role == "quasi-identifier" for each in chosen):
-        raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
+    check_knowable(chosen)
     text = as_yaml(found, answers, chosen, options.table, options.out, options.query, options.memory)
     _output(options, text, found, chosen)
     return 0

@@ -201,26 +201,40 @@ def init(
     progress, memory = progress or Progress(), options.memory or Options.from_user(memory=MEMORY).memory
     assert memory is not None
     Memory(memory).check()
+    check_out(options.out, options.overwrite)
     place = os.fspath(table) if isinstance(table, str | os.PathLike) else None
     with profiling_database(memory, None, progress) as (database, folder):
         found = profiled(database, place or table, folder, roles, options.show_values, progress, sheet)
         answers = answered(database, found, roles, roles.individual, roles.sensitive, k)
-    if problems := repeated_individuals(found, answers):
-        raise ConfigError(problems)
-    chosen = propose(found, answers)
-    if not any(each.role == "quasi-identifier" for each in chosen):
-        raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
+    chosen = roles_of(found, answers)
+    check_knowable(chosen)
     text = as_yaml(found, answers, chosen, place, options.out, memory=f"{memory // 1_000_000}MB")
-    _write(options, text)
+    if options.out is not None:
+        write_config(options.out, text)
     return Proposal(facts(found, chosen, [], options.show_values), {}, text=text)
 
 
-def _write(options: Options, text: str) -> None:
-    if options.out is None:
+def roles_of(found: Profile, answers: Answers) -> list[Proposed]:
+    """Return the role of every column; ConfigError for rows of individuals that a run would refuse."""
+    if problems := repeated_individuals(found, answers):
+        raise ConfigError(problems)
+    return propose(found, answers)
+
+
+def check_knowable(chosen: list[Proposed]) -> None:
+    """Raise ConfigError if no column is one that others may know."""
+    if not any(each.role == "quasi-identifier" for each in chosen):
+        raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
+
+
+def check_out(out: Path | None, overwrite: bool) -> None:
+    """Raise ConfigError if a config cannot be written to a place."""
+    if out is None:
         return
-    if options.out.exists() and not options.overwrite:
-        raise ConfigError.at("--out", f"{options.out}, which exists", "a new file", "or say --overwrite")
-    write_config(options.out, text)
+    if out.is_dir():
+        raise ConfigError.at("--out", f"{out}, a folder", "a file")
+    if (out.exists() or out.is_symlink()) and not overwrite:
+        raise ConfigError.at("--out", f"{out}, which exists", "a new file", "or say --overwrite")
 
 
 def write_config(path: Path, text: str) -> None:

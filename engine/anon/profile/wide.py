@@ -67,7 +67,7 @@ class _Choice:
         return self.chosen
 
     def _groups(self, names: Sequence[str]) -> int:
-        """Return the number of groups of rows that some columns distinguish: as many as rows if each is unique."""
+        """Return the number of groups of rows that some columns distinguish: the number of rows if each is unique."""
         if not names:
             return 0
         listed = ", ".join(map(quote, names))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from anon.errors import ConfigError, Problem
 
 LINES = 5  # that are named
-NEARLY = 20  # one cell in so many may be of another type than the rest, which is then reported
+NEARLY = 20  # one cell in this number may be of another type than the rest, which is then reported
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class BadCells(ConfigError):
 
 
 def nearly(count: int, present: int) -> bool:
-    """Return whether so many values are of one type that the others must be mistakes: all but one in twenty, or all but
+    """Return whether enough values are of one type that the others must be mistakes: all but one in twenty, or all but
     one of a few.
 
     >>> nearly(95, 100), nearly(94, 100), nearly(9, 10), nearly(1, 2)

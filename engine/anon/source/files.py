@@ -58,7 +58,7 @@ NO_OPTIONS = FileOptions()
 
 def register(database: Database, name: str, table: Any, spill: Path, as_text: Collection[str] = ()) -> list[str]:
     if isinstance(table, (str, os.PathLike)):
-        return register_files(database, name, resolve(os.fspath(table)), spill, as_text)
+        return register_files(database, name, resolve(os.fspath(table)), spill, as_text).names
     if is_lazy(table):
         return register_lazy(database, name, table, spill)
     return register_frame(database, name, table)
@@ -73,24 +73,10 @@ def register_files(
     take: Take = list,
     tokens: Tokens = NO_TOKENS,
     options: FileOptions = NO_OPTIONS,
-) -> list[str]:
-    """Do as `registered_files`; return the names of the columns as they are written in the files, which DuckDB
-    changes where two are alike."""
-    return registered_files(database, name, paths, spill, as_text, take, tokens, options).names
-
-
-def registered_files(
-    database: Database,
-    name: str,
-    paths: list[Path],
-    spill: Path,
-    as_text: Collection[str] = (),
-    take: Take = list,
-    tokens: Tokens = NO_TOKENS,
-    options: FileOptions = NO_OPTIONS,
 ) -> Registered:
     """Make a view over Parquet files; others are copied once to the spill, but for columns that are not wanted and
-    with tokens in place of identifiers."""
+    with tokens in place of identifiers. The result has the names of the columns as they are written in the files,
+    which DuckDB changes where two are alike."""
     kind = one_kind(paths)
     options.check(kind, paths[0])
     with translated(f"reading {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")):
@@ -129,9 +115,9 @@ def one_kind(paths: list[Path]) -> str:
 def detected_files(
     database: Database, name: str, paths: list[Path], spill: Path, show_values: bool, sheet: str | None = None
 ) -> tuple[Registered, Detected | None]:
-    """Do as `registered_files`, with the options that CSV files show by themselves; return these too."""
+    """Do as `register_files`, with the options that CSV files show by themselves; return these too."""
     if one_kind(paths) != "CSV":
-        return registered_files(database, name, paths, spill, options=FileOptions(sheet=sheet)), None
+        return register_files(database, name, paths, spill, options=FileOptions(sheet=sheet)), None
     with translated(f"reading {paths[0]}"):
         return detect(database, name, paths, spill, show_values)
 

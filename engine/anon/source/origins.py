@@ -111,7 +111,8 @@ class Files(Origin):
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         tokens = Tokens.from_columns(columns)
         take = wanted(columns, self)
-        names = register_files(database, name, self.files, spill, take=take, tokens=tokens, options=self.options)
+        files, options = self.files, self.options
+        names = register_files(database, name, files, spill, take=take, tokens=tokens, options=options).names
         types = describe(database, name)
         self.types = dict.fromkeys(names, "") | types
         self.identifiers = tokens.columns

@@ -87,7 +87,7 @@ def part_compared(rows: int) -> int:
 class PersonSearch:
     """A search for the columns of a table that say who a row is about. It asks the table at most three times, each time
     about all columns at once: how the values of each repeat; what the rows of those that may be keys agree on; and
-    where that could be chance, or follow from one column. `part`: the rows of one value in so many are compared, chosen
+    where that could be chance, or follow from one column. `part`: the rows of one value in `part` are compared, chosen
     by a hash, so that all rows of a value are."""
 
     def __init__(self, table: SqlTable, columns: list[Attribute], part: int) -> None:
