@@ -73,14 +73,19 @@ def test_the_search_weighs_columns_as_its_naive_definition_does(
 
 
 @pytest.mark.parametrize("prefer", ["widest", "loss"])
-@pytest.mark.parametrize("weights", [("1", "3"), ("3", "1"), ("0.3", "0.1"), ("1", "10")])
-def test_widths_that_weights_make_equal_are_ties(prefer: str, weights: tuple[str, str]) -> None:
-    """A third, or a tenth, of one scale counts as much as the whole of another: the first column of the config is cut
-    first, which sums of rounded numbers would not see."""
+@pytest.mark.parametrize(
+    ("weights", "ends"), [(("1", "3"), (3, 1)), (("0.3", "0.9"), (3, 1)), (("0.7", "0.1"), (1, 7))]
+)
+def test_extents_that_weights_make_equal_are_ties(prefer: str, weights: tuple[str, str], ends: tuple[int, int]) -> None:
+    """Three tenths of one scale count as much as a tenth of another, three times as heavy: the first column is cut,
+    although 3 * 0.1 is more than 0.3 in binary numbers."""
     grid = [float(at) for at in range(11)]
-    rows = [((a, b), "x") for a, b in product((0, 1, 3, 5, 10), (0, 1, 3, 4, 10))]
+    rows = [((a, b), "x") for a, b in product((0, ends[0]), (0, ends[1])) for _ in range(2)]
     table = Table([oracle.Free(grid), oracle.Free(grid)], rows)
-    check_against_the_definition(table, [Decimal(weight) for weight in weights], 2, prefer)
+    check_against_the_definition(table, [Decimal(weight) for weight in weights], 4, prefer)
+    found = engine.PartitionSearch(weighted(table, [Decimal(each) for each in weights]), [KAnonymity(4)], prefer).run()
+    if prefer == "widest":
+        assert found.recoding.column[0] == 0
 
 
 @pytest.mark.parametrize("weight", ["0.1", "1", "2.5", "100"])
