@@ -28,6 +28,7 @@ from anon.search.partition.block import Block
 from anon.search.partition.candidates import SCALE, Demands
 from anon.search.prepare import whole_weights
 from tests.conftest import House
+from tests.helpers.backends import on_every_backend, run_as_plain
 from tests.helpers.config import SMALL
 from tests.helpers.cubes import Table
 from tests.oracles import partition as oracle
@@ -147,6 +148,14 @@ def test_the_lattice_chooses_by_the_weighted_mean(house: House) -> None:
     own = report["utility"]["loss"]["columns"]
     expected = (20 * own["age"] + own["income"] + 0.5 * own["ward"]) / 21.5
     assert found["chosen"]["loss"] == pytest.approx(expected, rel=1e-12)
+
+
+@on_every_backend()
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_mean_the_same_on_every_backend(house: House, method: dict[str, Any]) -> None:
+    builders = {"age": {"weight": 3}, "income": {"intervals": [4, 16]}, "ward": {"suppress": True, "weight": 0.5}}
+    columns = {"individual": "row", "quasi_identifiers": builders, "sensitive": ["disease"]}
+    run_as_plain(house, people(), columns=columns, privacy=PRIVACY, method=method)
 
 
 REFUSED: list[dict[str, Any]] = [
