@@ -38,9 +38,9 @@ class Free:
         first, last, low, high = (Fraction(self.position[at]) for at in (0, -1, min(present), max(present)))
         return (high - low) / (last - first) if last > first else Fraction(1)
 
-    def place(self, code: int) -> int:
+    def place(self, code: int, length: int) -> int:
         first, last, own = (Fraction(self.position[at]) for at in (0, -1, code))
-        return round((own - first) / (last - first) * SCALE) if last > first else 0
+        return round((own - first) / (last - first) * length) if last > first else 0
 
     def candidates(self, present: Sequence[int], cell: Cell) -> Iterator[list[Cell]]:
         codes = sorted(set(present))
@@ -67,8 +67,8 @@ class Hierarchy:
         low, high = _span(_covering(self.tree, present))
         return Fraction(high - low, self.whole()[1])
 
-    def place(self, code: int) -> int:
-        return round(Fraction(code, self.whole()[1]) * SCALE)
+    def place(self, code: int, length: int) -> int:
+        return round(Fraction(code, self.whole()[1]) * length)
 
     def candidates(self, present: Sequence[int], _cell: Cell) -> Iterator[list[Cell]]:
         children = [_span(child) for child in _children(_covering(self.tree, present))]
@@ -105,6 +105,18 @@ class _Table:
     records: Sequence[Record]
     columns: Sequence[Column]
     tight: bool = False
+    weights: Sequence[Fraction] = ()  # how much each column counts; all the same if there are none
+
+    def width(self, node: _Node, column: int) -> Fraction:
+        return self.columns[column].width(self.codes(node, column)) * self.weight(column)
+
+    def weight(self, column: int) -> Fraction:
+        return self.weights[column] if self.weights else Fraction(1)
+
+    def place(self, column: int, code: int) -> int:
+        """Where a code lies on the scale of its column, which is the longer the more the column counts."""
+        heaviest = max(map(self.weight, range(len(self.columns))))
+        return self.columns[column].place(code, round(SCALE * self.weight(column) / heaviest))
 
     def codes(self, node: _Node, column: int) -> list[int]:
         return [self.records[member][0][column] for member in node.members]
@@ -140,13 +152,16 @@ class _Table:
         if isinstance(kind, Hierarchy):
             whole = _span(_covering(kind.tree, self.codes(node, column)))
             cells = [(part, part.cells[column] or kind.whole()) for part in parts]
-            inside = sum(len(part.members) * (kind.place(high) - kind.place(low)) for part, (low, high) in cells)
-            return inside - len(node.members) * (kind.place(whole[1]) - kind.place(whole[0]))
+            inside = sum(len(part.members) * self._between(column, cell) for part, cell in cells)
+            return inside - len(node.members) * self._between(column, whole)
         columns = range(len(self.columns)) if len(node.members) <= small else [column]
         return sum(self._extent(part, columns) for part in parts) - self._extent(node, columns)
 
+    def _between(self, column: int, cell: Cell) -> int:
+        return self.place(column, cell[1]) - self.place(column, cell[0])
+
     def _extent(self, node: _Node, columns: Sequence[int]) -> int:
-        places = [[self.columns[each].place(code) for code in self.codes(node, each)] for each in columns]
+        places = [[self.place(each, code) for code in self.codes(node, each)] for each in columns]
         return len(node.members) * sum(max(own) - min(own) for own in places)
 
     def published(self, node: _Node) -> _Node:
@@ -245,6 +260,7 @@ def partition(
     tight: bool = False,
     small: int = 64,
     least: int = 1,
+    weights: Sequence[Fraction] = (),
 ) -> list[Leaf] | None:
     """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe, or
     if a leaf fails the criteria that are not monotone.
@@ -252,11 +268,12 @@ def partition(
     Nodes of more than `block` members are decided breadth first. The others are set aside, and taken up in runs that
     have no more members than that together, each breadth first to the end. With `prefer` loss, cuts that leave fewer
     people than `least`, which no safe group has, have no part in the order of the columns; nodes of up to `small`
-    people, of `block` if that is less and of none if there are hierarchies, are measured in all columns.
+    people, of `block` if that is less and of none if there are hierarchies, are measured in all columns. `weights` says
+    how much the width and the loss of each column count.
     """
     by_nodes = any(isinstance(column, Hierarchy) for column in columns)
     search = _Search(
-        _Table(records, columns, tight), safe, prefer, erratic, 0 if by_nodes else min(small, block), least
+        _Table(records, columns, tight, weights), safe, prefer, erratic, 0 if by_nodes else min(small, block), least
     )
     root = _Node((None,) * len(columns), list(range(len(records))))
     if not safe([search.table.values(root)]):
@@ -277,7 +294,7 @@ def _preferred(table: _Table, node: _Node, prefer: Prefer) -> list[int]:
     splittable = [column for column in range(len(table.columns)) if len(set(table.codes(node, column))) > 1]
     if prefer == "balanced":
         return sorted(splittable, key=lambda column: max(len(c.members) for c in next(table.candidates(node, column))))
-    return sorted(splittable, key=lambda column: -table.columns[column].width(table.codes(node, column)))
+    return sorted(splittable, key=lambda column: -table.width(node, column))
 
 
 def _covering(tree: Tree, present: Sequence[int]) -> Tree:

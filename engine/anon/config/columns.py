@@ -24,7 +24,19 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from anon.config.mistakes import Loc, Model, as_mistakes, mistake, refusal, unknown_key
-from anon.config.values import Day, Exact, File, Name, NameList, Names, Number, SchemaGenerator, as_mapping, listed
+from anon.config.values import (
+    Day,
+    Exact,
+    File,
+    Name,
+    NameList,
+    Names,
+    Number,
+    SchemaGenerator,
+    as_mapping,
+    listed,
+    number,
+)
 from anon.core.text import text
 
 
@@ -58,6 +70,25 @@ Pad = Annotated[
 ]
 
 
+def _weight(value: Any) -> Decimal:
+    weight = Decimal(number(value))
+    if not Decimal("0.1") <= weight <= 100 or Fraction(weight) * 100 % 1:
+        raise mistake("a number from 0.1 to 100 with at most two decimal places")
+    return weight
+
+
+Weight = Annotated[
+    Decimal,
+    Field(
+        gt=0,
+        le=100,
+        description="how much the detail of the column counts beside that of the others, from 0.1 to 100, with prefer "
+        "widest or loss and with choose loss; 1 by default",
+    ),
+    BeforeValidator(_weight),
+]
+
+
 class Intervals(BuilderModel):
     """Intervals of growing width; each width divides the next."""
 
@@ -69,6 +100,7 @@ class Intervals(BuilderModel):
     top: Number | None = Field(None, description="values from here on become one open interval, in units of the column")
     bottom: Number | None = Field(None, description="values below become one open interval, in units of the column")
     age_on: AgeOn = None
+    weight: Weight = Decimal(1)
 
     @field_validator("intervals")
     @classmethod
@@ -115,6 +147,7 @@ class Bands(BuilderModel):
         "list of such lists, each with some of the numbers of the one before: [[0, 18, 30, 65], [18, 65]]",
     )
     age_on: AgeOn = None
+    weight: Weight = Decimal(1)
 
     @field_validator("bands")
     @classmethod
@@ -144,6 +177,7 @@ class Suppress(BuilderModel):
     suppress: Literal[True] = Field(description="true: the value as it is, then *")
     age_on: AgeOn = None
     pad: Pad = None
+    weight: Weight = Decimal(1)
 
 
 class HierarchyFile(BuilderModel):
@@ -153,6 +187,7 @@ class HierarchyFile(BuilderModel):
     hierarchy: File = Field(description="CSV file leaf;level1;level2;..., relative to the config")
     age_on: AgeOn = None
     pad: Pad = None
+    weight: Weight = Decimal(1)
 
 
 class Digits(BuilderModel):
@@ -161,6 +196,7 @@ class Digits(BuilderModel):
     kind = "digits"
     digits: int = Field(ge=1, le=32, description="length of the code in characters")
     pad: Pad = None
+    weight: Weight = Decimal(1)
 
     @model_validator(mode="after")
     def _padded_to_its_length(self) -> Self:
@@ -182,6 +218,7 @@ class Calendar(BuilderModel):
     calendar: list[Literal["day", "month", "quarter", "year", "decade", "century"]] = Field(
         min_length=1, description=f"units from fine to coarse, of {', '.join(CALENDAR)}"
     )
+    weight: Weight = Decimal(1)
 
     _one_unit = field_validator("calendar", mode="before")(listed)
 
@@ -202,13 +239,17 @@ class Free(BuilderModel):
 
     kind = "free"
     age_on: AgeOn = None
+    weight: Weight = Decimal(1)
 
 
 Built = Intervals | Bands | Suppress | HierarchyFile | Digits | Calendar | Free
 BUILDERS: dict[str, type[BuilderModel]] = {
     model.kind: model for model in (Intervals, Bands, Suppress, HierarchyFile, Digits, Calendar)
 }
-BUILDER_KEYS = list(dict.fromkeys(key for model in BUILDERS.values() for key in model.model_fields))
+SHARED_KEYS = ["weight"]  # of quasi-identifiers, whatever their builder
+BUILDER_KEYS = list(
+    dict.fromkeys(key for model in BUILDERS.values() for key in model.model_fields if key not in SHARED_KEYS)
+)
 # What a mapping without the word of a builder may mean, by its keys.
 UNNAMED: tuple[type[BuilderModel], ...] = (Free, Digits, *BUILDERS.values())
 
@@ -220,9 +261,10 @@ def _builder(value: Any, info: ValidationInfo) -> BuilderModel:
     named = [kind for kind in BUILDERS if kind in given]
     if len(named) > 1:
         raise mistake(f"one of {', '.join(BUILDERS)}", found=" and ".join(named))
-    meant = [BUILDERS[kind] for kind in named] or [m for m in UNNAMED if not given or set(given) & set(m.model_fields)]
+    own = set(given).difference(SHARED_KEYS)
+    meant = [BUILDERS[kind] for kind in named] or [m for m in UNNAMED if not own or own & set(m.model_fields)]
     if not meant:
-        raise refusal(((key,), unknown_key(key, BUILDER_KEYS)) for key in given)
+        raise refusal(((key,), unknown_key(key, [*BUILDER_KEYS, *SHARED_KEYS])) for key in given if key in own)
     return meant[0].model_validate(given, context=info.context)
 
 
@@ -251,7 +293,8 @@ class Sensitive(Model):
         branches = [{"properties": own, "type": "object", "additionalProperties": False}]
         for model in (*BUILDERS.values(), *UNNAMED[:1]):
             branch = model.model_json_schema(schema_generator=SchemaGenerator)
-            branch["properties"] |= {"as_categories": own["as_categories"]}
+            kept = {key: value for key, value in branch["properties"].items() if key not in SHARED_KEYS}
+            branch["properties"] = kept | {"as_categories": own["as_categories"]}
             branches.append(branch)
         return {"description": written["description"], "anyOf": branches}
 

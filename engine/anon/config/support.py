@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from anon.config.criteria import CRITERIA
 from anon.config.criterion import CHECKED, ENFORCED, EXHAUSTIVE_ONLY, ONE_VALUE, SEVERAL_EXHAUSTIVE, Criterion
-from anon.config.grammar import NO_SOURCE, Config, Lattice
+from anon.config.grammar import NO_SOURCE, Config, Lattice, Method, Partition, Reuse
+from anon.config.mistakes import below
 from anon.config.values import is_store
 from anon.errors import ConfigError, Problem
 
@@ -84,6 +85,8 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         yield from _of_one_level(config)
     if run and config.method.kind in ASSIGNING:
         yield from _without_cells(config)
+    if run and (reason := _without_weights(config.method)):
+        yield from _weighted(config, reason)
     for index, spec in enumerate(config.privacy):
         yield from _of_criterion(config, spec, f"privacy[{index}].{spec.name}", run)
 
@@ -128,6 +131,25 @@ def _without_cells(config: Config) -> Iterator[Problem]:
         yield Problem("release.form", f"generalized with method {method}", "bucketized", _NO_CELLS)
     if release.labels == "generalized":
         yield Problem("release.labels", f"generalized with method {method}", "exact", _NO_CELLS)
+
+
+def _without_weights(method: Method) -> str:
+    """Return why the weights of columns have no effect on what a method chooses; nothing if they have one."""
+    if isinstance(method, Partition):
+        return "" if method.prefer in ("widest", "loss") else "only prefer: widest and loss compare columns by it"
+    if isinstance(method, Lattice):
+        return "" if method.choose == "loss" else "only choose: loss compares columns by it"
+    if isinstance(method, Reuse):
+        return "the cuts of the earlier run are applied as they are"
+    return f"method {method.kind} publishes quasi-identifiers as they are"
+
+
+def _weighted(config: Config, reason: str) -> Iterator[Problem]:
+    """Yield the weights of quasi-identifiers, which would have no effect."""
+    for name, builder in config.columns.quasi_identifiers.items():
+        if "weight" in builder.model_fields_set:
+            path = below("columns.quasi_identifiers", name)
+            yield Problem(f"{path}.weight", "a weight that would have no effect", "no weight", reason)
 
 
 def exact_labels(config: Config) -> bool:

@@ -51,6 +51,7 @@ class Domain:
     last: pa.Array | None = None  # of bins the largest value of each
     cuts: EarlierCuts | None = None  # where cells begin and end, if an earlier recoding decided that
     ordered: bool = False  # a column with a tree is cut anywhere in the order of its leaves, not into nodes
+    weight: int = 1  # how much its detail counts in a search, beside that of the other columns
 
     @property
     def size(self) -> int:

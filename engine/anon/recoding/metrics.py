@@ -10,7 +10,7 @@ table (discernibility), counts as published as `*` in every column (loss), or is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,15 @@ def loss(span: Numbers, whole: float, people: Numbers, suppressed: int = 0) -> f
         return 0.0
     found: float = ((span * people).sum().item() + whole * suppressed) / (whole * (int(people.sum()) + suppressed))
     return found
+
+
+def weighted_mean(losses: Sequence[float], weights: Sequence[int]) -> float:
+    """Return the loss of a release from those of its columns: their mean, in which each counts by its weight.
+
+    >>> weighted_mean([0.0, 0.5], [1, 1]), weighted_mean([0.0, 0.5], [3, 1])
+    (0.25, 0.125)
+    """
+    return sum(loss * weight for loss, weight in zip(losses, weights, strict=True)) / sum(weights)
 
 
 def divergence(source: Numbers, released: Numbers, area: Numbers, suppressed: int = 0, whole: float = 1.0) -> float:

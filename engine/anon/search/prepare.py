@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd, lcm
 
 from anon import cube as cubes
 from anon.config import Config, InformationGain, Reuse
@@ -27,8 +31,11 @@ def build_cube(config: Config, source: Source, store: RecordStore) -> Cube:
     _check_names(config, source)
     builders = list(config.columns.quasi_identifiers.values())
     cube = cubes.build(source, builders, _target(config), _combined(config), store, *_widened(config, source))
-    ordered = _ordered(config)
-    cube.domains[:] = [replace(domain, ordered=domain.column in ordered) for domain in cube.domains]
+    ordered, weights = _ordered(config), whole_weights([builder.weight for builder in builders])
+    cube.domains[:] = [
+        replace(domain, ordered=domain.column in ordered, weight=weight)
+        for domain, weight in zip(cube.domains, weights, strict=True)
+    ]
     check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
     if not exact_labels(config):
         refuse_values_like_labels(cube.domains)
@@ -64,6 +71,17 @@ def _ordered(config: Config) -> set[str]:
     if getattr(config.method, "cuts", "nodes") == "nodes":
         return set()
     return {name for name, builder in config.columns.quasi_identifiers.items() if builder.kind in IN_ORDER}
+
+
+def whole_weights(weights: Sequence[Decimal]) -> list[int]:
+    """Return weights as whole numbers in the same proportions, the smallest possible: equal ones are all 1.
+
+    >>> whole_weights([Decimal(3), Decimal("1.5"), Decimal(1)])
+    [6, 3, 2]
+    """
+    fractions = [Fraction(weight) for weight in weights]
+    whole = [int(each * lcm(*(other.denominator for other in fractions))) for each in fractions]
+    return [each // gcd(*whole) for each in whole]
 
 
 def _combined(config: Config) -> list[Combined]:

@@ -94,7 +94,7 @@ class UtilityMeasure:
             totals.people / totals.groups,
             totals.squares + totals.suppressed * total,
             self._divergence(found, leaves, totals.missing, totals.rows),
-            sum(losses) / len(losses),
+            metrics.weighted_mean(losses, [column.domain.weight for column in self.columns]),
             totals.suppressed,
         )
 

@@ -30,7 +30,6 @@ from anon.search.partition.candidates import (
     children_cells,
     in_order,
     ranges,
-    scale,
     unreached,
 )
 from anon.search.partition.decide import Decisions, Rules, state_arrays, states_of
@@ -149,10 +148,9 @@ class Block(Evaluator):
 
     @cached_property
     def _measure(self) -> kernels.Measure:
-        scales = [scale(domain) for domain in self.cube.domains]
-        start = np.append(0, np.cumsum([len(each) for each in scales])).astype(np.int64)
+        start = np.append(0, np.cumsum([len(each) for each in self.scales])).astype(np.int64)
         assert self.small is not None
-        return start, np.concatenate(scales), self.demands.least, self.small
+        return start, np.concatenate(self.scales), self.demands.least, self.small
 
     def least(self, nodes: OpenNodes, which: Ints, column: Ints) -> tuple[Ints, Ints]:
         start, stop = nodes.start[which], nodes.stop[which]

@@ -7,7 +7,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from fractions import Fraction
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from anon.cube import Cube, Domain
 
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
 TABLE = 2_000_000  # counters of a table; splits that would take more are counted in lists too
-SCALE = 2**22  # the length of every column's scale, on which losses are measured in whole numbers
+SCALE = 2**22  # the longest scale of a column, on which losses are measured in whole numbers
 PEOPLE = -1  # in place of a value column: individuals, where they have several values each
 
 
@@ -178,6 +179,14 @@ class Evaluator(ABC):
         self.columns, self.people_at, self.values_at = len(cube.domains), cube.people_at, cube.values_at
         self.sizes = {index: cube.others[index].size for index in value_columns}
 
+    @cached_property
+    def scales(self) -> list[Ints]:
+        """Return the place of each code of each column on the column's scale. The scale of a column is as long as its
+        weight demands, that of the heaviest one has the length SCALE: sums of losses are no larger with weights."""
+        domains = self.cube.domains
+        heaviest = max(domain.weight for domain in domains)
+        return [_scale(domain, round(Fraction(SCALE * domain.weight, heaviest))) for domain in domains]
+
     def counting(self, value_column: int | None) -> Evaluator:
         """Return an evaluator of the same records with only one column counted (any, if only people matter) and no
         demands."""
@@ -307,8 +316,8 @@ class Evaluator(ABC):
 
 
 def widths(domains: list[Domain], low: Ints, high: Ints) -> Floats:
-    """Return the widths [nodes, columns] of nodes that extend from low to high: that range over the range of the table;
-    for a hierarchy the range of the leaves under the covering node."""
+    """Return the widths [nodes, columns] of nodes that extend from low to high: that range over the range of the table,
+    times the weight of the column; for a hierarchy the range of the leaves under the covering node."""
     found = np.empty(low.shape)
     for j, domain in enumerate(domains):
         first, last = low[:, j], high[:, j]
@@ -316,15 +325,16 @@ def widths(domains: list[Domain], low: Ints, high: Ints) -> Floats:
             cover = domain.tree.common(first, last)
             first, last = domain.tree.low[cover].astype(np.int64), domain.tree.high[cover].astype(np.int64)
         whole = domain.position[-1] - domain.position[0]
-        found[:, j] = (domain.position[last] - domain.position[first]) / whole if whole else 1.0
+        extent = (domain.position[last] - domain.position[first]) * domain.weight
+        found[:, j] = extent / whole if whole else 1.0  # equal ratios give equal numbers, which must be a tie
     return found
 
 
-def scale(domain: Domain) -> Ints:
-    """Return the place of each code on a scale from 0 to SCALE."""
+def _scale(domain: Domain, length: int) -> Ints:
+    """Return the place of each code on a scale from 0 to the length."""
     at = domain.position
     whole = at[-1] - at[0]
-    return np.rint((at - at[0]) / whole * SCALE).astype(np.int64) if whole else np.zeros(len(at), np.int64)
+    return np.rint((at - at[0]) / whole * length).astype(np.int64) if whole else np.zeros(len(at), np.int64)
 
 
 def children_cells(nodes: OpenNodes, chosen: Splits) -> tuple[Ints, Ints]:

@@ -34,7 +34,7 @@ from anon.core.arrays import Flags, Floats, Ints
 from anon.core.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube
-from anon.search.partition.candidates import Boundaries, Demands, Evaluator, OpenNodes, Splits, scale, widths
+from anon.search.partition.candidates import Boundaries, Demands, Evaluator, OpenNodes, Splits, widths
 
 CELLS = 2_000_000  # counters (parts x sensitive values) that are evaluated at a time, and that may be stored
 CELL = 100  # bytes of each counter, with everything that is derived from it
@@ -253,7 +253,7 @@ class Decisions:
                 best[which, j] = cut
                 loss[which, j] = np.where(cut < 0, NEVER, own)
             elif len(which):
-                splits, at = count.split_whole(nodes, which, column), scale(domain)
+                splits, at = count.split_whole(nodes, which, column), self.evaluator.scales[j]
                 parts = np.add.reduceat(splits.people * (at[splits.high] - at[splits.low]), splits.part_start[:-1])
                 assert domain.tree is not None
                 cover = domain.tree.common(nodes.low[which, j], nodes.high[which, j])

@@ -31,7 +31,6 @@ from anon.search.partition.candidates import (
     Splits,
     children_cells,
     in_order,
-    scale,
     unreached,
     widths,
 )
@@ -194,7 +193,7 @@ class Top(Evaluator):
 
     def _losses(self, column: int, code: Ints, left: Ints, people: int) -> Ints:
         """Return what the cuts between the codes of a node lose; nodes of the top are never small."""
-        at = scale(self.cube.domains[column])[code]
+        at = self.scales[column][code]
         found: Ints = left * (at[:-1] - at[0]) + (people - left) * (at[-1] - at[1:]) - people * (at[-1] - at[0])
         return found
 
