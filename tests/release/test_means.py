@@ -15,6 +15,7 @@ import pytest
 
 import anon
 from anon.errors import ConfigError, VerificationError
+from anon.release import means
 from anon.release.means import MeanColumn
 from tests.conftest import House
 from tests.helpers.staged import staged
@@ -64,8 +65,8 @@ def expected(rows: list[dict[str, Any]], aggregate: dict[str, Any]) -> Counter[t
     groups = defaultdict(list)
     for row in rows:
         groups[row["g"]].append(exact(row))
-    means = {1 + at: (aggregate[name]["mean"], PLACES[name]) for at, name in enumerate(PLACES) if name in aggregate}
-    return Counter((g, *row) for g, own in groups.items() for row in oracle.aggregated(own, means))
+    sizes = {1 + at: (aggregate[name]["mean"], PLACES[name]) for at, name in enumerate(PLACES) if name in aggregate}
+    return Counter((g, *row) for g, own in groups.items() for row in oracle.aggregated(own, sizes))
 
 
 def released(house: House) -> Counter[tuple[Any, ...]]:
@@ -242,16 +243,13 @@ def test_verification_refuses_another_value_in_a_column_of_means(house: House, c
 def test_verification_does_not_rely_on_the_code_of_the_release(
     house: House, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
+    original = means._create_in_order
     if broken == "one run":
-        monkeypatch.setattr(
-            MeanColumn, "with_runs", lambda self, rows: f"SELECT *, 1 AS {self.alias}_run FROM ({rows})"
-        )
+        monkeypatch.setattr(MeanColumn, "_runs", lambda self, table: f"SELECT g, r, v, 0 AS run FROM {table}")
     else:
-        original = MeanColumn.with_runs
         monkeypatch.setattr(
-            MeanColumn, "with_runs",
-            lambda self, rows: original(self, rows).replace(f"ORDER BY {self.alias}, r", "ORDER BY r DESC"),
-        )  # fmt: skip
+            means, "_create_in_order", lambda *given: original(*given[:3], given[3].replace("v, r", "r"))
+        )
     with pytest.raises(VerificationError, match="other values"):
         house.run(table(random_rows(8, 1000, 0.0)), columns=COLUMNS | {"aggregate": MEANS}, privacy=K)
 

@@ -38,7 +38,7 @@ from anon.release.files import (
     value_array,
     write_tables,
 )
-from anon.release.means import AggregationLoss, MeanColumn, means_of
+from anon.release.means import AggregationLoss, MeanColumn, create_means
 from anon.release.rows import counted, in_groups
 from anon.source import Source
 
@@ -142,7 +142,7 @@ def _ordered(
         database.register("published_rows", rows)
         names = rows.schema.names
         query = f"SELECT {', '.join(names)} FROM published_rows ORDER BY {in_order(names)}"
-        query = means_of("published_rows", names, means) if means else query
+        query = create_means(database, "published_rows", names, means) if means else query
         yield from database.query(query).to_arrow_reader(source.within(READ, names))
         return
     assert found.counts is not None, "a recoding comes with the counts of its groups"

@@ -4,7 +4,7 @@ microaggregation by sorted runs, one column at a time.
 In an optimal partition of numbers into clusters of at least n, every cluster is a run of the sorted numbers of n to
 2n - 1 members (Domingo-Ferrer, Mateo-Sanz 2002; Hansen, Mukherjee 2003). Of the m values that a group has in a column,
 runs of nearly equal length are made here: c = m // n of them, the first m % c with one value more. That is not the
-optimum, which takes the whole group in memory; one sort, which DuckDB spills, suffices for it. Equal values may be in
+optimum, which takes a whole group in memory; this takes sorts and joins, which DuckDB spills. Equal values may be in
 two runs. Which of their rows are in which is decided by everything that is published of a row, so that the release is a
 function of the rows alone, in whatever order they are read.
 
@@ -26,9 +26,11 @@ import pyarrow.types as pat
 
 from anon.config import Aggregation, Columns
 from anon.core.arrays import Floats
+from anon.core.database import Database
 from anon.release.files import in_order
 from anon.source import Column
 
+ROWS = "rows_in_order"
 FIGURES = ("value", "change", "n")  # of each row, for the loss
 DIGITS = 9  # of the figures of a loss that do not depend on the order in which rows with equal labels are added
 
@@ -52,41 +54,87 @@ class MeanColumn:
         """SQL: one in the last place."""
         return f"CAST('{10**-self.places:.{self.places}f}' AS DECIMAL(18, {self.places}))" if self.places else "1"
 
-    def with_runs(self, rows: str) -> str:
-        """Return SQL for rows with the run that the value of each is in, out of rows numbered r in their group g."""
-        if self.spec.mean == "group":
-            return f"SELECT *, 1 AS {self.alias}_run FROM ({rows})"
-        counted = f"SELECT *, count({self.alias}) OVER (PARTITION BY g) AS m FROM ({rows})"
-        runs = f"ntile(greatest(m // {self.spec.fewest}, 1))"
-        ordered = f"PARTITION BY g, {self.alias} IS NULL ORDER BY {self.alias}, r"
-        return f"SELECT * EXCLUDE (m), {runs} OVER ({ordered}) AS {self.alias}_run FROM ({counted})"
+    @property
+    def value(self) -> str:
+        """SQL: a value in the last place."""
+        return f"CAST({self.alias} * {10**self.places} AS BIGINT)"
 
-    def with_means(self, rows: str) -> str:
-        """Return SQL for rows with means in place of values. They also have {alias}_value and {alias}_change, the value
-        and its distance from the mean in the last decimal place, and {alias}_n, the number of values of the mean."""
-        a, window = self.alias, f"OVER (PARTITION BY g, {self.alias}_run, {self.alias} IS NULL)"
-        whole = f"SELECT *, CAST({a} * {10**self.places} AS BIGINT) AS {a}_value FROM ({self.with_runs(rows)})"
-        summed = f"SELECT *, sum({a}_value) {window} AS total, count({a}_value) {window} AS {a}_n FROM ({whole})"
-        nearest = f"CAST(sign(total) * ((2 * abs(total) + {a}_n) // (2 * {a}_n)) AS BIGINT)"
-        rounded = f"SELECT *, CASE WHEN {a}_n >= {self.spec.fewest} THEN {nearest} END AS mean FROM ({summed})"
-        return (
-            f"SELECT * EXCLUDE ({a}_run, total, mean) REPLACE (mean * {self.unit} AS {a}), "
-            f"{a}_value - mean AS {a}_change FROM ({rounded})"
-        )
+    @property
+    def table(self) -> str:
+        """The table of means by g, or of runs by r."""
+        return f"means_{self.alias}"
+
+    @property
+    def key(self) -> str:
+        """SQL: what finds the mean of a row."""
+        return f"rows.g = {self.table}.g" if self.spec.mean == "group" else f"rows.rowid = {self.table}.r"
+
+    def create(self, database: Database) -> None:
+        """Create the table of means, from the rows in canonical order."""
+        if self.spec.mean == "group":
+            rows = f"SELECT g, {self.value} AS v FROM {ROWS}"
+            database.execute(f"CREATE TEMP TABLE {self.table} AS {self._means(rows, 'g')}")
+            return
+        rows = f"SELECT g, rowid AS r, {self.value} AS v FROM {ROWS} WHERE {self.alias} IS NOT NULL"
+        _create_in_order(database, "sorted_values", rows, "g, v, r")
+        database.execute(f"CREATE TEMP TABLE values_in_runs AS {self._runs('sorted_values')}")
+        database.execute("DROP TABLE sorted_values")
+        database.execute(f"CREATE TEMP TABLE means_of_runs AS {self._means('SELECT * FROM values_in_runs', 'g, run')}")
+        joined = "SELECT r, mean, n FROM values_in_runs JOIN means_of_runs USING (g, run)"
+        database.execute(f"CREATE TEMP TABLE {self.table} AS {joined}")
+        for table in ("values_in_runs", "means_of_runs"):
+            database.execute(f"DROP TABLE {table}")
+
+    def _runs(self, table: str) -> str:
+        """Return SQL for the run of each value of a sorted table. Values are counted from the last one, t = 0: the last
+        runs are those of q values."""
+        groups = f"SELECT g, max(rowid) AS last, count(*) AS m FROM {table} GROUP BY g"
+        counted = f"SELECT g, last, m, greatest(m // {self.spec.fewest}, 1) AS c FROM ({groups})"
+        shares = f"SELECT g, last, m // c AS q, (c - m % c) * (m // c) AS short FROM ({counted})"
+        run = "CASE WHEN t < short THEN t // q ELSE short // q + (t - short) // (q + 1) END"
+        placed = f"SELECT g, r, v, q, short, last - {table}.rowid AS t FROM {table} JOIN ({shares}) USING (g)"
+        return f"SELECT g, r, v, {run} AS run FROM ({placed})"
+
+    def _means(self, rows: str, by: str) -> str:
+        summed = f"SELECT {by}, sum(v) AS total, count(v) AS n FROM ({rows}) GROUP BY {by}"
+        nearest = "CAST(sign(total) * ((2 * abs(total) + n) // (2 * n)) AS BIGINT)"
+        return f"SELECT {by}, n, CASE WHEN n >= {self.spec.fewest} THEN {nearest} END AS mean FROM ({summed})"
+
+    @property
+    def published(self) -> str:
+        """SQL: what is published of a row; nothing if it has no value."""
+        return f"CASE WHEN {self.alias} IS NOT NULL THEN {self.table}.mean * {self.unit} END"
+
+    @property
+    def figures(self) -> list[str]:
+        """SQL: what `AggregationLoss.add` reads of a row: the value, its change and the count of the mean."""
+        found = self.value, f"{self.value} - {self.table}.mean", f"{self.table}.n"
+        return [f"{sql} AS {self.alias}_{name}" for sql, name in zip(found, FIGURES)]
 
 
 def _places(kind: pa.DataType) -> int:
     return int(kind.scale) if pat.is_decimal(kind) else 0
 
 
-def means_of(rows: str, names: Sequence[str], means: Sequence[MeanColumn]) -> str:
-    """Return SQL for rows of a table, in canonical order, with means: the named columns, the first of which is the
-    group, then what `AggregationLoss.add` reads."""
-    sql = f"SELECT *, row_number() OVER (PARTITION BY g ORDER BY {in_order(names[1:])}) AS r FROM {rows}"
+def create_means(database: Database, rows: str, names: Sequence[str], means: Sequence[MeanColumn]) -> str:
+    """Create the tables of means of the rows of a table, whose first column is the group; return SQL for the rows in
+    canonical order, with the figures of their means. Sorts, groups and joins spill; windows would hold a group."""
+    _create_in_order(database, ROWS, f"SELECT {', '.join(names)} FROM {rows}", in_order(names))
     for column in means:
-        sql = column.with_means(sql)
-    figures = [f"{column.alias}_{each}" for column in means for each in FIGURES]
-    return f"SELECT {', '.join([*names, *figures])} FROM ({sql}) ORDER BY {in_order(names)}"
+        column.create(database)
+    own = {column.alias: f"{column.published} AS {column.alias}" for column in means}
+    listed = [own.get(name, f"rows.{name}") for name in names]
+    listed += [figure for column in means for figure in column.figures]
+    joins = [f"LEFT JOIN {column.table} ON {column.key}" for column in means]
+    joined = f"SELECT {', '.join(listed)} FROM {ROWS} AS rows {' '.join(joins)}"
+    return f"SELECT * FROM ({joined}) ORDER BY {in_order(names)}"
+
+
+def _create_in_order(database: Database, table: str, rows: str, order: str) -> None:
+    """Create a table whose rowid numbers its rows in an order."""
+    database.set("preserve_insertion_order", True)
+    database.execute(f"CREATE TEMP TABLE {table} AS {rows} ORDER BY {order}")
+    database.set("preserve_insertion_order", False)
 
 
 @dataclass(frozen=True)

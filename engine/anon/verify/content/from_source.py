@@ -17,7 +17,7 @@ from anon.source import Column, Source, describe
 from anon.verify.content.applied import AppliedRecoding
 from anon.verify.content.assigned import assigned_content
 from anon.verify.content.fingerprint import Content, content_of, row_hash, total
-from anon.verify.content.means import with_means
+from anon.verify.content.means import rows_with_means
 from anon.verify.content.one_row_each import check_choice
 from anon.verify.content.reading import read_recoding
 
@@ -85,13 +85,13 @@ def _content_with_means(source: Source, applied: AppliedRecoding, hashes: dict[s
     names = [column.alias for column in (*source.sensitive, *source.keep)]
     read = source.rows_of(applied.keys.select(Source.VIEW, {name: name for name in names}), tables=applied.keys.tables)
     schema = pa.schema([*applied.by.items(), *((name, types[name]) for name in names)])
-    given = applied.tables() | {"people": fed(schema, applied.batches(read, labelled=True), failures)}
+    rows = fed(schema, applied.batches(read, labelled=True), failures)
     aggregated = [(column.alias, columns.means[column.name]) for column in source.keep if column.name in columns.means]
     means = {alias: (spec, kinds[alias]) for alias, spec in aggregated}
-    rows = f"SELECT {by}, {hashes['h']} AS h FROM ({with_means('people', list(applied.by), names, means)})"
-    found = f"SELECT {by}, count(*) AS n, {_totals(hashes)} FROM ({rows}) GROUP BY {by}"
-    with causes(failures):
-        (batch,) = source.stream(content_of(applied.groups(found, True), applied.labels, ["h"]), given)
+    with causes(failures), rows_with_means(source.database, rows, list(applied.by), names, means) as people:
+        hashed = f"SELECT {by}, {hashes['h']} AS h FROM ({people})"
+        found = f"SELECT {by}, count(*) AS n, {_totals(hashes)} FROM ({hashed}) GROUP BY {by}"
+        (batch,) = source.stream(content_of(applied.groups(found, True), applied.labels, ["h"]), applied.tables())
     return Content(*(column[0].as_py() for column in batch.columns))
 
 
