@@ -88,6 +88,8 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
                 drawn = blocking_of_cuts(found, outcome.recoding, written.number)
         with progress.stage("utility"):
             utility = backend.utility(source, cube, outcome, found)
+            if written.lost_by_means:
+                utility["aggregated"] = utility.get("aggregated", {}) | written.lost_by_means
         with progress.stage("report"):
             names = Names.from_config(config, found.values, found.frequency, show_values)
             locate_worst(found, show_values)

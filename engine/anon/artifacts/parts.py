@@ -229,6 +229,16 @@ class QueryError(ArtifactPart):
     queries: Count
 
 
+class AggregationFacts(ArtifactPart):
+    """What a column of numbers loses by means or by rounding."""
+
+    nullable = "fewest"
+    variance_lost: Number
+    mean_change: Number
+    fewest: Count | None = None
+    withheld: Count = 0
+
+
 class UtilityFacts(ArtifactPart):
     """The utility of the release."""
 
@@ -240,6 +250,7 @@ class UtilityFacts(ArtifactPart):
     loss: Loss
     query_error: QueryError | None
     suppressed: Count
+    aggregated: dict[str, AggregationFacts] = {}
 
 
 class ColumnFacts(ArtifactPart):

@@ -1,6 +1,7 @@
 """The config: `load` makes one typed `Config` of a YAML file or a mapping and reports all mistakes at once;
 `json_schema` describes the same grammar to editors."""
 
+from anon.config.aggregation import Aggregation
 from anon.config.columns import (
     Bands,
     Builder,
@@ -54,6 +55,7 @@ __all__ = [
     "LARGEST_EXPONENT",
     "MOST_THREADS",
     "Absolute",
+    "Aggregation",
     "Backend",
     "Bands",
     "Builder",

@@ -23,7 +23,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from anon.config.mistakes import Loc, Model, as_mistakes, mistake, refusal, unknown_key
+from anon.config.aggregation import Aggregation
+from anon.config.mistakes import Loc, Model, as_mistakes, closest, mistake, refusal, unknown_key
 from anon.config.values import (
     Day,
     Exact,
@@ -379,7 +380,10 @@ class Columns(Model):
         dict[Name, SensitiveColumn],
         BeforeValidator(_named, json_schema_input_type=Name | list[Name] | dict[Name, SensitiveColumn]),
     ] = Field({}, description="columns whose values are to be protected, as a list or with how each is published")
-    keep: NameList = Field([], description="columns that are published as they are")
+    keep: NameList = Field([], description="columns that are published as they are, or as `aggregate` says")
+    aggregate: dict[Name, Aggregation] = Field(
+        {}, description="columns of `keep` with numbers that are published as means or rounded"
+    )
 
     def places(self) -> Iterator[tuple[Loc, str]]:
         """Yield the place and name of every column except the individual."""
@@ -390,6 +394,11 @@ class Columns(Model):
 
     def published(self) -> list[str]:
         return [*self.quasi_identifiers, *self.sensitive, *self.keep]
+
+    @property
+    def means(self) -> dict[str, Aggregation]:
+        """The kept columns that are published as means."""
+        return {name: spec for name, spec in self.aggregate.items() if spec.mean is not None}
 
     @model_validator(mode="after")
     def _one_row_each(self) -> Self:
@@ -404,6 +413,19 @@ class Columns(Model):
             wrong.append((("rows",), mistake("one of the two: one row per individual, or several values", found=found)))
         if str(self.rows.by).lower() == self.individual.lower():
             wrong.append((("rows", "by"), mistake("another column; all rows of an individual agree on this one")))
+        if wrong:
+            raise refusal(wrong)
+        return self
+
+    @model_validator(mode="after")
+    def _aggregates_kept_columns(self) -> Self:
+        wrong: list[tuple[Loc, PydanticCustomError]] = []
+        for name in self.aggregate:
+            if name in self.sensitive:
+                hint = "criteria judge the values that are published, and a mean is nobody's value; sensitive has round"
+                wrong.append((("aggregate", name), mistake("a column of keep", hint, "a sensitive column")))
+            elif name not in self.keep:
+                wrong.append((("aggregate", name), mistake("a column of keep", closest(name, self.keep))))
         if wrong:
             raise refusal(wrong)
         return self

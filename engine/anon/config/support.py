@@ -81,6 +81,8 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
     if run and config.release.bounds and exact_labels(config):
         found, expected = "true with exact labels", "labels: generalized; values as they are have no bounds"
         yield Problem("release.bounds", found, expected)
+    if run:
+        yield from _of_means(config)
     if run and config.release.one_level:
         yield from _of_one_level(config)
     if run and config.method.kind in ASSIGNING:
@@ -89,6 +91,17 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         yield from _weighted(config, reason)
     for index, spec in enumerate(config.privacy):
         yield from _of_criterion(config, spec, f"privacy[{index}].{spec.name}", run)
+
+
+def _of_means(config: Config) -> Iterator[Problem]:
+    """Yield what means of groups do not work with."""
+    for name, spec in config.columns.means.items():
+        path, found = f"columns.aggregate.{name}.mean", str(spec.mean)
+        if config.release.form == "bucketized":
+            expected = "form generalized, or round"
+            yield Problem(path, f"{found} with form bucketized", expected, "means belong to rows that share labels")
+        if config.backend.kind == "spark":
+            yield Problem(path, f"{found} with backend spark", "backend local, or round", "one machine takes the means")
 
 
 def _of_criterion(config: Config, spec: Criterion, path: str, run: bool) -> Iterator[Problem]:

@@ -27,6 +27,7 @@ from anon.errors import ResourceError, SourceError
 from anon.loss import bucketized
 from anon.loss.cells import LabelCells, boxes_between, one_box_each, read_cells
 from anon.loss.queries import QUERIES, Floats, Queries, ReleasedGroups, error
+from anon.loss.rounding import lost_by_rounding
 from anon.recoding import metrics
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -180,6 +181,7 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
         "loss": _loss(cells, suppressed),
         "query_error": error(counted, released.expected, original.rows),
         "suppressed": suppressed,
+        **({"aggregated": rounded} if (rounded := lost_by_rounding(original.source)) else {}),
     }
 
 

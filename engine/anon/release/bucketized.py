@@ -174,7 +174,7 @@ class BucketizedRelease:
         qi = package.labels(source.quasi_identifiers, "quasi-identifier", self.bounds)
         if self.exact:
             qi = package.values(source.quasi_identifiers, "quasi-identifier")
-        qi += [*package.values(source.keep, "kept"), GROUP]
+        qi += [*package.kept(source.keep, self.config.columns), GROUP]
         values = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
         files = [package.resource(self.file("qi"), qi, rows), package.resource(self.file("sensitive"), values, held)]
         cells = None if isinstance(recoding, Assignment) or self.exact else package.cells(recoding)

@@ -48,6 +48,7 @@ class WrittenRelease:
     values: WrittenValues | None = None  # of a bucketized release, whose `path` is that of the quasi-identifiers
     number: Ints | None = None  # of the groups of a recoding in the files; None: as the recoding numbers them
     bounds: dict[str, str] = field(default_factory=dict)  # the kind of the bounds of each label that has any
+    lost_by_means: dict[str, dict[str, Any]] = field(default_factory=dict)  # the loss of each column of means
 
 
 def label_type(format: str) -> pa.DataType:

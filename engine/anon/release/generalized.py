@@ -38,6 +38,7 @@ from anon.release.files import (
     value_array,
     write_tables,
 )
+from anon.release.means import AggregationLoss, MeanColumn, create_means
 from anon.release.rows import counted, in_groups
 from anon.source import Source
 
@@ -97,11 +98,15 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     path = folder / f"release.{config.release.format}"
     seen = np.zeros(recoding.groups, np.int64)
     failures: list[BaseException] = []
+    means = MeanColumn.all_of(source.keep, config.columns, source.types)
+    losses = dict.fromkeys(means, AggregationLoss())
 
     def tables(database: Database) -> Iterator[pa.Table]:
-        for rows in row_groups(_ordered(database, source, found, recoding, sensitive, failures), layout.text_bytes):
+        ordered = _ordered(database, source, found, recoding, sensitive, list(means.values()), failures)
+        for rows in row_groups(ordered, layout.text_bytes):
             groups, lengths = runs(rows.column(0).to_numpy())
             seen[groups] += lengths
+            losses.update({name: losses[name].add(rows, column) for name, column in means.items()})
             yield layout.table(rows, groups, lengths)
 
     with translated("writing the release"), causes(failures), closing(source.database.cursor()) as database:
@@ -111,11 +116,14 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
         raise changed()
     rows, values = int(recoding.people.sum()), [*source.sensitive, *source.keep]
     fields = package.labels(source.quasi_identifiers, "quasi-identifier", layout.bounds)
-    fields += package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
+    fields += package.values(source.sensitive, "sensitive") + package.kept(source.keep, config.columns)
     resource = package.resource(path, fields, rows)
     package.write_package(folder, config, [resource], recoding, source.left_out.individuals, package.cells(recoding))
     types = label_types(layout.bounds) | types_of(source, values)
-    return WrittenRelease(path, rows, recoding.groups, types, labels, bounds=kinds_of(layout.bounds))
+    lost = {name: losses[name].facts(column.places) for name, column in means.items()}
+    return WrittenRelease(
+        path, rows, recoding.groups, types, labels, bounds=kinds_of(layout.bounds), lost_by_means=lost
+    )
 
 
 def _ordered(
@@ -124,15 +132,18 @@ def _ordered(
     found: Outcome,
     recoding: AnyRecoding,
     sensitive: list[Domain],
+    means: list[MeanColumn],
     failures: list[BaseException],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the published rows in canonical order as (group, sensitive codes, kept values). Without kept columns the
-    search has counted them already, and they only need to be repeated."""
+    """Yield the published rows in canonical order as (group, sensitive codes, kept values), followed by figures about
+    means. Without kept columns the search has counted the rows already, and they only need to be repeated."""
     if source.keep:
         rows = in_groups(source, recoding, sensitive, source.keep, failures)
         database.register("published_rows", rows)
-        query = f"SELECT {', '.join(rows.schema.names)} FROM published_rows ORDER BY {in_order(rows.schema.names)}"
-        yield from database.query(query).to_arrow_reader(source.within(READ, rows.schema.names))
+        names = rows.schema.names
+        query = f"SELECT {', '.join(names)} FROM published_rows ORDER BY {in_order(names)}"
+        query = create_means(database, "published_rows", names, means) if means else query
+        yield from database.query(query).to_arrow_reader(source.within(READ, names))
         return
     assert found.counts is not None, "a recoding comes with the counts of its groups"
     for batch in counted(database, found.counts, len(sensitive)):

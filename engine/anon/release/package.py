@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from anon.config import Config
+from anon.config import Columns, Config
 from anon.core.database import translated
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
@@ -113,6 +113,12 @@ def labels(columns: list[Column], role: str, bounds: list[ColumnBounds] | None =
 def values(columns: list[Column], role: str) -> list[dict[str, str]]:
     """Return the fields of columns that are published unchanged."""
     return [{"name": c.name, **FRICTIONLESS.get(c.kind, {"type": "string"}), "role": role} for c in columns]
+
+
+def kept(columns: list[Column], config: Columns) -> list[dict[str, str]]:
+    """Return the fields of kept columns, with what is published of those that are aggregated."""
+    words = {name: {"description": spec.words} for name, spec in config.aggregate.items()}
+    return [field | words.get(field["name"], {}) for field in values(columns, "kept")]
 
 
 def cells(recoding: AnyRecoding) -> dict[str, Any]:

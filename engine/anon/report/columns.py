@@ -28,7 +28,8 @@ def roles(config: Config, source: Source) -> list[dict[str, str]]:
         listed.append((columns.rows.by, "row order", NOTHING))
     listed += [(name, "quasi-identifier", "") for name in columns.quasi_identifiers]
     listed += [(name, "sensitive", _published(spec)) for name, spec in columns.sensitive.items()]
-    listed += [(name, "kept", UNCHANGED) for name in columns.keep]
+    words = {name: spec.words for name, spec in columns.aggregate.items()}
+    listed += [(name, "kept", words.get(name, UNCHANGED)) for name in columns.keep]
     listed += [(name, "not named", NOT_READ) for name in _unnamed(source) or ()]
     return [{"name": name, "role": role, "published": published} for name, role, published in listed]
 

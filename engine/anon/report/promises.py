@@ -3,13 +3,14 @@ report.json holds of both. Each criterion words its own (`anon.config.criteria`)
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from anon.artifacts.parts import CriterionFacts
 from anon.artifacts.schema import Report
 from anon.config import CRITERIA
 from anon.config.criteria.skyline import worst_first
-from anon.core.phrases import counted
+from anon.core.phrases import counted, figure, percent
 
 
 def promises(report: Report) -> list[dict[str, Any]]:
@@ -101,3 +102,12 @@ def left_out_words(found: dict[str, dict[str, Any]]) -> str:
     """Return what is not in a release in one phrase, empty if nothing is missing."""
     listed = [f"{counted(count, what)} left out ({why})" for count, what, why in left_out(found) if count]
     return ", ".join(listed)
+
+
+def aggregated(utility: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield for each column of means or rounded numbers the share of the variance that is lost, and its meaning."""
+    for name, facts in utility.get("aggregated", {}).items():
+        words = f"of the variance of {name} is lost; its values change by {figure(facts['mean_change'])} on average"
+        withheld = facts.get("withheld", 0)
+        more = f"; {counted(withheld, 'value')} withheld, in groups with too few for a mean" if withheld else ""
+        yield percent(min(facts["variance_lost"], 1.0)), words + more

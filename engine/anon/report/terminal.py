@@ -14,7 +14,7 @@ from rich.text import Text
 from anon.config.criteria.skyline import worst_first
 from anon.config.warning_codes import HIGH
 from anon.core.phrases import counted
-from anon.report.promises import closest, left_out, left_out_words
+from anon.report.promises import aggregated, closest, left_out, left_out_words
 from anon.report.warnings import standing
 
 WORST = 6  # (value, point) pairs that are shown
@@ -343,6 +343,8 @@ def _utility(utility: dict[str, Any], absent: dict[str, dict[str, int]]) -> Tabl
     if divergence is not None:
         table.add_row(_number(divergence), "divergence from the source (KL, in nats; 0 means identical)")
     table.add_row(_number(utility["discernibility"]), "discernibility: the sum of the squared sizes of the groups")
+    for share, meaning in aggregated(utility):
+        table.add_row(share, Text(meaning))
     if height is not None:
         table.add_row(f"{height:,}", "steps of generalization in all columns together (height)")
     for count, what, why in left_out(absent):

@@ -10,6 +10,7 @@ import numpy as np
 from anon.artifacts.parts import ColumnFacts, LevelCombination, TreeNode
 from anon.artifacts.schema import Report
 from anon.core.phrases import figure, percent
+from anon.report.promises import aggregated
 from anon.report.statement import level_words
 from anon.report.tables import table
 
@@ -78,6 +79,7 @@ def lost(report: Report) -> dict[str, Any]:
         "divergence": utility.divergence and figure(utility.divergence),
         "height": utility.height,
         "discernibility": figure(utility.discernibility),
+        "aggregated": [f"{share} {meaning}" for share, meaning in aggregated(utility.to_dict())],
         "data": {"label": "Loss per column, in percent", "rows": [*rows, mean]},
     }
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anon.config import Builder, Columns, Config, Limits, Nulls, Sensitive
+from anon.config import Aggregation, Builder, Columns, Config, Limits, Nulls, Sensitive
 from anon.core.database import Database, interruptible, quote, translated
 from anon.core.memory import Memory
 from anon.errors import ConfigError, Problem, SourceError
@@ -40,6 +40,7 @@ from anon.source.types import (
     TypedColumn,
     Unusable,
     UnusableText,
+    aggregated,
     as_builders_take_it,
     labels_of,
     narrow,
@@ -61,7 +62,9 @@ class Column:
     kind: str  # integer | number | decimal | date | timestamp | boolean | text
     sql: str
     narrow: str = ""  # the same in fewer bits, if the source has them so
-    stored: tuple[str, str] | None = None  # kind and SQL in the source, if its builder takes ages or padded codes
+    stored: tuple[str, str] | None = (
+        None  # kind and SQL in the source, if it is rounded, or ages or padded codes replace it
+    )
 
     @property
     def as_stored(self) -> tuple[str, str]:
@@ -315,12 +318,19 @@ class Typing:
             spec, builder = self._spec(role, name), self._builder(role, name)
             if spec is not None and spec.round is not None:
                 return rounded(path, spec.round, column, type_name)
+            if aggregation := self._aggregation(role, name):
+                return aggregated(path, aggregation, column, type_name)
             return column if builder is None else as_builders_take_it(path, builder, column)
         except Unusable as error:
             return error
 
     def _stored(self, role: str, name: str) -> TypedColumn:
-        return type_column(f"columns.{role}.{name}", quote(name), self.types[name], role[0])
+        # numbers that are aggregated are finite, and NaN is none, as in sensitive columns
+        letter = "s" if self._aggregation(role, name) else role[0]
+        return type_column(f"columns.{role}.{name}", quote(name), self.types[name], letter)
+
+    def _aggregation(self, role: str, name: str) -> Aggregation | None:
+        return self.columns.aggregate.get(name) if self.columns and role == "keep" else None
 
     def _spec(self, role: str, name: str) -> Sensitive | None:
         return self.columns.sensitive[name] if self.columns and role == "sensitive" else None
@@ -363,9 +373,11 @@ class Typing:
         return found, problems
 
     def _as_stored(self, role: str, name: str) -> tuple[str, str] | None:
-        """Return the kind and the SQL of a quasi-identifier in the source, if its builder takes other values."""
-        builder = self._builder(role, name)
-        if role != "quasi_identifiers" or builder is None or (builder.reference_day or builder.code_length) is None:
+        """Return the kind and the SQL of a column in the source, if its builder takes other values or it is rounded."""
+        builder, spec = self._builder(role, name), self._spec(role, name)
+        changed = role == "quasi_identifiers" and builder and (builder.reference_day or builder.code_length) is not None
+        published = spec or self._aggregation(role, name)
+        if not changed and (published is None or published.round is None):
             return None
         column = self._stored(role, name)
         return column.kind, column.sql

@@ -12,7 +12,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from anon import hierarchy
-from anon.config import Builder
+from anon.config import Aggregation, Builder
 from anon.core.database import Database, quote
 from anon.errors import Problem
 from anon.source.requirements import COUNT, Aggregate, DuckDBRows, Requirement, RowAnswers, Rows
@@ -23,6 +23,7 @@ WIDE_INTEGERS = {"UBIGINT", "HUGEINT", "UHUGEINT"}
 EQUAL_AS_READ = INTEGERS | WIDE_INTEGERS | {"VARCHAR", "DATE", "TIME", "BOOLEAN", "UUID", "BLOB"}
 EXACT_DIGITS = 15  # decimals of at most this many digits keep their text through a double
 PLACES = 18  # decimal places that rounding is exact for
+MEAN_PLACES = {"integer": 2, "decimal": 2, "number": 6}  # of means, beyond those that the column has
 LARGEST = 4e18  # numbers, and multiples of `round`, stay well inside 64 bits
 DISTINCT_FOR_BUILDER = 1_000_000  # values of a sensitive column that a builder may have to label
 USABLE = "integers, numbers, decimals, dates, timestamps, booleans or text"
@@ -205,6 +206,21 @@ def rounded(path: str, width: Decimal, column: TypedColumn, type_name: str) -> T
     if places:
         rounds = replace(column, kind="decimal", sql=f"{multiple} * CAST('{width:f}' AS DECIMAL(18, {places}))")
     return replace(rounds, requirements=(*column.requirements, small))
+
+
+def aggregated(path: str, spec: Aggregation, column: TypedColumn, type_name: str) -> TypedColumn:
+    """Return a kept column of numbers rounded to multiples, or in the decimal places of the means that are published in
+    place of its values."""
+    if spec.round is not None:
+        return rounded(path, spec.round, column, type_name)
+    if column.kind not in MEAN_PLACES:
+        found, expected = f"type {column.kind} with `mean`", "a column of numbers"
+        raise UnusableText(found, expected, column.sql) if column.kind == "text" else Unusable(found, expected)
+    own = _scale(type_name) if column.kind == "decimal" else 0
+    places = min(own + MEAN_PLACES[column.kind], PLACES) if spec.places is None else spec.places
+    if places < own:
+        raise Unusable(f"`places` {places} for decimals with {own} places", f"at least {own}; or round the column")
+    return rounded(path, Decimal(1).scaleb(-places), column, type_name)
 
 
 def as_builders_take_it(path: str, builder: Builder, column: TypedColumn) -> TypedColumn:

@@ -59,7 +59,7 @@ class SparkRelease:
         form = GeneralizedForm(layout.schema, [column.name for column in source.quasi_identifiers], layout)
         rows = write_table(self._rows(self.sensitive, source.keep), path, form, self.groups)
         fields = package.labels(source.quasi_identifiers, "quasi-identifier", layout.bounds)
-        fields += package.values(source.sensitive, "sensitive") + package.values(source.keep, "kept")
+        fields += package.values(source.sensitive, "sensitive") + package.kept(source.keep, self.config.columns)
         self._describe([self._resource(path, fields, rows)])
         as_they_are = [*source.sensitive, *source.keep]
         types, bounds = label_types(layout.bounds) | types_of(source, as_they_are), kinds_of(layout.bounds)
@@ -73,7 +73,7 @@ class SparkRelease:
         counted = CountedForm.of(source, self.sensitive[0])
         held = write_table(self._rows(self.sensitive, []), values, counted, self.groups)
         fields = package.labels(source.quasi_identifiers, "quasi-identifier", labelled.bounds)
-        fields += [*package.values(source.keep, "kept"), GROUP]
+        fields += [*package.kept(source.keep, self.config.columns), GROUP]
         held_fields = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
         self._describe([self._resource(qi, fields, rows), self._resource(values, held_fields, held)])
         group = {"group": "BIGINT"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from anon.config import Config
+from anon.config import Columns, Config
 from anon.config.support import exact_labels
 from anon.core.database import causes, fed
 from anon.core.memory import Memory
@@ -17,6 +17,7 @@ from anon.source import Column, Source, describe
 from anon.verify.content.applied import AppliedRecoding
 from anon.verify.content.assigned import assigned_content
 from anon.verify.content.fingerprint import Content, content_of, row_hash, total
+from anon.verify.content.means import rows_with_means
 from anon.verify.content.one_row_each import check_choice
 from anon.verify.content.reading import read_recoding
 
@@ -33,6 +34,8 @@ def expected(
     applied = read_recoding(path, source, config, recoding)
     source.database.limit(Memory(memory.total, memory.held + applied.nbytes))
     try:
+        if config.columns.means:
+            return _content_with_means(source, applied, hashes, config.columns)
         return _content(source, applied, hashes, labelled=not exact_labels(config))
     finally:
         source.database.limit(memory)
@@ -72,6 +75,23 @@ def _content(source: Source, applied: AppliedRecoding, hashes: dict[str, str], l
     query = content_of(applied.groups(found, labelled), applied.labels if labelled else [], list(hashes))
     with causes(failures):
         (batch,) = source.stream(query, given)
+    return Content(*(column[0].as_py() for column in batch.columns))
+
+
+def _content_with_means(source: Source, applied: AppliedRecoding, hashes: dict[str, str], columns: Columns) -> Content:
+    """Do as `_content` for a generalized release with columns of means, which follow from all rows of a group."""
+    failures: list[BaseException] = []
+    kinds, types, by = describe(source.database, Source.VIEW), source.types, ", ".join(applied.by)
+    names = [column.alias for column in (*source.sensitive, *source.keep)]
+    read = source.rows_of(applied.keys.select(Source.VIEW, {name: name for name in names}), tables=applied.keys.tables)
+    schema = pa.schema([*applied.by.items(), *((name, types[name]) for name in names)])
+    rows = fed(schema, applied.batches(read, labelled=True), failures)
+    aggregated = [(column.alias, columns.means[column.name]) for column in source.keep if column.name in columns.means]
+    means = {alias: (spec, kinds[alias]) for alias, spec in aggregated}
+    with causes(failures), rows_with_means(source.database, rows, list(applied.by), names, means) as people:
+        hashed = f"SELECT {by}, {hashes['h']} AS h FROM ({people})"
+        found = f"SELECT {by}, count(*) AS n, {_totals(hashes)} FROM ({hashed}) GROUP BY {by}"
+        (batch,) = source.stream(content_of(applied.groups(found, True), applied.labels, ["h"]), applied.tables())
     return Content(*(column[0].as_py() for column in batch.columns))
 
 
