@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
@@ -89,19 +89,26 @@ class Source:
             groups[row["age"], row["zip"]].append((row["disease"],))
         return [Group([self.box(labels)] * len(values), values) for labels, values in groups.items()]
 
-    def errors(self, groups: list[Group]) -> list[Fraction]:
-        """Of all queries, which are drawn for columns of these sizes."""
+    def asked(self) -> Iterator[list[frozenset[Any]]]:
+        """The values that each query asks for, in every column; queries are drawn for columns of these sizes."""
         sizes: Any = [SimpleNamespace(size=len(codes)) for codes in self.codes]
-        queries, found = Queries.draw(sizes[:2], sizes[2:]), []
+        queries = Queries.draw(sizes[:2], sizes[2:])
         for columns, runs in zip(queries.column.tolist(), queries.run.tolist()):
             asked = [frozenset(order) for order in self.orders]
             for column, run in zip(columns, runs):
                 low, high = queries.low[column, run], queries.high[column, run]
                 asked[column] = frozenset().union(*self.codes[column][low : high + 1])
-            rows = sum(all(v in some for v, some in zip((*qi, *s), asked)) for qi, s in self.rows)
-            expected = oracle.expected(groups, tuple(asked[:2]), asked[2:])
-            found.append(oracle.error(rows, expected, len(self.rows)))
-        return found
+            yield asked
+
+    def counts(self) -> list[int]:
+        """The rows that each query counts."""
+        return [
+            sum(all(v in some for v, some in zip((*qi, *s), asked)) for qi, s in self.rows) for asked in self.asked()
+        ]
+
+    def errors(self, groups: list[Group]) -> list[Fraction]:
+        expected = [oracle.expected(groups, tuple(asked[:2]), asked[2:]) for asked in self.asked()]
+        return [oracle.error(*both, len(self.rows)) for both in zip(self.counts(), expected)]
 
     def agrees(self, told: dict[str, Any], groups: list[Group], individuals: int | None = None) -> None:
         """Asserts all that is told but the height."""
@@ -122,6 +129,13 @@ class Source:
         assert told["query_error"]["queries"] == QUERIES == len(errors)
         assert told["query_error"]["mean"] == pytest.approx(float(sum(errors) / QUERIES), abs=1e-9)
         assert told["query_error"]["median"] == pytest.approx(float(median(errors)), abs=1e-9)
+        expected = oracle.by_selectivity(errors, self.counts(), len(self.rows))
+        found = told["query_error"]["by_selectivity"]
+        assert [(each["at_least"], each["below"], each["queries"]) for each in found] == [
+            (float(low), float(high), len(some)) for low, high, some in expected
+        ]
+        assert [each["median"] for each in found] == pytest.approx([float(median(s)) for *_, s in expected], abs=1e-9)
+        assert [each["mean"] for each in found] == pytest.approx([float(mean(s)) for *_, s in expected], abs=1e-9)
 
 
 def measured(rows: pa.Table, release: Any, **changes: Any) -> dict[str, Any]:
@@ -182,8 +196,9 @@ def test_both_forms_of_a_full_domain_release_tell_what_the_definitions_say(
     if None not in source.orders[1] and len(source.orders[0]) > 1:
         assert told["height"] == sum(level)
     qi, held = bucketized([(row[:2], kept.index(row[:2]), row[2]) for row in released])
-    rounded = {name: pytest.approx(told[name], abs=1e-9) for name in ("divergence", "query_error")}
-    assert measured(table(rows), (qi, held)) == told | rounded
+    pair = measured(table(rows), (qi, held))
+    source.agrees(pair, source.generalized(flat))
+    assert all(pair[name] == told[name] for name in told if name not in ("divergence", "query_error"))
 
 
 def in_every_group(rows: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], None]:
@@ -333,7 +348,8 @@ def test_a_release_of_everything_as_it_is_loses_nothing(house: House) -> None:
     assert told["height"] == told["suppressed"] == 0
     assert told["loss"] == {"all": 0, "columns": {"age": 0, "zip": 0}}
     assert told["divergence"] == pytest.approx(0, abs=1e-12)
-    assert told["query_error"] == {"median": 0, "mean": pytest.approx(0, abs=1e-12), "queries": QUERIES}
+    error = told["query_error"]
+    assert (error["median"], error["queries"]) == (0, QUERIES) and error["mean"] == pytest.approx(0, abs=1e-12)
 
 
 def test_a_release_of_nothing_but_stars_loses_everything(house: House) -> None:

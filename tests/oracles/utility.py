@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 Value = Hashable
@@ -79,3 +80,15 @@ def divergence(rows: Sequence[Row], groups: Sequence[Group]) -> float:
 def error(count: int, found: Fraction, rows: int) -> Fraction:
     """Relative to the count, or to a thousandth of the rows if that is more, but not to less than a row."""
     return abs(found - count) / max(Fraction(count), Fraction(rows, 1000), Fraction(1))
+
+
+def by_selectivity(
+    errors: Sequence[Fraction], counts: Sequence[int], rows: int
+) -> list[tuple[Fraction, Fraction, list[Fraction]]]:
+    """The errors of the queries that count at least one share of all rows and less than the next, or all rows."""
+    ends = [Fraction(each, 1000) for each in (0, 1, 3, 10, 30, 100, 300, 1000)]
+    found = []
+    for low, high in pairwise(ends):
+        some = [e for e, c in zip(errors, counts) if low <= Fraction(c, rows) < high or high == 1 == Fraction(c, rows)]
+        found += [(low, high, some)] if some else []
+    return found

@@ -221,12 +221,24 @@ class Loss(ArtifactPart):
     columns: dict[str, Share]
 
 
+class SelectivityClass(ArtifactPart):
+    """The relative error of the random queries that select about the same share of the source; the last class includes
+    its end."""
+
+    at_least: Share
+    below: Share
+    median: Number
+    mean: Number
+    queries: Several
+
+
 class QueryError(ArtifactPart):
     """The relative error of random queries."""
 
     median: Number
     mean: Number
     queries: Count
+    by_selectivity: list[SelectivityClass]
 
 
 class AggregationFacts(ArtifactPart):

@@ -30,7 +30,7 @@ from anon.artifacts.parts import (
 )  # fmt: skip
 from anon.config import CRITERIA
 
-MANIFEST, REPORT = 2, 6  # the versions that this anon writes and reads
+MANIFEST, REPORT = 2, 7  # the versions that this anon writes and reads
 
 
 def _moment(text: str) -> str:

@@ -32,6 +32,7 @@ SEED = 0
 DIMENSIONS = 2  # quasi-identifiers in a query
 SELECTIVITY = 0.05
 FLOOR = 0.001  # share of all rows: errors of smaller counts are relative to this
+CLASSES = (0, 1, 3, 10, 30, 100, 300)  # thousandths of all rows, where classes of queries by their counts begin
 
 Floats = NDArray[np.float64]
 
@@ -166,7 +167,27 @@ def _some(rng: random.Random, columns: range, most: int) -> list[int]:
 
 
 def error(counted: Ints, expected: Floats, rows: int) -> dict[str, Any]:
-    """Return the errors relative to the count in the source, or to a thousandth of its rows if the count is smaller."""
+    """Return the errors relative to the count in the source, or to a thousandth of its rows if the count is smaller; of
+    all queries, and of those that select about the same share of the source."""
     least = max(rows * FLOOR, 1.0)
     errors = np.abs(expected - counted) / np.maximum(counted, least)
-    return {"median": float(np.median(errors)), "mean": math.fsum(errors.tolist()) / QUERIES, "queries": QUERIES}
+    return _averages(errors) | {"by_selectivity": _by_selectivity(errors, counted, rows)}
+
+
+def _averages(errors: Floats) -> dict[str, Any]:
+    return {
+        "median": float(np.median(errors)),
+        "mean": math.fsum(errors.tolist()) / len(errors),
+        "queries": len(errors),
+    }
+
+
+def _by_selectivity(errors: Floats, counted: Ints, rows: int) -> list[dict[str, Any]]:
+    """Return the errors by the share of the source's rows that a query counts, without classes that no query is in."""
+    place = np.searchsorted(np.array(CLASSES) * rows, counted * 1000, side="right") - 1
+    ends = [each / 1000 for each in (*CLASSES, 1000)]
+    return [
+        {"at_least": ends[at], "below": ends[at + 1]} | _averages(errors[place == at])
+        for at in range(len(CLASSES))
+        if (place == at).any()
+    ]

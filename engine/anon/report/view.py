@@ -13,7 +13,7 @@ from anon.core.phrases import below, counted, percent
 from anon.report.promises import group_name, left_out, left_out_words, promises, reasons
 from anon.report.statement import statement, verdict
 from anon.report.tables import few, table
-from anon.report.view_groups import groups, lattice, lost, tree
+from anon.report.view_groups import groups, lattice, lost, queries, tree
 from anon.report.view_risk import attacks, disclosure, skylines
 
 POINTS = 200  # (value, point) pairs that are listed
@@ -39,6 +39,7 @@ def view(report: Report) -> dict[str, Any]:
         "breach": _breach(report),
         "groups": groups(report),
         "lost": lost(report),
+        "queries": queries(report),
         "cuts": tree(report),
         "lattice": lattice(report),
         "attacks": attacks(report),

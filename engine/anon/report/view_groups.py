@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.artifacts.parts import ColumnFacts, LevelCombination, TreeNode
+from anon.artifacts.parts import ColumnFacts, LevelCombination, SelectivityClass, TreeNode
 from anon.artifacts.schema import Report
 from anon.core.phrases import figure, percent
 from anon.report.promises import aggregated
@@ -82,6 +82,39 @@ def lost(report: Report) -> dict[str, Any]:
         "aggregated": [f"{share} {meaning}" for share, meaning in aggregated(utility.to_dict())],
         "data": {"label": "Loss per column, in percent", "rows": [*rows, mean]},
     }
+
+
+def queries(report: Report) -> dict[str, Any] | None:
+    """Return the error of random COUNT queries by the share of the source that they select."""
+    error = report.utility.query_error
+    if error is None:
+        return None
+    classes = [(selectivity(each.at_least, each.below), each) for each in error.by_selectivity]
+    head = ["rows that a query selects", "median error", "mean error", "queries"]
+    rows = [(name, percent(each.median), percent(each.mean), f"{each.queries:,}") for name, each in classes]
+    bars = [{"name": name, "share": each.median, "title": _class_title(name, each)} for name, each in classes]
+    largest = max(each.median for _, each in classes) or 1.0
+    label = "Median error of COUNT queries by the share of rows that they select, in percent"
+    return {
+        "table": table("Error of COUNT queries by the share of rows that they select", head, rows),
+        "data": {"label": label, "rows": bars, "largest": largest},
+    }
+
+
+def selectivity(at_least: float, below: float) -> str:
+    """Return a class of queries in words.
+
+    >>> selectivity(0, 0.001), selectivity(0.01, 0.03), selectivity(0.3, 1)
+    ('below 0.1%', '1% to 3%', '30% and more')
+    """
+    if not at_least:
+        return f"below {percent(below)}"
+    return f"{percent(at_least)} and more" if below == 1 else f"{percent(at_least)} to {percent(below)}"
+
+
+def _class_title(name: str, each: SelectivityClass) -> str:
+    many = "1 query" if each.queries == 1 else f"{each.queries:,} queries"
+    return f"{name} of the rows: {percent(each.median)} in the median of {many}"
 
 
 def _lost_row(report: Report, column: ColumnFacts, share: float) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-// The plain charts: sizes of groups, breach probabilities, loss per column, certainty, seconds.
+// The plain charts: sizes of groups, breach probabilities, loss per column, errors of queries, certainty, seconds.
 
 function drawSizes(place, facts) {
   const { root, width, height } = box(place, 260, facts.label);
@@ -32,15 +32,16 @@ function rows(place, label, names, tall, heading) {
   return { ...drawn, left: wide ? room : 2, right: drawn.width - 62, room: wide ? room - 10 : drawn.width - 64, wide, above };
 }
 
-function drawLoss(place, facts) {
-  const tall = place.clientWidth > 560 ? 30 : 46;
+// A bar for each share, as wide as the chart at the `largest`.
+function drawShares(place, facts) {
+  const tall = place.clientWidth > 560 ? 30 : 46, largest = facts.largest || 1;
   const at = rows(place, facts.label, facts.rows.map((row) => row.name), tall, false);
   facts.rows.forEach((row, i) => {
     const y = at.above + i * tall, bar = at.wide ? y + 6 : y + 20, across = at.right - at.left;
     at.root.append(
       text(at.wide ? at.left - 10 : 2, at.wide ? bar + 13 : y + 14, clipped(row.name, at.room), at.wide ? "end" : "start", "strong"),
       svg("rect", { class: "bar none", x: at.left, y: bar, width: across, height: 18, rx: 2 }),
-      titled(svg("rect", { class: row.all ? "bar soft" : "bar", x: at.left, y: bar, width: across * row.share, height: 18, rx: 2 }), row.title),
+      titled(svg("rect", { class: row.all ? "bar soft" : "bar", x: at.left, y: bar, width: across * (row.share / largest), height: 18, rx: 2 }), row.title),
       text(at.right + 8, bar + 13, percent(row.share), "start", "strong"),
     );
   });
@@ -111,4 +112,4 @@ function drawSeconds(place, facts) {
   });
 }
 
-const CHARTS = { groups: drawSizes, lost: drawLoss, breach: drawBreach, attacks: drawShare, disclosure: drawPieces, seconds: drawSeconds };
+const CHARTS = { groups: drawSizes, lost: drawShares, queries: drawShares, breach: drawBreach, attacks: drawShare, disclosure: drawPieces, seconds: drawSeconds };
