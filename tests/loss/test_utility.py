@@ -34,7 +34,17 @@ from tests.oracles import utility as oracle
 from tests.oracles.labels import Nodes, Plain
 from tests.oracles.utility import Group
 
-KEYS = ["groups", "average_group", "discernibility", "height", "divergence", "loss", "query_error", "suppressed"]
+KEYS = [
+    "groups",
+    "average_group",
+    "discernibility",
+    "height",
+    "divergence",
+    "loss",
+    "lower_bound",
+    "query_error",
+    "suppressed",
+]
 COLUMNS = {"quasi_identifiers": {"age": {}, "zip": {"digits": 2}}, "sensitive": ["disease"], "individual": "row"}
 NULLS = {"quasi_identifiers": "value", "sensitive": "value"}
 Person = tuple[int | None, str | None, str | None]

@@ -221,6 +221,16 @@ class Loss(ArtifactPart):
     columns: dict[str, Share]
 
 
+class LowerBound(ArtifactPart):
+    """The loss that every release with classes of at least k individuals has, over a sample of the individuals."""
+
+    all: Share
+    standard_error: Number
+    k: Several
+    sample: Several
+    individuals: Several
+
+
 class SelectivityClass(ArtifactPart):
     """The relative error of the random queries that select about the same share of the source; the last class includes
     its end."""
@@ -260,6 +270,7 @@ class UtilityFacts(ArtifactPart):
     height: Count | None
     divergence: Number | None
     loss: Loss
+    lower_bound: LowerBound | None
     query_error: QueryError | None
     suppressed: Count
     aggregated: dict[str, AggregationFacts] = {}

@@ -93,7 +93,7 @@ class LocalBackend(Backend):
         threads, multiplicity = dispatch.threads_of(config), config.columns.multiplicity
         original = Original(source, cube.domains, sensitive, multiplicity, threads)
         memory = self._memory(source, cube, outcome)
-        return of_run(original, found.table, outcome.recoding, exact_labels(config), memory)
+        return of_run(original, found.table, outcome.recoding, exact_labels(config), config.privacy, memory)
 
     def _memory(self, source: Source, cube: Cube, outcome: Outcome) -> Memory:
         """Return the memory of the stages after the search."""

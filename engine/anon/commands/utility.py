@@ -39,7 +39,7 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
             source = open_source(database, config, None, spill)
             original = Original.from_source(source, config.columns, threads_of(config))
         with progress.stage("utility"):
-            measured = measure(original, grouped)
+            measured = measure(original, grouped, config.privacy)
             source.check_unchanged()
         people = replace(source.left_out.individuals, suppressed=measured["suppressed"])
         measured["left_out"] = {"individuals": people.to_dict()}

@@ -1,5 +1,6 @@
 /* Random COUNT queries: how many rows of the source they count, and how many a release lets one expect. Queries combine
-   a few runs of values of each column, so whether a value lies in a run is looked up once for all queries. */
+   a few runs of values of each column, so whether a value lies in a run is looked up once for all queries. At the end
+   the nearest people of a record, for the lower bound of the loss. */
 #include "core/kernels.h"
 
 enum { WORD = 64 }; /* bits */
@@ -276,6 +277,77 @@ KERNEL(queries_expect_values)
             }
             expected[q] = sum;
         }
+    }
+    return 0;
+}
+
+/* A heap of the nearest people of one record: distances with the number of people at each, the farthest on top. */
+typedef struct {
+    ARRAY(double) distance;
+    ARRAY(int64_t) people;
+    int64_t size, total;
+} Nearest;
+
+static inline void swap_entries(Nearest *nearest, int64_t i, int64_t j)
+{
+    const double distance = nearest->distance[i];
+    const int64_t people = nearest->people[i];
+    nearest->distance[i] = nearest->distance[j], nearest->people[i] = nearest->people[j];
+    nearest->distance[j] = distance, nearest->people[j] = people;
+}
+
+static inline void add_nearest(Nearest *nearest, double distance, int64_t people)
+{
+    int64_t at = nearest->size++;
+    nearest->distance[at] = distance, nearest->people[at] = people;
+    nearest->total += people;
+    for (; at > 0 && nearest->distance[(at - 1) / 2] < nearest->distance[at]; at = (at - 1) / 2)
+        swap_entries(nearest, at, (at - 1) / 2);
+}
+
+static inline void drop_farthest(Nearest *nearest)
+{
+    nearest->total -= nearest->people[0];
+    swap_entries(nearest, 0, --nearest->size);
+    for (int64_t at = 0, child = 1; child < nearest->size; at = child, child = 2 * at + 1) {
+        if (child + 1 < nearest->size && nearest->distance[child] < nearest->distance[child + 1])
+            child++;
+        if (nearest->distance[child] <= nearest->distance[at])
+            break;
+        swap_entries(nearest, at, child);
+    }
+}
+
+/* Adds records to the nearest k people of each of some sampled records. `sampled` and `records` are positions [column,
+   record], whose distances over all columns are added; people[record] individuals have a record. distance[sample],
+   held[sample] are heaps with room for k entries and one more, of size[sample] entries and total[sample] people: no
+   fewer entries have k people. */
+KERNEL(nearest_people)
+{
+    IN(double, sampled, ANY, ANY);
+    IN(double, records, SIZE(sampled), ANY);
+    IN(int64_t, people, COLUMNS(records));
+    INTEGER(k);
+    REQUIRE(k > 0);
+    OUT(double, distance, COLUMNS(sampled), k + 1);
+    OUT(int64_t, held, COLUMNS(sampled), k + 1);
+    OUT(int64_t, size, COLUMNS(sampled));
+    OUT(int64_t, total, COLUMNS(sampled));
+    const int64_t columns = SIZE(sampled), samples = COLUMNS(sampled), count = COLUMNS(records);
+    for (int64_t s = 0; s < samples; s++) {
+        Nearest nearest = {distance + s * (k + 1), held + s * (k + 1), size[s], total[s]};
+        for (int64_t r = 0; r < count; r++) {
+            const double enough = nearest.total < k ? INFINITY : nearest.distance[0];
+            double away = 0.0;
+            for (int64_t c = 0; c < columns && away < enough; c++)
+                away += fabs(sampled[c * samples + s] - records[c * count + r]);
+            if (away >= enough)
+                continue;
+            add_nearest(&nearest, away, people[r]);
+            while (nearest.total - nearest.people[0] >= k)
+                drop_farthest(&nearest);
+        }
+        size[s] = nearest.size, total[s] = nearest.total;
     }
     return 0;
 }

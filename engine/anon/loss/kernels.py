@@ -1,5 +1,5 @@
-"""Call the kernels of random COUNT queries (kernels.c): the numbers of rows that they count in the source, and the
-expected numbers given a release."""
+"""Call the kernels (kernels.c) of random COUNT queries, the numbers of rows that they count in the source and the
+expected numbers given a release; and of the nearest people of a record."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ ones = kernel("queries_ones")
 _count_rows = kernel("queries_count_rows")
 _expect_rows = kernel("queries_expect_rows")
 _expect_values = kernel("queries_expect_values")
+nearest_people = kernel("nearest_people")
 
 
 def count_rows(codes: NDArray[np.uint16], inside: Words, queries: Queries, counts: Words) -> None:

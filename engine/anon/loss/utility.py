@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anon.config import Columns
+from anon.config import Columns, Criterion
 from anon.core.database import Database
 from anon.core.memory import Memory
 from anon.core.text import text
@@ -26,6 +26,7 @@ from anon.cube.value_counts import count
 from anon.errors import ResourceError, SourceError
 from anon.loss import bucketized
 from anon.loss.cells import LabelCells, boxes_between, one_box_each, read_cells
+from anon.loss.lower_bound import least_class, lower_bound
 from anon.loss.queries import QUERIES, Floats, Queries, ReleasedGroups, error
 from anon.loss.rounding import lost_by_rounding
 from anon.recoding import metrics
@@ -123,19 +124,25 @@ class ReleaseSums:
 
 
 def of_run(
-    original: Original, table: Grouped, recoding: AnyRecoding | Assignment, exact: bool, memory: Memory
+    original: Original,
+    table: Grouped,
+    recoding: AnyRecoding | Assignment,
+    exact: bool,
+    privacy: list[Criterion],
+    memory: Memory,
 ) -> dict[str, Any]:
     """Return the facts about the release of a run; for a large or wide table only those that its recoding has. A
     verified release is not lost because there is not enough memory to measure it."""
     if original.source.rows <= MEASURED and JOINED * len(original.quasi_identifiers) <= memory.database:
         with suppress(ResourceError):
-            return measure(original, table)
+            return measure(original, table, privacy)
     return of_recoding(recoding, exact)
 
 
 def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, Any]:
-    """Return the facts about a release that its recoding has: without the divergence and the error of queries. `exact`:
-    quasi-identifiers are published as they are, and only suppressed individuals are lost."""
+    """Return the facts about a release that its recoding has: without the divergence, the error of queries and the
+    lower bound of the loss. `exact`: quasi-identifiers are published as they are, and only suppressed individuals are
+    lost."""
     height: int | None = 0
     losses = {}
     span: metrics.Numbers
@@ -152,13 +159,16 @@ def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, An
         "height": height,
         "divergence": None,
         "loss": _with_mean(losses),
+        "lower_bound": None,
         "query_error": None,
         "suppressed": recoding.suppressed,
     }
 
 
-def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
-    """Return the facts about a release of a source; SourceError or ConfigError if it cannot be one."""
+def measure(original: Original, grouped: Grouped, privacy: list[Criterion]) -> dict[str, Any]:
+    """Return the facts about a release of a source; SourceError or ConfigError if it cannot be one. The loss is bounded
+    from below by what the criteria demand."""
+    k = least_class(privacy, grouped.bucketized)
     distinct = original.distinct()
     with _resting(original.source.database, grouped.database):
         cells = read_cells(grouped, original.quasi_identifiers, distinct)
@@ -172,6 +182,7 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
     with _resting(grouped.database, original.source.database):
         divergence = compared.divergence(logs, missing)
         counted = queries.rows(original.batches(), original.threads)
+        least = None if k is None else lower_bound(original, k)
     return {
         "groups": len(people),
         "average_group": metrics.average_group(people),
@@ -179,6 +190,7 @@ def measure(original: Original, grouped: Grouped) -> dict[str, Any]:
         "height": _height(cells),
         "divergence": divergence,
         "loss": _loss(cells, suppressed),
+        "lower_bound": least,
         "query_error": error(counted, released.expected, original.rows),
         "suppressed": suppressed,
         **({"aggregated": rounded} if (rounded := lost_by_rounding(original.source)) else {}),

@@ -111,3 +111,11 @@ def aggregated(utility: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         withheld = facts.get("withheld", 0)
         more = f"; {counted(withheld, 'value')} withheld, in groups with too few for a mean" if withheld else ""
         yield percent(min(facts["variance_lost"], 1.0)), words + more
+
+
+def least_loss(bound: dict[str, Any]) -> str:
+    """Return the lower bound of the loss in words."""
+    whole = bound["sample"] == bound["individuals"]
+    about = "" if whole else f" (estimated from {bound['sample']:,} of {bound['individuals']:,} individuals)"
+    least = "at least" if whole else "at least about"
+    return f"{least} {percent(bound['all'])} are lost by every release with k = {bound['k']:,}{about}"

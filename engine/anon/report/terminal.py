@@ -14,7 +14,7 @@ from rich.text import Text
 from anon.config.criteria.skyline import worst_first
 from anon.config.warning_codes import HIGH
 from anon.core.phrases import counted
-from anon.report.promises import aggregated, closest, left_out, left_out_words
+from anon.report.promises import aggregated, closest, least_loss, left_out, left_out_words
 from anon.report.warnings import standing
 
 WORST = 6  # (value, point) pairs that are shown
@@ -337,6 +337,9 @@ def _loss(loss: dict[str, Any]) -> Table:
 def _utility(utility: dict[str, Any], absent: dict[str, dict[str, int]]) -> Table:
     error, divergence, height = utility["query_error"], utility["divergence"], utility["height"]
     table = new_grid()
+    least = utility["lower_bound"]
+    if least is not None:
+        table.add_row(f"{least['all']:.1%}", f"lower bound of the loss: {least_loss(least)}")
     if error is not None:
         meaning = f"median error of {error['queries']:,} random COUNT queries; {error['mean']:.1%} on average"
         table.add_row(f"{error['median']:.1%}", meaning)

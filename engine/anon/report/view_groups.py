@@ -10,7 +10,7 @@ import numpy as np
 from anon.artifacts.parts import ColumnFacts, LevelCombination, SelectivityClass, TreeNode
 from anon.artifacts.schema import Report
 from anon.core.phrases import figure, percent
-from anon.report.promises import aggregated
+from anon.report.promises import aggregated, least_loss
 from anon.report.statement import level_words
 from anon.report.tables import table
 
@@ -70,12 +70,14 @@ def lost(report: Report) -> dict[str, Any]:
     shares = loss.columns.items()
     rows = [{"name": name, "share": share, "title": f"{name}: {percent(share)}"} for name, share in shares]
     mean = {"name": "all columns", "share": loss.all, "title": f"the mean: {percent(loss.all)}", "all": True}
+    mean |= {} if utility.lower_bound is None else {"bound": utility.lower_bound.all}
     last = "cuts" if any(column.has("cuts") for column in report.columns) else "level"
     head = ["column", "lost", "values before", "labels", "unchanged", "fully generalized", last]
     return {
         "table": table("Loss per column", head, (_lost_row(report, columns[name], share) for name, share in shares)),
         "error": error
         and {"queries": f"{error.queries:,}", "median": percent(error.median), "mean": percent(error.mean)},
+        "least": utility.lower_bound and least_loss(utility.lower_bound.to_dict()),
         "divergence": utility.divergence and figure(utility.divergence),
         "height": utility.height,
         "discernibility": figure(utility.discernibility),

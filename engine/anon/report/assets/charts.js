@@ -32,7 +32,7 @@ function rows(place, label, names, tall, heading) {
   return { ...drawn, left: wide ? room : 2, right: drawn.width - 62, room: wide ? room - 10 : drawn.width - 64, wide, above };
 }
 
-// A bar for each share, as wide as the chart at the `largest`.
+// A bar for each share, as wide as the chart at the `largest`, and a line at the bound of a share.
 function drawShares(place, facts) {
   const tall = place.clientWidth > 560 ? 30 : 46, largest = facts.largest || 1;
   const at = rows(place, facts.label, facts.rows.map((row) => row.name), tall, false);
@@ -44,6 +44,9 @@ function drawShares(place, facts) {
       titled(svg("rect", { class: row.all ? "bar soft" : "bar", x: at.left, y: bar, width: across * (row.share / largest), height: 18, rx: 2 }), row.title),
       text(at.right + 8, bar + 13, percent(row.share), "start", "strong"),
     );
+    if (row.bound === undefined) return;
+    const x = at.left + across * (row.bound / largest);
+    at.root.append(svg("path", { class: "bound", d: `M${x} ${bar - 4}V${bar + 22}` }));
   });
 }
 
