@@ -86,7 +86,7 @@ def by_selectivity(
     errors: Sequence[Fraction], counts: Sequence[int], rows: int
 ) -> list[tuple[Fraction, Fraction, list[Fraction]]]:
     """The errors of the queries that count at least one share of all rows and less than the next, or all rows."""
-    ends = [Fraction(each, 1000) for each in (0, 1, 3, 10, 30, 100, 300, 1000)]
+    ends = [Fraction(each, 1000) for each in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)]
     found = []
     for low, high in pairwise(ends):
         some = [e for e, c in zip(errors, counts) if low <= Fraction(c, rows) < high or high == 1 == Fraction(c, rows)]

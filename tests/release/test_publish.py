@@ -334,7 +334,7 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     result = pipeline.run(given)
     manifest = json.loads((tmp_path / "out-run" / "manifest.json").read_text())
     report = json.loads((tmp_path / "out-run" / "report.json").read_text())
-    assert (manifest["version"], report["version"]) == (2, 6)
+    assert (manifest["version"], report["version"]) == (2, 7)
     digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (tmp_path / "out").iterdir()}
     assert manifest["release"] == digests
     about = (tmp_path / "source.parquet").stat()

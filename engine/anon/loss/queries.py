@@ -32,7 +32,7 @@ SEED = 0
 DIMENSIONS = 2  # quasi-identifiers in a query
 SELECTIVITY = 0.05
 FLOOR = 0.001  # share of all rows: errors of smaller counts are relative to this
-CLASSES = (0, 1, 3, 10, 30, 100, 300)  # thousandths of all rows, where classes of queries by their counts begin
+CLASSES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # thousandths of all rows, where classes of counts begin
 
 Floats = NDArray[np.float64]
 

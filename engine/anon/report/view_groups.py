@@ -87,12 +87,12 @@ def lost(report: Report) -> dict[str, Any]:
 
 
 def queries(report: Report) -> dict[str, Any] | None:
-    """Return the error of random COUNT queries by the share of the source that they select."""
+    """Return the error of random COUNT queries by the share of the source that they select, if that differs."""
     error = report.utility.query_error
-    if error is None:
+    if error is None or len(error.by_selectivity) < 2:
         return None
     classes = [(selectivity(each.at_least, each.below), each) for each in error.by_selectivity]
-    head = ["rows that a query selects", "median error", "mean error", "queries"]
+    head = ["a query selects", "median error", "mean error", "queries"]
     rows = [(name, percent(each.median), percent(each.mean), f"{each.queries:,}") for name, each in classes]
     bars = [{"name": name, "share": each.median, "title": _class_title(name, each)} for name, each in classes]
     largest = max(each.median for _, each in classes) or 1.0
@@ -106,17 +106,18 @@ def queries(report: Report) -> dict[str, Any] | None:
 def selectivity(at_least: float, below: float) -> str:
     """Return a class of queries in words.
 
-    >>> selectivity(0, 0.001), selectivity(0.01, 0.03), selectivity(0.3, 1)
-    ('below 0.1%', '1% to 3%', '30% and more')
+    >>> selectivity(0, 0.001), selectivity(0.01, 0.02), selectivity(0.5, 1)
+    ('below 0.1% of the rows', '1% to 2% of the rows', '50% of the rows or more')
     """
     if not at_least:
-        return f"below {percent(below)}"
-    return f"{percent(at_least)} and more" if below == 1 else f"{percent(at_least)} to {percent(below)}"
+        return f"below {percent(below)} of the rows"
+    low, high = percent(at_least), percent(below)
+    return f"{low} of the rows or more" if below == 1 else f"{low} to {high} of the rows"
 
 
 def _class_title(name: str, each: SelectivityClass) -> str:
     many = "1 query" if each.queries == 1 else f"{each.queries:,} queries"
-    return f"{name} of the rows: {percent(each.median)} in the median of {many}"
+    return f"{name}: {percent(each.median)} in the median of {many}"
 
 
 def _lost_row(report: Report, column: ColumnFacts, share: float) -> tuple[str, ...]:
