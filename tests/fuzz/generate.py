@@ -111,7 +111,9 @@ def _method(rng: random.Random, kind: str) -> dict[str, Any]:
         prefer, labels = rng.choice(["widest", "widest", "balanced", "loss"]), rng.choice(["cells", "tight"])
         return {"kind": kind, "prefer": prefer, "labels": labels}
     suppress = Decimal(rng.choice(["0", "0", "0.05", "0.1", "0.2", "0.34", "0.5"]))
-    return {"kind": kind, "suppress": suppress, "choose": rng.choice(METRICS), "exhaustive": True}
+    choose = rng.choice(METRICS)
+    minimal = rng.choice(["all", "best"]) if choose in ("loss", "height") else "all"
+    return {"kind": kind, "suppress": suppress, "choose": choose, "minimal": minimal, "exhaustive": True}
 
 
 def _partition(seed: int, rng: random.Random) -> Case:

@@ -69,14 +69,26 @@ def _divergence(case: Case, people: Any, columns: Any, node: oracle.Node) -> flo
 def compared(case: Case, facts: dict[str, Any], nodes: Nodes) -> list[str]:
     """Return where the minimal nodes, their utility or the chosen node differ."""
     found = {tuple(entry["levels"].values()): entry for entry in facts["minimal"]}
-    if found.keys() != nodes.keys() or len(found) != len(facts["minimal"]):
+    best = case.method["minimal"] == "best"
+    listed = found.keys() <= nodes.keys() if best else found.keys() == nodes.keys()
+    if not listed or len(found) != len(facts["minimal"]):
         return [f"minimal nodes {sorted(found)}, not {sorted(nodes)}"]
-    told = [f"node {levels}: {text}" for levels, node in nodes.items() for text in _utility(found[levels], node)]
+    told = [f"node {levels}: {text}" for levels, entry in found.items() for text in _utility(entry, nodes[levels])]
+    if best:
+        told += _not_best(facts["chosen"], nodes, case.method["choose"])
     key = KEYS.get(case.method["choose"], case.method["choose"])
     ranked = sorted(facts["minimal"], key=lambda entry: (entry[key], entry["height"], list(entry["levels"].values())))
     if facts["chosen"] != ranked[0]:
         told.append(f"chose {facts['chosen']['levels']}, not {ranked[0]['levels']}")
     return told
+
+
+def _not_best(chosen: dict[str, Any], nodes: Nodes, metric: str) -> list[str]:
+    """Return whether a minimal node that is not listed would have been better."""
+    lowest = min(float(getattr(node, metric)) for node in nodes.values())
+    return (
+        [] if math.isclose(chosen[metric], lowest, rel_tol=1e-9, abs_tol=1e-9) else [f"a {metric} of {lowest} exists"]
+    )
 
 
 def _utility(entry: dict[str, Any], node: oracle.Node) -> list[str]:

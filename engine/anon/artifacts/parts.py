@@ -343,6 +343,7 @@ class LatticeFacts(ArtifactPart):
     choose: Literal["loss", "height", "discernibility", "average", "divergence"]
     chosen: LevelCombination
     minimal: list[LevelCombination]
+    all_minimal: bool = True  # false: `minimal` lists only some of them, the best among them
     finer: list[Finer] | None = None
 
 

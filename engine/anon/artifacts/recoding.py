@@ -107,6 +107,7 @@ class LatticeHead(RecodingHead):
     choose: str = ""
     chosen: ChosenLevels
     minimal: list[ChosenLevels] = Field([])
+    all_minimal: bool = True  # false: `minimal` lists only some of them, the best among them
     finer: list[Finer] | None = None
 
     @model_validator(mode="after")

@@ -51,7 +51,7 @@ def _read(run: Path) -> tuple[Manifest, Report, dict[str, Any]]:
 
 def _facts(report: Report, recoding: AnyRecodingFile) -> dict[str, Any]:
     """Return the method, the criteria and how close each is to its bound, what blocks groups, what was generalized and
-    lost per column, and for a lattice every minimal combination of levels."""
+    lost per column, and for a lattice the minimal combinations of levels that were found."""
     utility, entries = report.utility, [entry.to_dict() for entry in report.summary.criteria]
     return {
         "method": report.method.to_dict(),

@@ -149,6 +149,9 @@ class Partition(Model):
     )
 
 
+BOUNDED = ("loss", "height")  # metrics for which best-first search has a lower bound
+
+
 class Lattice(Model):
     """One level per attribute for the whole table (Incognito)."""
 
@@ -159,9 +162,22 @@ class Lattice(Model):
     choose: Literal["loss", "height", "discernibility", "average", "divergence"] = Field(
         "loss", description="the utility metric by which one of the minimal releases is chosen"
     )
+    minimal: Literal["all", "best"] = Field(
+        "all",
+        description="which minimal releases to find and list: all, or only those found on the way to the best one, "
+        "which is the same release, sooner; best needs choose loss or height",
+    )
     exhaustive: bool = Field(
         False, description="true: check every node, so that criteria without monotonicity work too"
     )
+
+    @model_validator(mode="after")
+    def _best_has_a_bound(self) -> Self:
+        if self.minimal == "best" and self.choose not in BOUNDED:
+            found = f"{self.choose} with minimal: best"
+            expected = f"{' or '.join(BOUNDED)}, which have a lower bound to search by; or minimal: all"
+            raise refusal([(("choose",), mistake(expected, found=found))])
+        return self
 
 
 class Merge(Model):

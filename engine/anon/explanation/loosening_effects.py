@@ -179,8 +179,8 @@ class Rerun:
         facts = {"groups": utility["groups"], "loss": utility["loss"]["all"], "suppressed": utility["suppressed"]}
         if not isinstance(recoding, LevelRecoding):
             return facts
-        assert recoding.safe is not None
-        return facts | {"levels": recoding.facts["chosen"]["levels"], "safe_nodes": int(recoding.safe.sum())}
+        facts["levels"] = recoding.facts["chosen"]["levels"]
+        return facts if recoding.safe is None else facts | {"safe_nodes": int(recoding.safe.sum())}
 
     def _measured(self, at: int, spec: Criterion | None) -> Facts | None:
         """Return the result of the search with another criterion, or none, in place of one; None if that is too much

@@ -1,4 +1,5 @@
-"""Find the criterion that refuses each combination of levels just below the safe ones of a lattice, for `explain`.
+"""Find the criterion that refuses each combination of levels just below the safe ones of a lattice, for `explain`; only
+below the released one if the search did not find all safe ones (`minimal: best`).
 
 Criteria that prune accept everything above what they accept. So whatever a looser one accepts in addition, it includes
 a node that is not safe now while all nodes above it are: only these have to be examined to find the next setting."""
@@ -23,12 +24,12 @@ class RefusedNodes:
     """The nodes just below the safe ones of a lattice that was searched, those below the released one first."""
 
     def __init__(self, search: LatticeSearch, recoding: LevelRecoding) -> None:
-        assert recoding.safe is not None
-        self.judge, self.safe = search.judge, recoding.safe
+        self.judge = search.judge
         about_values = search.values if any(map(needs_values, search.criteria)) else None
         self._sets = FrequencySets(search.cube, search.columns, about_values, search.budget.memory.database)
-        released = _below(recoding.chosen)
-        self.nodes = {node: self._set(node) for node in dict.fromkeys([*released, *_highest(~self.safe)][:EXAMINED])}
+        released = _below(recoding.chosen)  # none is safe, as the released one is minimal
+        others = [] if recoding.safe is None else _highest(~recoding.safe)
+        self.nodes = {node: self._set(node) for node in dict.fromkeys([*released, *others][:EXAMINED])}
         self.every = list(range(len(search.criteria)))
         self.alone = [self._alone(at) for at in self.every]
         self.released = [[node for node in own if node in released] for own in self.alone]
@@ -39,8 +40,7 @@ class RefusedNodes:
     def _alone(self, at: int) -> list[Node]:
         """Return the nodes that a criterion alone refuses."""
         others = [other for other in self.every if other != at]
-        unsafe = ((node, found) for node, found in self.nodes.items() if not self.safe[node])
-        return [node for node, found in unsafe if not others or self.judge.safe(found, others)]
+        return [node for node, found in self.nodes.items() if not others or self.judge.safe(found, others)]
 
     def facts(self, at: int) -> dict[str, int]:
         """Return the number of nodes that a criterion alone refuses, and of those just below the released one."""

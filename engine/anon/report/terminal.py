@@ -91,7 +91,8 @@ def show_criteria_and_loss(console: Console, facts: dict[str, Any]) -> None:
     console.print(f"{headline}\n", highlight=False)
     section(console, "Criteria", _criteria(facts))
     if "minimal" in facts:
-        title = f"All minimal combinations of levels, the released one first, then by {facts['choose']}"
+        some = "All minimal" if facts.get("all_minimal", True) else "Some minimal"
+        title = f"{some} combinations of levels, the released one first, then by {facts['choose']}"
         section(console, title, _choices(facts, len(facts["minimal"]), facts["level_names"]))
     section(console, LOST, _loss(facts["loss"]))
 
@@ -308,7 +309,8 @@ def _points(points: list[dict[str, Any]]) -> Table:
 def _choices_title(lattice: dict[str, Any]) -> str:
     count = len(lattice["minimal"])
     more = f"; {count - WORST:,} more have a higher {lattice['choose']}" if count > WORST else ""
-    return f"Minimal combinations of levels, the released one first (found {count:,}{more})"
+    ended = "" if lattice.get("all_minimal", True) else "; the search ended with the best"
+    return f"Minimal combinations of levels, the released one first (found {count:,}{more}{ended})"
 
 
 def _choices(lattice: dict[str, Any], count: int, names: dict[str, list[str]]) -> Table:

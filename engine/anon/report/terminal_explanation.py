@@ -111,15 +111,17 @@ def _show_relaxing(console: Console, facts: dict[str, Any]) -> None:
 
 
 def _passing(facts: dict[str, Any]) -> str:
-    if "safe_nodes" in facts["relaxing"]["now"]:
-        return "pass: nodes just below safe ones that would be safe"
+    now = facts["relaxing"]["now"]
+    if "levels" in now:
+        where = "safe ones" if "safe_nodes" in now else "the released one"
+        return f"pass: nodes just below {where} that would be safe"
     partly = any(t["refuses_alone"]["looked_at"] < t["refuses_alone"]["cuts"] for t in facts["relaxing"]["criteria"])
     return f"split: groups of the release that would be split{', at least' if partly else ''}"
 
 
 def _effects(facts: dict[str, Any]) -> Table:
     found = facts["relaxing"]
-    nodes = "safe_nodes" in found["now"]
+    nodes = "levels" in found["now"]
     table = new_table("change", "lets pass" if nodes else "lets split", "groups", "lost")
     _add_effect(table, "unchanged", found["now"])
     for entry, tried in zip(facts["criteria"], found["criteria"]):

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from anon.artifacts.parts import ColumnFacts, LevelCombination, SelectivityClass, TreeNode
+from anon.artifacts.parts import (
+    ColumnFacts,
+    LatticeFacts,
+    LatticeNodes,
+    LevelCombination,
+    SelectivityClass,
+    TreeNode,
+)
 from anon.artifacts.schema import Report
 from anon.core.phrases import figure, percent
 from anon.report.promises import aggregated, least_loss
@@ -154,24 +161,33 @@ def _node_row(nodes: list[TreeNode], at: int, names: list[str]) -> tuple[str, ..
 
 
 def lattice(report: Report) -> dict[str, Any] | None:
-    """Return the combinations of levels of the lattice method."""
-    found, nodes = report.lattice, report.lattice_nodes
-    if found is None or nodes is None:
+    """Return the combinations of levels of the lattice method; the map of safe ones only if the search found all."""
+    found = report.lattice
+    if found is None:
         return None
-    every, safe = sum(row.nodes for row in nodes.heights), sum(row.safe for row in nodes.heights)
     rest = [choice for choice in found.minimal if choice != found.chosen]
     head = ["what is coarser", "released", "groups", "loss", "divergence", "height", "suppressed"]
     rows = [_choice(report, found.chosen, "yes"), *(_choice(report, choice, "no") for choice in rest[: LISTED - 1])]
+    count = f"{len(found.minimal):,}"
+    return {
+        "minimal": count,
+        "choose": {"average": "average group"}.get(found.choose, found.choose),
+        "table": table(f"Minimal combinations of levels ({len(rows):,} of {count})", head, rows, 2),
+        "mapped": report.lattice_nodes is not None,
+        **({"data": None} if report.lattice_nodes is None else _lattice_map(report, found, report.lattice_nodes)),
+    }
+
+
+def _lattice_map(report: Report, found: LatticeFacts, nodes: LatticeNodes) -> dict[str, Any]:
+    """Return the numbers of combinations of levels and of safe ones, and the data of their map."""
+    every, safe = sum(row.nodes for row in nodes.heights), sum(row.safe for row in nodes.heights)
     minimal = [list(choice.levels.values()) for choice in found.minimal]
     names, chosen = list(found.chosen.levels), list(found.chosen.levels.values())
     label = f"Lattice of {every:,} combinations of levels, {safe:,} of them safe, {len(minimal):,} minimal"
     return {
         "nodes": f"{every:,}",
         "safe": f"{safe:,}",
-        "minimal": f"{len(minimal):,}",
-        "choose": {"average": "average group"}.get(found.choose, found.choose),
         "each": nodes.has("safe"),
-        "table": table(f"Minimal combinations of levels ({len(rows):,} of {len(minimal):,})", head, rows, 2),
         "data": nodes.to_dict()
         | {"columns": names, "names": [report.level_names[name] for name in names]}
         | {"minimal": minimal, "chosen": chosen, "label": label},

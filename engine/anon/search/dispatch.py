@@ -183,6 +183,7 @@ def lattice_search(
         released_values(config, values),
         budget,
         on_progress,
+        every=method.minimal == "all",
     )
 
 

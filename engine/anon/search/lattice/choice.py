@@ -48,11 +48,18 @@ class Choice:
 class PublishedTotals:
     """Sums over the published groups of a node, and the number of individuals and rows that are not published."""
 
-    def __init__(self, columns: Sequence[ColumnLevels], levels: Node) -> None:
+    def __init__(self, columns: Sequence[ColumnLevels], judge: Judge, found: FrequencySet) -> None:
         self.groups = self.people = self.squares = self.suppressed = self.rows = self.missing = 0
-        self.under = [np.zeros(column.size(level), np.int64) for column, level in zip(columns, levels)]
+        self.under = [np.zeros(column.size(level), np.int64) for column, level in zip(columns, found.levels)]
+        for part in found.parts():
+            self._add(part, judge.kept(part, range(len(judge.criteria))))
+        losses = [
+            metrics.loss(column.leaves(level) - 1, column.domain.size - 1, people, self.suppressed)
+            for column, level, people in zip(columns, found.levels, self.under)
+        ]
+        self.loss = metrics.weighted_mean(losses, [column.domain.weight for column in columns])
 
-    def add(self, part: CellPart, kept: Flags) -> None:
+    def _add(self, part: CellPart, kept: Flags) -> None:
         """Add the groups of a part that are published."""
         published = part.where(kept)
         people = int(published.n.sum())
@@ -78,14 +85,8 @@ class UtilityMeasure:
 
     def measure(self, found: FrequencySet) -> Choice:
         """Return a safe node with its cost, from its groups."""
-        which, totals = range(len(self.judge.criteria)), PublishedTotals(self.columns, found.levels)
-        for part in found.parts():
-            totals.add(part, self.judge.kept(part, which))
+        totals = PublishedTotals(self.columns, self.judge, found)
         leaves = [column.leaves(level) for column, level in zip(self.columns, found.levels)]
-        losses = [
-            metrics.loss(under - 1, column.domain.size - 1, people, totals.suppressed)
-            for column, under, people in zip(self.columns, leaves, totals.under)
-        ]
         total = totals.people + totals.suppressed
         return Choice(
             found.levels,
@@ -94,7 +95,7 @@ class UtilityMeasure:
             totals.people / totals.groups,
             totals.squares + totals.suppressed * total,
             self._divergence(found, leaves, totals.missing, totals.rows),
-            metrics.weighted_mean(losses, [column.domain.weight for column in self.columns]),
+            totals.loss,
             totals.suppressed,
         )
 

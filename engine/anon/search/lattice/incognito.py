@@ -59,7 +59,7 @@ class LatticeWalk:
             if not all(candidates.any() for candidates in subsets.values()):
                 return np.zeros(self.shape, bool)
             self.sets.collapse(self._lowest(subsets))
-            found = at_once(self.sets.at_once, self._from_below, subsets.keys(), subsets.values(), repeat(which))
+            found = at_once(self.sets.at_once, self.from_below, subsets.keys(), subsets.values(), repeat(which))
             safe = dict(zip(subsets, found))
         return safe[tuple(range(len(self.shape)))]
 
@@ -79,15 +79,17 @@ class LatticeWalk:
                 lowest[j] = min(lowest[j], int(candidates.any(axis=others).argmax()))
         return tuple(lowest)
 
-    def _from_below(self, columns: tuple[int, ...], candidates: Flags, which: list[int]) -> Flags:
+    def from_below(self, columns: tuple[int, ...], candidates: Flags, which: list[int]) -> Flags:
+        """Return the candidates of some columns that are safe by criteria that prune."""
         safe = np.zeros_like(candidates)
         with closing(KnownSets(self.sets, columns)) as known:
             for node in _by_height(candidates):
-                if not safe[node] and self._safe(known, node, which):
+                if not safe[node] and self.check(known, node, which):
                     safe[tuple(slice(level, None) for level in node)] = True
         return safe
 
-    def _safe(self, known: KnownSets, node: Node, which: list[int]) -> bool:
+    def check(self, known: KnownSets, node: Node, which: list[int]) -> bool:
+        """Return whether some criteria hold for a node."""
         interrupt.check()
         self.checks += 1
         self.on_progress(columns=len(known.columns), checks=self.checks)
@@ -98,7 +100,7 @@ class LatticeWalk:
         which, safe = list(range(len(self.judge.criteria))), np.zeros_like(candidates)
         with closing(KnownSets(self.sets, tuple(range(len(self.shape))))) as known:
             for node in _by_height(candidates):
-                safe[node] = self._safe(known, node, which)
+                safe[node] = self.check(known, node, which)
         return safe
 
 

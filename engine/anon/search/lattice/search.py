@@ -1,5 +1,6 @@
 """The lattice search: every column at one level for the whole table. `incognito` finds all safe nodes of the lattice,
-`choice` measures the minimal ones, and the chosen one becomes the recoding."""
+or `best_first` some minimal ones with the best among them; `choice` measures the minimal ones, and the chosen one
+becomes the recoding."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from anon.errors import ConfigError, UnsafeError
 from anon.recoding.levels import ColumnLevels, LevelRecoding, canonical_order
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.budget import SearchBudget
+from anon.search.lattice.best_first import BestFirst
 from anon.search.lattice.choice import Choice, UtilityMeasure, best
 from anon.search.lattice.counting import CellPart
 from anon.search.lattice.frequency import FrequencySet, FrequencySets, Node, SensitiveValues
@@ -46,7 +48,8 @@ def size(columns: list[ColumnLevels]) -> int:
 
 
 class LatticeSearch:
-    """A search over one cube. `suppress` is the largest share of individuals that may be suppressed."""
+    """A search over one cube. `suppress` is the largest share of individuals that may be suppressed; with `every` all
+    minimal nodes are found, otherwise only as many as it takes to find the best."""
 
     def __init__(
         self,
@@ -57,8 +60,9 @@ class LatticeSearch:
         released: Rebound | None = None,
         budget: SearchBudget | None = None,
         on_progress: ProgressCallback = lambda **facts: None,
+        every: bool = True,
     ) -> None:
-        self.cube, self.criteria, self.choose, self.suppress = cube, criteria, choose, suppress
+        self.cube, self.criteria, self.choose, self.suppress, self.every = cube, criteria, choose, suppress, every
         self.columns = [ColumnLevels(domain) for domain in cube.domains]
         self.budget, self.on_progress = budget or SearchBudget(), on_progress
         size(self.columns)
@@ -78,8 +82,8 @@ class LatticeSearch:
     def run(self) -> Outcome:
         """Return the release of the chosen minimal safe node."""
         with self._spill() as spill:
-            safe = self._safe_nodes(spill)
-            nodes = minimal(safe)
+            safe = self._safe_nodes(spill) if self.every else None
+            nodes = self._best_nodes(spill) if safe is None else minimal(safe)
             if not nodes:
                 raise UnsafeError(self._none_safe())
             sets = self._sets(True, spill)
@@ -120,11 +124,21 @@ class LatticeSearch:
             spill.close()
 
     def _safe_nodes(self, spill: SpillDatabase | None) -> Flags:
-        sets = self._sets(any(map(needs_values, self.criteria)), spill)
-        pruning = [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
-        search = LatticeWalk(sets, self.judge, self.on_progress)
+        search, pruning = self._walk(spill), self._pruning
         safe = search.pruned(pruning)
         return safe if len(pruning) == len(self.criteria) else search.checked(safe)
+
+    def _best_nodes(self, spill: SpillDatabase | None) -> list[Node]:
+        return BestFirst(self._walk(spill), self.choose, self._pruning).found()
+
+    @property
+    def _pruning(self) -> list[int]:
+        """Return the positions of the criteria that prune."""
+        return [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
+
+    def _walk(self, spill: SpillDatabase | None) -> LatticeWalk:
+        sets = self._sets(any(map(needs_values, self.criteria)), spill)
+        return LatticeWalk(sets, self.judge, self.on_progress)
 
     def _sets(self, about_values: bool, spill: SpillDatabase | None) -> FrequencySets:
         values, budget = self.values if about_values else None, self.budget
@@ -147,7 +161,9 @@ class LatticeSearch:
         few = f", also if up to {float(self.suppress):.4g} of the individuals are left out" if self.suppress else ""
         return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
 
-    def _outcome(self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Flags, unique: int) -> Outcome:
+    def _outcome(
+        self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Flags | None, unique: int
+    ) -> Outcome:
         counts, cells, people, dropped = GroupCounts(self.cube.sensitive, self.budget.spill), [], [], []
         groups = 0
         for part in found.parts():
@@ -178,7 +194,7 @@ class LatticeSearch:
         self,
         chosen: Choice,
         choices: list[Choice],
-        safe: Flags,
+        safe: Flags | None,
         cells: list[Codes],
         people: Ints,
         dropped: list[Codes],
@@ -190,6 +206,7 @@ class LatticeSearch:
             "choose": self.choose,
             "chosen": chosen.facts(self.columns),
             "minimal": [choice.facts(self.columns) for choice in choices],
+            **({} if self.every else {"all_minimal": False}),
         }
         suppressed = np.concatenate(dropped, axis=1)
         rank = np.empty(len(order), np.int64)
