@@ -9,7 +9,7 @@ from math import ceil, log10
 Series = dict[str, list[tuple[float, float]]]
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 70, 30, 50, 60
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")  # told apart by colour-blind readers too
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # also for colour-blind readers
 
 
 def step(most: float) -> float:

@@ -39,7 +39,7 @@ SORTED_BY = "salary"
 ENOUGH = 30  # seconds that a job is measured for, at least; short ones are run more often
 SIZES = {"": 1, "K": 10**3, "M": 10**6}
 UNITS = {"MB": 10**6, "GB": 10**9}
-STAGES = ("source", "cube", "search", "release", "verify", "utility", "report")
+STAGES = ("source", "cube", "search", "release", "verify", "utility", "attack", "report")
 FREE = ("salary", "commission", "age", "elevel", "car", "hvalue", "hyears", "loan")
 
 # Every number comes from a hash of the row number, so that any row can be made alone.
