@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from anon.cli.app import app
 from anon.runs.result import Result
 from tests.helpers.faults import Count
 
+IN_MEMORY, ROOM = "/dev/shm", 4 * 2**30  # bytes: the largest files of two tests at a time, several times over
 TINY: dict[str, Any] = {
     "source": {"path": "table.parquet"},
     "columns": {
@@ -108,6 +110,13 @@ class House:
         return [str(path) for path in self.folder.rglob("*") if path.name.startswith((".anon-", "anon-"))]
 
 
+def pytest_configure() -> None:
+    """Keep the files of tests where it takes no time to bring one to the disk, if there is room for them."""
+    if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
+        os.environ.setdefault("TMPDIR", IN_MEMORY)
+        tempfile.tempdir = None  # it is found anew
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of an xdist group on one worker, so that there is one cluster: pytest-xdist 3.8 writes the group
@@ -138,8 +147,7 @@ def faults(request: pytest.FixtureRequest) -> Iterator[Count]:
 @pytest.fixture
 def in_memory() -> Iterator[Path]:
     """A folder where it takes no time to bring a file to the disk, where there is one."""
-    shared = Path("/dev/shm")
-    with TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as folder:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None) as folder:
         yield Path(folder)
 
 

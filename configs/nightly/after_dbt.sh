@@ -5,4 +5,4 @@
 #     source: {postgres: {dsn: "${HOUSE_DSN}", query: SELECT * FROM marts.visits}}
 set -eu
 dbt build --select +visits
-anon run /etc/anon/nightly.yaml --overwrite --log-json
+anon run /etc/anon/nightly.yaml --log-json

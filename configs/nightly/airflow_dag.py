@@ -14,7 +14,7 @@ def nightly_release():
         from anon.errors import AnonError, SourceError
 
         try:
-            result = anon.run("/etc/anon/nightly.yaml", overwrite=True)
+            result = anon.run("/etc/anon/nightly.yaml")
         except SourceError:
             raise  # the source may answer the next time
         except AnonError as error:

@@ -9,15 +9,14 @@ def release() -> dg.MaterializeResult:
     from anon.errors import AnonError, SourceError
 
     try:
-        summary = anon.run("/etc/anon/nightly.yaml", overwrite=True).to_dict()
+        summary = anon.run("/etc/anon/nightly.yaml").to_dict()
     except SourceError:
         raise  # the source may answer the next time
     except AnonError as error:
         raise dg.Failure(str(error), allow_retries=False) from None  # needs a person
     return dg.MaterializeResult(
         metadata={
-            "rows": summary["rows"],
-            "groups": summary["groups"],
+            **summary["series"],
             "up_to_date": summary.get("up_to_date", False),
             "warnings": [warning["code"] for warning in summary["warnings"]],
         }

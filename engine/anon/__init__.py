@@ -11,7 +11,7 @@ The pipeline, one direction, each stage a function of what the one before it lef
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -108,6 +108,7 @@ def init(
     quasi_identifiers: Names = (),
     keep: Names = (),
     drop: Names = (),
+    template: str | None = None,
     k: int | None = None,
     sheet: str | None = None,
     out: AnyPath | None = None,
@@ -119,14 +120,14 @@ def init(
     `.text` the same as YAML with the reason of every role, which `out` writes to a file.
 
     Data cannot show who the individual is (`row`, or a column) and what is sensitive (`[]` if nothing is). Columns
-    that are named nowhere get the proposed role. `k` is 5, or the number of people if that is less; `sheet` is that of
-    a workbook."""
+    that are named nowhere get the proposed role. `template` is hospital, claims, census or hr: roles, also of
+    sensitive columns, and criteria that are usual there. `k` is 5 or that of the template, or the number of people if
+    that is less; `sheet` is that of a workbook."""
     from anon.commands import init as command
 
     others = {"identifier": identifiers, "quasi-identifier": quasi_identifiers, "keep": keep, "drop": drop}
-    roles = command.Roles(
-        individual, None if sensitive is None else _listed(sensitive), {role: _listed(n) for role, n in others.items()}
-    )
+    known = {role: _listed(names) for role, names in others.items()}
+    roles = command.Roles(individual, None if sensitive is None else _listed(sensitive), known, template)
     options = _options(out=out, overwrite=overwrite, memory=memory, show_values=show_values)
     return command.init(table, roles, k, options, sheet=sheet)
 
@@ -153,27 +154,50 @@ def check(
     strict: bool = False,
     prior: AnyPath | None = None,
     save_priors: AnyPath | None = None,
+    held_with: AnyPath | Sequence[AnyPath] = (),
 ) -> Result:
     """Check the config's criteria on a table that is already grouped: a path or any Arrow-speaking frame; for a
     bucketized one a folder or the pair (qi, sensitive).
 
     `prior` is a file that replaces the priors of the config, `save_priors` a folder for those that are estimated.
+    `held_with` are folders of earlier releases that somebody holds as well, each with its run folder beside it; the
+    table is then a folder of a release, too.
     """
     from anon.commands import check as command
 
+    others = [held_with] if isinstance(held_with, str | os.PathLike) else held_with
     options = _options(
-        memory=memory, threads=threads, show_values=show_values, strict=strict, prior=prior, save_priors=save_priors
+        memory=memory,
+        threads=threads,
+        show_values=show_values,
+        strict=strict,
+        prior=prior,
+        save_priors=save_priors,
+        held_with=tuple(map(Path, others)),
     )
     return _strictly(command.check(config, table, options), strict)
 
 
 @_in_parameters
-def utility(config: AnyConfig, table: Any, *, memory: int | str | None = None, threads: int | None = None) -> Result:
+def utility(
+    config: AnyConfig,
+    table: Any,
+    *,
+    predict: str | None = None,
+    run: str | Path | None = None,
+    memory: int | str | None = None,
+    threads: int | None = None,
+) -> Result:
     """Measure how much of the config's source a release of it keeps: a path or any Arrow-speaking frame; for a
-    bucketized one a folder or the pair (qi, sensitive)."""
+    bucketized one a folder or the pair (qi, sensitive).
+
+    `predict` is a sensitive or kept column: also measure how well classifiers that are trained on the release predict
+    it. `run` is the run folder of the release, whose report then shows that, too.
+    """
     from anon.commands import utility as command
 
-    return command.utility(config, table, _options(memory=memory, threads=threads))
+    options = _options(memory=memory, threads=threads)
+    return command.utility(config, table, options, predict=predict, run=None if run is None else Path(run))
 
 
 @_in_parameters

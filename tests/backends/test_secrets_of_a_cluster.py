@@ -12,7 +12,7 @@ import pytest
 
 from anon.backends.spark.properties import ARGUMENTS, submitted
 from anon.errors import SourceError
-from tests.helpers.spark import needed
+from tests.helpers.spark import JAVA, needed
 
 SECRET = "s3cret=a:b\\c #é€😀 end"
 SCRIPT = """
@@ -39,7 +39,7 @@ with session(Spark(kind="spark", master="local[1]", conf=conf)) as spark:
 @pytest.mark.xdist_group("spark")
 def test_a_secret_in_a_setting_stands_in_no_command_line(tmp_path: Path) -> None:
     needed()
-    environment = os.environ | {"TOKEN": SECRET, "TMPDIR": str(tmp_path)}
+    environment = os.environ | {"TOKEN": SECRET, "TMPDIR": str(tmp_path), "JAVA_TOOL_OPTIONS": JAVA}
     ran = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
     assert "exposed: False" in ran.stdout, ran.stderr
     assert not list(tmp_path.glob(".anon-*"))

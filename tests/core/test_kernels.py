@@ -101,12 +101,13 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "recoding_walk": {
         "codes": CODES, "column": ints(0, -1, -1), "cut_start": ints(0, 1, 1, 1), "cut": ints(1),
-        "child": ints(1, 0, 1), "node": zeros(5, of=np.uint32),
+        "child": ints(1, 0, 1), "peeled": np.zeros(3, bool), "node": zeros(5, of=np.uint32),
     },
     "search_part_counts": {"codes": CODES, "people": -1, **RANGES, **CUTS, "value": 1, "counts": zeros(4, 2)},
     "search_route": {
-        "codes": CODES.copy(), **RANGES, **CUTS, "run": 8, **BITS, "over": zeros(1, of=np.uint8),
-        "aside": zeros(11, of=np.uint16), "part_of": zeros(0, of=np.uint16), "ends": zeros(3),
+        "codes": CODES.copy(), **RANGES, **CUTS, "peeled": np.zeros(2, bool), "run": 8, **BITS,
+        "over": zeros(1, of=np.uint8), "aside": zeros(11, of=np.uint16), "part_of": zeros(0, of=np.uint16),
+        "ends": zeros(3),
     },
     "skyline_fold": {
         "kind": 0, **GROUPS, "first": 0, **SLOTS, "asked": ints(0), "depth": ints(1), "memo": zeros(0, 8),
@@ -132,6 +133,7 @@ SIZES: list[tuple[str, str, Any]] = [
     ("recoding_walk", "cut_start", ints(0, 1, 1)),
     ("recoding_walk", "cut", ints()),
     ("recoding_walk", "child", ints(1, 0)),
+    ("recoding_walk", "peeled", np.zeros(2, bool)),
     ("search_part_counts", "start", ints(0)),
     ("search_part_counts", "stop", ints(3, 6)),  # beyond the last record
     ("search_part_counts", "column", ints(0, 2)),  # beyond the last column
@@ -143,6 +145,7 @@ SIZES: list[tuple[str, str, Any]] = [
     ("search_route", "over", zeros(0, of=np.uint8)),
     ("search_route", "high", zeros(3, 1, of=np.uint16)),
     ("search_route", "run", 12),
+    ("search_route", "peeled", np.zeros(1, bool)),
     ("skyline_fold", "kind", 3),
     ("skyline_fold", "start", ints(0, 1)),
     ("skyline_fold", "value", ints(0, 0)),
@@ -179,7 +182,7 @@ def test_the_message_names_the_sizes() -> None:
     with pytest.raises(ValueError, match="search_route") as caught:
         kernel("search_route")(*arguments.values())
     assert str(caught.value) == (
-        "the kernel search_route takes aside (argument 11) as a contiguous writable array of uint16_t "
+        "the kernel search_route takes aside (argument 12) as a contiguous writable array of uint16_t "
         "with shape (at least 11); found uint16 with shape (10,)"
     )
 

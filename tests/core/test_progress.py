@@ -21,7 +21,7 @@ def test_every_stage_of_a_run_begins_and_ends_as_an_event(house: House) -> None:
     house.write(ROWS)
     outcome = house.cli("run", "--log-json")
     told = events(outcome.stderr)
-    stages = ["source", "cube", "search", "release", "verify", "utility", "report"]
+    stages = ["source", "cube", "search", "release", "verify", "utility", "attack", "report"]
     assert [event["stage"] for event in told if event["event"] == "begin"] == stages
     assert [event["stage"] for event in told if event["event"] == "end"] == stages
     assert not any("failed" in event for event in told)

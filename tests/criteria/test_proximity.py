@@ -21,7 +21,6 @@ from anon.criteria.distances import (
     by_function,
     equal,
     hierarchy_file,
-    hierarchy_tree,
     matrix_file,
     ordered,
     variational,
@@ -31,7 +30,6 @@ from anon.criteria.k_e import KE
 from anon.criteria.protocol import GroupCriterion, Groups
 from anon.criteria.variance import Variance
 from anon.errors import ConfigError
-from anon.hierarchy import HierarchyTree
 from tests.helpers.criterion_laws import (
     check_batches,
     check_merging,
@@ -339,17 +337,6 @@ def test_hierarchy_distance_is_the_level_of_the_common_ancestor(folder: Path) ->
     ) as caught:
         hierarchy_file(["flu", "gout", "mumps"], file, "privacy[0].dissimilarity.distance.file")
     assert "gout" not in str(caught.value)
-
-
-def test_a_built_tree_gives_the_distances_of_its_file(folder: Path) -> None:
-    leaves = [leaf for leaf, _ in WARDS]
-    tree, order = HierarchyTree.build([(ward, "*", "*") for _, ward in WARDS], leaves, null=False)
-    from_file = hierarchy_file([leaves[i] for i in order], hierarchy_csv(folder))
-    for epsilon in (Fraction(0), Fraction(1, 2), Fraction(1)):
-        for code in range(SIZE):
-            assert hierarchy_tree(tree).neighbours(epsilon).codes_near(code) == from_file.neighbours(
-                epsilon
-            ).codes_near(code)
 
 
 @pytest.mark.parametrize(

@@ -175,9 +175,9 @@ def test_rows_that_disagree_are_refused_with_the_count(house: House, kind: str) 
             "disease": ["a", "b", "a", "a", "b"],
         }
     )  # fmt: skip
-    with pytest.raises(ConfigError, match="1 individuals whose rows disagree on a quasi-identifier"):
+    with pytest.raises(ConfigError, match="1 individual whose rows disagree on a quasi-identifier"):
         house.run(table, **changes(kind, privacy=[{"group_size": {"k": 2}}]))
-    with pytest.raises(ConfigError, match=r"columns\.keep: found 1 individuals whose rows disagree on a kept column"):
+    with pytest.raises(ConfigError, match=r"columns\.keep: found 1 individual whose rows disagree on a kept column"):
         house.run(table.slice(2), **changes(kind, columns__keep=["hours"], privacy=[{"group_size": {"k": 2}}]))
 
 

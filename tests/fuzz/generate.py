@@ -108,8 +108,8 @@ def _rivals(seed: int, rng: random.Random, family: str) -> Case:
 
 def _method(rng: random.Random, kind: str) -> dict[str, Any]:
     if kind == "partition":
-        prefer, labels = rng.choice(["widest", "widest", "balanced", "loss"]), rng.choice(["cells", "tight"])
-        return {"kind": kind, "prefer": prefer, "labels": labels}
+        prefer, labels = rng.choice(["widest", "widest", "balanced", "loss", "public"]), rng.choice(["cells", "tight"])
+        return {"kind": kind, "prefer": prefer, "labels": labels, "peel": prefer != "public" and rng.random() < 0.5}
     suppress = Decimal(rng.choice(["0", "0", "0.05", "0.1", "0.2", "0.34", "0.5"]))
     choose = rng.choice(METRICS)
     minimal = rng.choice(["all", "best"]) if choose in ("loss", "height") else "all"

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from anon.criteria import bind
 from anon.errors import UnsafeError
+from anon.search.partition.decide import Rules
 from tests.fuzz import engine
 from tests.fuzz.cases import Case
 from tests.oracles import partition as oracle
@@ -17,7 +19,7 @@ Leaves = list[tuple[tuple[Any, ...], list[int]]]
 
 def differences(case: Case, folder: Path) -> list[str]:
     """Return where the result of the search differs from its definition."""
-    expected = defined(case)
+    expected = defined(case, folder)
     given = engine.opened(case, folder)
     try:
         outcome = engine.searched(case, given, folder)
@@ -28,8 +30,11 @@ def differences(case: Case, folder: Path) -> list[str]:
     return _compared(case, given, outcome, expected)
 
 
-def defined(case: Case) -> Leaves | None:
-    """Return the groups by the definition of the search, None if it finds none."""
+def defined(case: Case, folder: Path) -> Leaves | None:
+    """Return the groups by the definition of the search, None if it finds none. How many people every safe group has is
+    the engine's bound, which decides the order of columns and nothing else."""
+    given = engine.opened(case, folder)
+    rules = Rules.from_criteria(given.cube, bind(given.config.privacy, given.values), case.method["prefer"])
     criteria = case.criteria()
     monotone = [each for each in criteria if each.monotone]
     others = [each for each in criteria if not each.monotone]
@@ -44,7 +49,8 @@ def defined(case: Case) -> Leaves | None:
     block, prefer = case.settings.get("block", 10**6), case.method["prefer"]
     return oracle.partition(
         records, case.columns(), lambda groups: all(each.holds([*map(tuple, groups)]) for each in monotone), prefer,
-        block, erratic, case.method.get("labels") == "tight", least=max(each.least for each in criteria),
+        block, erratic, case.method.get("labels") == "tight", least=rules.demands.least,
+        peel=case.method.get("peel", False),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import anon
 from anon.errors import ConfigError, UnsafeError
 from tests.fuzz import assigning, checking, engine, lattice, partition
-from tests.fuzz.cases import Case, Quasi
+from tests.fuzz.cases import Case, Person, Quasi
 from tests.oracles.labels import Nodes, Plain
 
 KINDS = {"integer": int, "number": float, "text": str}
@@ -33,7 +33,7 @@ def differences(case: Case, folder: Path) -> list[str]:
     except ConfigError as error:
         return [] if "always true" in str(error) else [f"refused the config: {error}"]
     except UnsafeError as error:
-        return _refused(case, str(error))
+        return _refused(case, str(error), folder)
     published, wrong = (_assigned if case.method["kind"] in ("merge", "colour") else _recoded)(case, folder)
     if wrong:
         return wrong
@@ -48,11 +48,11 @@ def _priors(item: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list(item.get("r_robustness", {}).get("priors", []))
 
 
-def _refused(case: Case, said: str) -> list[str]:
+def _refused(case: Case, said: str, folder: Path) -> list[str]:
     kind = case.method["kind"]
     if kind in ("merge", "colour"):
         return assigning.refusal(case, case.criteria(), said)
-    expected = lattice.defined(case) if kind == "lattice" else partition.defined(case)
+    expected = lattice.defined(case) if kind == "lattice" else partition.defined(case, folder)
     return [f"refused, though there is a safe release: {said}"] if expected else []
 
 
@@ -62,12 +62,16 @@ def _recoded(case: Case, folder: Path) -> tuple[Case, list[str]]:
     order = sorted(release, key=lambda labels: [(label is not None, str(label).encode()) for label in labels])
     readers = [_reader(q, {person[q.name] for person in case.people}) for q in case.quasi]
     groups: dict[Labels, list[int]] = {labels: [] for labels in order}
+    nested = json.loads((folder / "out-run" / "recoding.json").read_text()) if case.method.get("peel") else None
     for number, person in enumerate(case.people):
         own = [
             labels
             for labels in order
             if all(r.contains(label, person[q.name]) for r, label, q in zip(readers, labels, case.quasi))
         ]
+        if nested:
+            reached = order[_walked(nested["nodes"], person, {q.name: r for q, r in zip(case.quasi, readers)})]
+            own = [reached] if reached in own else [*own, reached]
         if len(own) > 1:
             return case, [f"labels of {len(own)} groups hold for one person"]
         if own:
@@ -82,9 +86,19 @@ def _recoded(case: Case, folder: Path) -> tuple[Case, list[str]]:
     return found, wrong + more
 
 
+def _walked(nodes: list[Any], person: Person, readers: Mapping[str, Plain | Nodes]) -> int:
+    """Return the group that a tree of cuts leads to. Its labels need not, because the rest of a split has a label that
+    also holds for people who left."""
+    node = nodes[0]
+    while "children" in node:
+        value, reader, below = person[node["column"]], readers[node["column"]], [nodes[at] for at in node["children"]]
+        node = next(child for child in below if reader.contains(child["label"], value))
+    return int(node["group"])
+
+
 def _expected(case: Case, folder: Path) -> tuple[list[tuple[int, ...]], list[str]]:
     if case.method["kind"] == "partition":
-        return [tuple(members) for _, members in partition.defined(case) or []], []
+        return [tuple(members) for _, members in partition.defined(case, folder) or []], []
     recoding, nodes = json.loads((folder / "out-run" / "recoding.json").read_text()), lattice.defined(case)
     wrong = lattice.compared(case, recoding, nodes)
     if wrong:

@@ -16,8 +16,12 @@ from anon.hierarchy import HierarchyTree, paths
 # Stand-ins with the attributes that the builders of the config have.
 
 
+class Uncapped:
+    capped: ClassVar[bool] = False
+
+
 @dataclass
-class Intervals:
+class Intervals(Uncapped):
     kind: ClassVar[str] = "intervals"
     intervals: list[Any]
     origin: Any = 0
@@ -26,31 +30,31 @@ class Intervals:
 
 
 @dataclass
-class Bands:
+class Bands(Uncapped):
     kind: ClassVar[str] = "bands"
     bands: list[list[Any]]
 
 
 @dataclass
-class Suppress:
+class Suppress(Uncapped):
     kind: ClassVar[str] = "suppress"
     suppress: bool = True
 
 
 @dataclass
-class HierarchyFile:
+class HierarchyFile(Uncapped):
     kind: ClassVar[str] = "hierarchy"
     hierarchy: Path
 
 
 @dataclass
-class Digits:
+class Digits(Uncapped):
     kind: ClassVar[str] = "digits"
     digits: int
 
 
 @dataclass
-class Calendar:
+class Calendar(Uncapped):
     kind: ClassVar[str] = "calendar"
     calendar: list[str]
 

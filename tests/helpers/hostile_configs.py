@@ -232,7 +232,7 @@ CASES: dict[str, Case] = {
     ),
     "a check of counts below zero": Case(
         5,
-        ("1 rows whose `count` is not a positive whole number",),
+        ("1 row whose `count` is not a positive whole number",),
         make=all_of(
             holding({"age": [1, 1], "zip": ["77700"] * 2, "group": [0, 0]}, "b/qi.parquet"),
             holding({"group": [0], "disease": ["MARK"], "count": [-2]}, "b/sensitive.parquet"),

@@ -178,13 +178,13 @@ CASES: dict[str, Case] = {
     ),
     "missing sensitive values": Case(
         2,
-        ("columns.sensitive.disease", "1 rows without a value", "nulls.sensitive"),
+        ("columns.sensitive.disease", "1 row without a value", "nulls.sensitive"),
         {},
         holding(column("disease", [None, *DISEASES[1:]])),
     ),
     "missing quasi-identifiers that are an error": Case(
         2,
-        ("columns.quasi_identifiers.age", "1 rows without a value", "nulls.quasi_identifiers"),
+        ("columns.quasi_identifiers.age", "1 row without a value", "nulls.quasi_identifiers"),
         {"nulls": {"quasi_identifiers": "error"}},
         holding(column("age", [None, *AGES[1:]])),
     ),
@@ -275,7 +275,7 @@ CASES: dict[str, Case] = {
     "a table without rows": Case(5, ("the table has no rows",), {}, holding(TABLE.slice(0, 0))),
     "rows without an individual": Case(
         2,
-        ("columns.individual", "1 rows that do not say whose they are"),
+        ("columns.individual", "1 row without an individual"),
         {"columns__individual": "who"},
         holding(column("who", [None, *range(1, PEOPLE)])),
     ),

@@ -20,8 +20,12 @@ from anon.errors import SourceError
 
 MASTER = "local-cluster[2,1,1024]"
 EXECUTORS, WORKERS = "ExecutorBackend", "pyspark.daemon"  # how their processes are called
-# A cluster that shares two cores with other tests may be slow to answer; for small tables Spark need not compile.
+# A cluster that shares two cores with other tests may be slow to answer; for small tables neither Spark nor Java's
+# second compiler need compile, which was half of the processor time of these tests.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CONF = {
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
     "spark.worker.timeout": "900",
     "spark.network.timeout": "900s",
     "spark.ui.enabled": "false",

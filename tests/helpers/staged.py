@@ -65,10 +65,12 @@ def staged(copy: Path, run: Callable[[], Any]) -> Iterator[Staged]:
     caught: list[tuple[Config, WrittenRelease, Content, list[pa.Table]]] = []
     original = judge.verify
 
-    def watched(database: Any, written: WrittenRelease, config: Config, expected: Content) -> judge.Findings:
+    def watched(
+        database: Any, written: WrittenRelease, config: Config, expected: Content, earlier: Any = None
+    ) -> judge.Findings:
         tables = [database.query(f"SELECT * FROM {file.reader}").to_arrow_table() for file in files_of(written)]
         caught.append((config, written, expected, tables))
-        return original(database, written, config, expected)
+        return original(database, written, config, expected, earlier)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judge, "verify", watched)

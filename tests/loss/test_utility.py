@@ -572,12 +572,17 @@ def test_queries_are_drawn_as_the_docs_say() -> None:
     assert (again.column == queries.column).all() and (again.run == queries.run).all()
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.integers(0, 2**64 - 1), min_size=64, max_size=64))
-def test_words_are_turned_around(words: list[int]) -> None:
-    turned = np.array(words, np.uint64)
-    ones = np.empty(64, np.uint64)
-    kernels.ones(turned, ones)
-    assert ones.tolist() == [word.bit_count() for word in words]
-    kernels.transpose(turned)
-    assert turned.tolist() == [sum((words[i] >> j & 1) << i for i in range(64)) for j in range(64)]
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 200])
+def test_rows_are_counted_in_words_as_one_by_one(rows: int) -> None:
+    """64 rows at a time, and the rest."""
+    rng = np.random.default_rng(rows)
+    codes, inside = rng.integers(0, 9, (3, rows), np.uint16), rng.integers(0, 2**64, (3, 9), np.uint64)
+    column, run = np.array([[0, 1], [0, 2], [1, 2]] * 20), rng.integers(0, 64, (60, 2))
+    counts = np.zeros(60, np.uint64)
+    kernels.count_rows(codes, inside, (column, run), counts)
+    words = [[int(inside[c, code]) for code in codes[c]] for c in range(3)]
+    expected = [
+        sum(all(words[c][row] >> int(r) & 1 for c, r in zip(columns, runs)) for row in range(rows))
+        for columns, runs in zip(column, run)
+    ]
+    assert counts.tolist() == expected

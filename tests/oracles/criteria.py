@@ -86,6 +86,13 @@ def criterion(item: Mapping[str, Parameters], table: Table) -> Criterion:
     return own(name, parameters, table)
 
 
+def of_values(item: Mapping[str, Parameters], whole: list[Any]) -> Callable[[list[Any]], bool]:
+    """Return a function that judges the values of one group by an entry of `privacy`, given those of the table."""
+    ((name, parameters),) = item.items()
+    measure = _measure(name, parameters, Table([{"s": value} for value in whole], ["s"]), whole)
+    return lambda values: measure(values)[0]
+
+
 @dataclass(frozen=True)
 class Criterion:
     """A criterion over the people of one table."""

@@ -20,7 +20,7 @@ Cells = tuple[Cell | None, ...]
 Leaf = tuple[Cells, list[int]]
 Safe = Callable[[list[list[Value]]], bool]
 Fine = Callable[[list[Value]], bool]
-Prefer = Literal["widest", "balanced", "loss"]
+Prefer = Literal["widest", "balanced", "loss", "public"]
 SCALE = 2**22  # losses are measured in whole numbers on scales of this length
 Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007
 
@@ -106,6 +106,7 @@ class _Table:
     columns: Sequence[Column]
     tight: bool = False
     weights: Sequence[Fraction] = ()  # how much each column counts; all the same if there are none
+    peel: bool = False
 
     def width(self, node: _Node, column: int) -> Fraction:
         return self.columns[column].width(self.codes(node, column)) * self.weight(column)
@@ -139,19 +140,24 @@ class _Table:
             if isinstance(kind, Free):
                 listed = [parts for parts in listed if min(len(part.members) for part in parts) >= least]
                 listed.sort(key=lambda parts: parts[0].cells[column] or (0, 0))
-            losses = [self._loss(node, parts, column, small) for parts in listed]
+            losses = [self._loss(node, parts, column, small, least) for parts in listed]
+            if self.peel and isinstance(kind, Hierarchy) and all(len(part.members) < least for part in listed[0]):
+                continue
             order = sorted(range(len(listed)), key=lambda at: losses[at])
             if order:
                 found.append((losses[order[0]], column, [listed[at] for at in order]))
         return [(column, listed) for _, column, listed in sorted(found, key=lambda each: each[:2])]
 
-    def _loss(self, node: _Node, parts: list[_Node], column: int, small: int) -> int:
+    def _loss(self, node: _Node, parts: list[_Node], column: int, small: int, least: int) -> int:
         """By how much parts lose more than the node: in all columns if it is small, else in the one that is cut. Parts
-        of a hierarchy extend over its nodes."""
+        of a hierarchy extend over its nodes; if splits are peeled, those of fewer than `least` people over the node
+        above."""
         kind = self.columns[column]
         if isinstance(kind, Hierarchy):
             whole = _span(_covering(kind.tree, self.codes(node, column)))
             cells = [(part, part.cells[column] or kind.whole()) for part in parts]
+            if self.peel:
+                cells = [(part, cell if len(part.members) >= least else whole) for part, cell in cells]
             inside = sum(len(part.members) * self._between(column, cell) for part, cell in cells)
             return inside - len(node.members) * self._between(column, whole)
         columns = range(len(self.columns)) if len(node.members) <= small else [column]
@@ -164,9 +170,47 @@ class _Table:
         places = [[self.place(each, code) for code in self.codes(node, each)] for each in columns]
         return len(node.members) * sum(max(own) - min(own) for own in places)
 
-    def published(self, node: _Node) -> _Node:
+    def narrowed(self, node: _Node, column: int) -> Cell:
+        """The cell of a node without the sides that nobody in it is on: it is halved at the median of the whole table
+        while one half is empty."""
+        kind, present = self.columns[column], self.codes(node, column)
+        if isinstance(kind, Hierarchy):
+            return _span(_covering(kind.tree, present))
+        low, high = node.cells[column] or kind.whole()
+        while low < high:
+            cut = self.median(column, (low, high))
+            if min(present) >= cut:
+                low = cut
+            elif max(present) < cut:
+                high = cut - 1
+            else:
+                break
+        return low, high
+
+    def median(self, column: int, cell: Cell) -> int:
+        """The first code of the upper half of a cell, by the people of the whole table; ties to the lower."""
+        every = [codes[column] for codes, _ in self.records if _inside(codes[column], cell)]
+        return min(range(cell[0] + 1, cell[1] + 1), key=lambda cut: abs(2 * sum(c < cut for c in every) - len(every)))
+
+    def publicly(self, node: _Node) -> list[list[_Node]]:
+        """The public candidates of a node, one for each column, the widest cell first."""
+        found = []
+        for column, kind in enumerate(self.columns):
+            low, high = self.narrowed(node, column)
+            if low == high:
+                continue
+            if isinstance(kind, Free):
+                cut, whole = self.median(column, (low, high)), node.cells[column] or kind.whole()
+                parts = [self._child(node, column, part) for part in ((whole[0], cut - 1), (cut, whole[1]))]
+            else:
+                (parts,) = self.candidates(node, column)
+            found.append((-kind.width([low, high]) * self.weight(column), column, parts))
+        return [parts for *_, parts in sorted(found, key=lambda each: each[:2])]
+
+    def published(self, node: _Node, public: bool = False) -> _Node:
         """The node with the cells of its hierarchy columns narrowed to the lowest tree node that covers its members;
-        if labels are tight, those of other columns to the codes from its lowest to its highest member."""
+        if labels are tight, those of other columns to the codes from its lowest to its highest member; if cuts are
+        public, to the smallest cell that holds them."""
         cells = list(node.cells)
         for index, column in enumerate(self.columns):
             codes = self.codes(node, index)
@@ -174,10 +218,21 @@ class _Table:
                 covering = _span(_covering(column.tree, codes))
             elif self.tight:
                 covering = min(codes), max(codes)
+            elif public:
+                covering = self.narrowed(node, index)
             else:
                 continue
             cells[index] = None if covering == column.whole() else covering
         return _Node(tuple(cells), node.members)
+
+    def together(self, node: _Node, column: int, parts: list[_Node]) -> _Node:
+        """Some children of a node by a hierarchy as one, under the tree node that they are children of."""
+        kind = self.columns[column]
+        assert isinstance(kind, Hierarchy)
+        over = _span(_covering(kind.tree, self.codes(node, column)))
+        members = {member for part in parts for member in part.members}
+        cells = (*node.cells[:column], over, *node.cells[column + 1 :])
+        return _Node(cells, [member for member in node.members if member in members])
 
     def _child(self, node: _Node, column: int, part: Cell) -> _Node:
         cells = (*node.cells[:column], part, *node.cells[column + 1 :])
@@ -194,6 +249,7 @@ class _Search:
     erratic: Erratic
     small: int = 0  # people up to which losses are those of all columns
     least: int = 1  # people of every safe group, at least
+    capped: frozenset[int] = frozenset()  # columns in which no group may be at the root
     leaves: list[_Node] = field(default_factory=list)
     kept: list[list[Value]] = field(default_factory=list)  # every group so far that was fine, also if it was split
 
@@ -208,7 +264,7 @@ class _Search:
                 continue
             children = self._split(node, [*self.leaves, *queue, *aside, *rest])
             if children is None:
-                self.leaves.append(self.table.published(node))
+                self.leaves.append(self.table.published(node, self.prefer == "public"))
             else:
                 queue.extend(children)
         return aside
@@ -216,13 +272,44 @@ class _Search:
     def _split(self, node: _Node, rest: list[_Node]) -> list[_Node] | None:
         others = [self.table.values(other) for other in rest]
         fine = self.fine(node)
-        for listed in self._candidates(node):
-            for children in listed:
-                parts = [self.table.values(child) for child in children]
-                if self.safe([*others, *parts]) and self._may_be(parts, fine):
-                    self.keep(parts)
-                    return children
+        above = next((at for at in sorted(self.capped) if self._at_root(node, at)), None)
+        if above is not None:  # all its children leave, or none does
+            tried = list(self.table.candidates(node, above))
+        else:
+            tried = [
+                each for listed in self._candidates(node) for whole in listed for each in self._peeled(node, whole)
+            ]
+        for children in tried:
+            parts = [self.table.values(child) for child in children]
+            if self.safe([*others, *parts]) and self._may_be(parts, fine):
+                self.keep(parts)
+                return children
         return None
+
+    def _at_root(self, node: _Node, column: int) -> bool:
+        kind = self.table.columns[column]
+        return isinstance(kind, Hierarchy) and _covering(kind.tree, self.table.codes(node, column)) is kind.tree
+
+    def _peeled(self, node: _Node, children: list[_Node]) -> Iterator[list[_Node]]:
+        """The splits to try in place of one: itself, or if it is by a hierarchy and splits are peeled, all that leave
+        those children together under the node that are not safe alone, and then more and more of the others."""
+        (column,) = (at for at, cells in enumerate(zip(*(child.cells for child in children))) if len(set(cells)) > 1)
+        if not self.table.peel or isinstance(self.table.columns[column], Free):
+            yield children
+            return
+        unsafe = [child for child in children if not self._safe_alone(child, self.fine(node))]
+        others = sorted((each for each in children if each not in unsafe), key=lambda child: len(child.members))
+        in_order = [*unsafe, *others]
+        stay = [in_order[:count] for count in range(len(unsafe), len(in_order))]
+        stay += [[each for each in in_order if each is not alone] for alone in reversed(others[:-1])]
+        for held in stay:
+            if len(held) != 1:
+                leave = [child for child in children if child not in held]
+                yield [*leave, self.table.together(node, column, held)] if held else leave
+
+    def _safe_alone(self, child: _Node, fine: bool) -> bool:
+        values = self.table.values(child)
+        return self.safe([values]) and self._may_be([values], fine, alone=True)
 
     def _candidates(self, node: _Node) -> Iterator[Iterable[list[_Node]]]:
         """The candidates of each column, the preferred column first."""
@@ -231,16 +318,20 @@ class _Search:
             yield from ([listed[0]] for listed in found)
             yield from (listed[1:] for listed in found)
             return
+        if self.prefer == "public":
+            yield self.table.publicly(node)
+            return
         for column in _preferred(self.table, node, self.prefer):
             yield self.table.candidates(node, column)
 
-    def _may_be(self, parts: list[list[Value]], fine: bool) -> bool:
-        """Whether the criteria that are not monotone let a node, which is fine or not, be split into these parts."""
+    def _may_be(self, parts: list[list[Value]], fine: bool, alone: bool = False) -> bool:
+        """Whether the criteria that are not monotone let a node, which is fine or not, be split into these parts; or
+        let parts be like this, whatever the other groups are."""
         if self.erratic is MONOTONE:
             return True
         if any(len(part) < self.erratic.least or (fine and not self.erratic.fine(part)) for part in parts):
             return False
-        return self.erratic.together([*self.kept, *filter(self.erratic.fine, parts)])
+        return alone or self.erratic.together([*self.kept, *filter(self.erratic.fine, parts)])
 
     def keep(self, groups: list[list[Value]]) -> None:
         if self.erratic is not MONOTONE:
@@ -261,6 +352,8 @@ def partition(
     small: int = 64,
     least: int = 1,
     weights: Sequence[Fraction] = (),
+    peel: bool = False,
+    capped: frozenset[int] = frozenset(),
 ) -> list[Leaf] | None:
     """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe, or
     if a leaf fails the criteria that are not monotone.
@@ -269,11 +362,18 @@ def partition(
     have no more members than that together, each breadth first to the end. With `prefer` loss, cuts that leave fewer
     people than `least`, which no safe group has, have no part in the order of the columns; nodes of up to `small`
     people, of `block` if that is less and of none if there are hierarchies, are measured in all columns. `weights` says
-    how much the width and the loss of each column count.
+    how much the width and the loss of each column count. `peel`: if some children of a hierarchy's node are not safe,
+    they stay together under it. `capped`: hierarchies of which no group may be at the root; None if one would be.
     """
     by_nodes = any(isinstance(column, Hierarchy) for column in columns)
     search = _Search(
-        _Table(records, columns, tight, weights), safe, prefer, erratic, 0 if by_nodes else min(small, block), least
+        _Table(records, columns, tight, weights, peel),
+        safe,
+        prefer,
+        erratic,
+        0 if by_nodes else min(small, block),
+        least,
+        capped,
     )
     root = _Node((None,) * len(columns), list(range(len(records))))
     if not safe([search.table.values(root)]):
@@ -285,7 +385,9 @@ def partition(
         while aside and sum(len(node.members) for node in [*run, aside[0]]) <= block:
             run.append(aside.pop(0))
         search.breadth_first(run, aside, 0)
-    if not all(map(search.fine, search.leaves)):
+    if not all(map(search.fine, search.leaves)) or any(
+        search._at_root(leaf, column) for leaf in search.leaves for column in capped
+    ):
         return None
     return sorted(((leaf.cells, leaf.members) for leaf in search.leaves), key=_uncut_first)
 

@@ -46,6 +46,25 @@ def test_criteria_about_numbers_and_splits_by_balance(house: House) -> None:
 
 
 @on_every_backend()
+def test_public_cuts(house: House) -> None:
+    privacy = [{"k_anonymity": {"k": 3}}, {"skyline": {"points": [{"l": 1, "k": 2, "m": 1, "c": 0.9}]}}]
+    run_as_plain(house, people(), columns=COLUMNS, privacy=privacy, method={"prefer": "public"})
+
+
+@on_every_backend()
+def test_guarded_searches(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anon.runs.run_key.secrets.token_bytes", lambda size: b"k" * size)
+    privacy = [{"k_anonymity": {"k": 3}}, {"skyline": {"points": [{"l": 1, "k": 2, "m": 1, "c": 0.9}]}}]
+    method = {"prefer": "public", "guard": {"skip": 0.5, "below": 60}}
+    first, second = run_as_plain(house, people(), columns=COLUMNS, privacy=privacy, method=method)
+    assert first.report["guard"] == second.report["guard"]
+    enforced = {"prefer": "public", "guard": {"skip": 0.5, "enforce": True}}
+    alpha = [{"alpha_k": {"alpha": 0.9, "k": 3}}]
+    first, second = run_as_plain(house, people(), columns=COLUMNS, privacy=alpha, method=enforced)
+    assert first.report["guard"] == second.report["guard"]
+
+
+@on_every_backend()
 def test_several_sensitive_columns_and_splits_by_information(house: House) -> None:
     columns = COLUMNS | {"sensitive": {"disease": {}, "cost": {"round": 5000}, "visits": {}}, "keep": ["dose"]}
     distance = {"kind": "variational", "columns": ["cost", "visits"]}

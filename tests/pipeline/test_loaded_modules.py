@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+import anon
 from anon.cli.app import app
 from tests.conftest import House
+from tests.helpers.series import People, extract, series_config
 
-HEAVY = ("adbc_driver_postgresql", "duckdb", "jinja2", "numpy", "pandas", "polars", "pyarrow", "pyspark")
+HEAVY = ("adbc_driver_postgresql", "duckdb", "jinja2", "numpy", "pandas", "polars", "pyarrow", "pyspark", "sklearn")
 TABLES = {"duckdb", "numpy", "pyarrow", "pandas"}  # pyarrow loads pandas where it is installed
 # What a command may load for its work. Nobody needs Polars or Spark for a file.
 MAY_LOAD: dict[str, set[str]] = {
@@ -30,6 +32,8 @@ MAY_LOAD: dict[str, set[str]] = {
     "plan": TABLES,
     "init": TABLES,
     "schema": set(),
+    "series status": TABLES,
+    "series withdraw": TABLES,
     "hierarchy build intervals": TABLES,
     "hierarchy build prefix": TABLES,
     "hierarchy build parents": TABLES,
@@ -106,12 +110,14 @@ def commands(house: House) -> dict[str, list[str]]:
     (house.folder / "parents.csv").write_text("a;letters\nb;letters\n")
     codes = {"country": "FR", "icd10": "E11.9", "atc": "A10BA02", "isco": "2212", "isced": "3", "postcode": "02139"}
     (house.folder / "list.csv").write_text(f"{','.join([*codes, 'auto'])}\n{','.join([*codes.values(), 'a'])}\n")
+    _begin_series(house.folder)
     on = ["config.yaml", "--on", "out"]
     roles = ["--individual", "row", "--sensitive", "disease", "--yes", "--out", "made.yaml"]
     return {
         "run": ["config.yaml"], "check": on, "utility": on, "attack": on, "disclose": [*on, "--max-k", "1"],
         "explore": [*on, "--value", "a", "--confidence", "0.9"], "report": ["out-run"], "explain": ["out-run"],
         "plan": ["config.yaml"], "init": ["table.parquet", *roles], "schema": [],
+        "series status": ["series.json"], "series withdraw": ["series.json", "--individuals", "codes.txt", "--yes"],
         "hierarchy build intervals": ["--from", "0", "--to", "9", "--width", "5"],
         "hierarchy build prefix": ["codes.txt", "--out", "codes.csv"],
         "hierarchy build parents": ["parents.csv"],
@@ -119,6 +125,15 @@ def commands(house: House) -> dict[str, list[str]]:
         "hierarchy build postcode": ["list.csv", "--from", "postcode", "--country", "US", "--pad", "5"],
         "hierarchy test": ["codes.csv"],
     }  # fmt: skip
+
+
+def _begin_series(folder: Path) -> None:
+    """Make the first part of a series."""
+    (folder / "series").mkdir()
+    config = series_config(folder / "series")
+    (folder / "series.json").write_text(json.dumps(config))
+    extract(folder / "series", People(1).arrive(40))
+    anon.run(config)
 
 
 def test_no_command_loads_more_than_its_work_needs(house: House, commands: dict[str, list[str]]) -> None:

@@ -97,7 +97,7 @@ def wanted(draw: Draw, seed: int) -> dict[str, Any]:
         "columns__keep": [[], ["dose"]][draw.integers(2)],
         "privacy": privacy,
         "method": {
-            "prefer": ["widest", "balanced", "loss", {"information_gain": sensitive[0]}][draw.integers(4)],
+            "prefer": ["widest", "balanced", "loss", "public", {"information_gain": sensitive[0]}][draw.integers(5)],
             "labels": ["cells", "tight"][draw.integers(2)],
             "cuts": ["nodes", "ordered"][draw.integers(2)],
         },

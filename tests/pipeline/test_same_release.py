@@ -43,7 +43,7 @@ from tests.helpers.source import as_csv
 Changes = dict[str, Any]
 PEOPLE = 3_000
 PINNED = Path(__file__).parent / "pinned_releases.json"  # digests of rows and recodings, by job and file
-STAGES = ["source", "cube", "search", "release", "verify", "utility", "report"]
+STAGES = ["source", "cube", "search", "release", "verify", "utility", "attack", "report"]
 
 
 def people() -> pa.Table:
@@ -84,6 +84,7 @@ BY_LEVELS = COLUMNS | {
 SEVERAL = {"individual": "id", "quasi_identifiers": {"age": {}, "sex": {"suppress": True}}, "keep": []}
 SEVERAL_BY_LEVELS = SEVERAL | {"quasi_identifiers": {"age": {"intervals": [10, 40]}, "sex": {"suppress": True}}}
 IN_ORDER = {"kind": "partition", "prefer": "loss", "cuts": "ordered", "labels": "tight"}
+PEELED = {"kind": "partition", "peel": True}
 PLACES = {"path": "out", "run": "out-run"}
 BUCKETIZED = {"release": PLACES | {"form": "bucketized"}}
 EXACT = {"release": PLACES | {"form": "bucketized", "labels": "exact"}}
@@ -97,6 +98,9 @@ JOBS: dict[str, Changes] = {
     "partition, groups for themselves": {"privacy": ALONE},
     "partition, least loss in order": {"privacy": ALONE, "method": IN_ORDER},
     "partition, least loss, together": {"privacy": TOGETHER, "method": IN_ORDER | {"labels": "cells"}},
+    "partition, public cuts": {"privacy": TOGETHER, "method": {"kind": "partition", "prefer": "public"}},
+    "partition, peeled": {"columns": BY_LEVELS, "privacy": ALONE, "method": PEELED},
+    "partition, peeled, together": {"columns": BY_LEVELS, "privacy": TOGETHER, "method": PEELED | {"prefer": "loss"}},
     "partition, bucketized": {"privacy": ALONE, **BUCKETIZED},
     "partition, bucketized, exact": {"privacy": TOGETHER, **EXACT},
     "partition, set": {"columns": COLUMNS | SEVERAL | {"multiplicity": "set"}, "privacy": FAMILIES, **EXACT},
@@ -285,7 +289,7 @@ GAPS = {
 }
 
 
-@each_on_every_backend("job", JOBS, GAPS)
+@each_on_every_backend("job", JOBS, GAPS, local=False)  # `several files` above compares bytes
 def test_the_backend_changes_neither_the_recoding_nor_a_row(house: House, plain: Plain, job: str) -> None:
     several_files(house, plain.table(job), plain.changes(job), pytest.MonkeyPatch())
     assert (house.folder / "out-run" / "recoding.json").read_bytes() == plain.of(job).files["recoding.json"]

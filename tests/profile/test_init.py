@@ -360,6 +360,23 @@ def test_an_answer_that_cannot_be_is_asked_for_again(here: Path, monkeypatch: py
     assert "there is no column 'diseases'" in done.stderr and "one of identifier, quasi-identifier" in done.stderr
 
 
+def test_roles_of_a_review_that_a_run_would_refuse_are_asked_for_again(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All values of a person can be published of one sensitive column, not of two."""
+    monkeypatch.setattr(cli_init.InitOptions, "interactive", property(lambda asked: True))
+    visits = {"person": [n // 2 for n in range(80)], "sex": ["FM"[n // 2 % 2] for n in range(80)]}
+    visits |= {"drug": [f"d{n % 5}" for n in range(80)], "disease": [f"s{n % 3}" for n in range(80)]}
+    pq.write_table(pa.table(visits), here / "table.parquet")
+    flags = ("--individual", "person", "--sensitive", "disease", "--rows", "multiset", "--out", "c.yaml")
+    said = ["quasi-identifier", "sensitive", "quasi-identifier", "drop"]
+    done = anon("init", "table.parquet", "--review", *flags, input="\n".join(said) + "\n")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("found 2 columns, and 40 rows that repeat an individual") == 1
+    columns = load(here / "c.yaml").columns
+    assert list(columns.sensitive) == ["disease"] and list(columns.quasi_identifiers) == ["sex"]
+
+
 def test_two_answers_are_enough(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_init.InitOptions, "interactive", property(lambda asked: True))
     pq.write_table(people(), here / "table.parquet")

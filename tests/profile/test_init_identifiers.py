@@ -105,7 +105,7 @@ def test_a_person_key_with_gaps_is_asked_for(here: Path) -> None:
     holes = pa.array([None if row == 3 else value.as_py() for row, value in enumerate(table["patient_no"])])
     pq.write_table(table.set_column(0, "patient_no", holes), "table.parquet")
     done = anon("init", "table.parquet", "--sensitive", "diagnosis", "--yes")
-    assert done.exit_code == 2 and "missing in 1 rows" in done.stderr and "complete these rows" in done.stderr
+    assert done.exit_code == 2 and "missing in 1 row" in done.stderr and "complete these rows" in done.stderr
 
 
 DIRECT: dict[str, Any] = {

@@ -15,9 +15,11 @@ import pyarrow.csv
 import pytest
 from typer.testing import CliRunner, Result
 
+import anon as engine
 from anon.cli.app import app
 from anon.cli.init import TEMPLATE_NAMES
 from anon.config import load
+from anon.errors import ConfigError
 from anon.profile.templates import TEMPLATES
 
 DISEASES = ["Flu", "Cold", "HIV", "Asthma", "Burn", "Gout"]
@@ -166,3 +168,20 @@ def test_flags_overrule_a_template(here: Path) -> None:
     config = load(here / "c.yaml")
     assert "plan" not in config.columns.published() and list(config.columns.sensitive) == ["diagnosis"]
     assert config.privacy[0].model_dump()["k"] == 7
+
+
+@pytest.mark.parametrize("template", TEMPLATE_NAMES)
+def test_python_proposes_the_config_of_the_command(here: Path, template: str) -> None:
+    pa.csv.write_csv(table(template), "table.csv")
+    assert anon("init", "table.csv", "--template", template, "--yes", "--out", "c.yaml").exit_code == 0
+    written, proposed = (
+        load(here / "c.yaml"),
+        engine.init("table.csv", individual=SECTORS[template][0], template=template),
+    )
+    found = load(proposed.config)
+    assert found.columns == written.columns and found.privacy == written.privacy
+
+
+def test_a_template_that_there_is_not_is_named_as_a_parameter(here: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^template: found 'school'; expected one of hospital, claims"):
+        engine.init(table("hospital"), individual="row", template="school")

@@ -87,9 +87,9 @@ def test_a_run_leaves_two_folders_and_nothing_else(tmp_path: Path, given: dict[s
     result = pipeline.run(given)
     assert result.run == tmp_path / "new" / "parent" / "out-run"
     assert everything(tmp_path / "new") == [
-        "parent", "parent/out", "parent/out-run", "parent/out-run/manifest.json", "parent/out-run/recoding.json",
-        "parent/out-run/report.html", "parent/out-run/report.json", "parent/out/datapackage.json",
-        "parent/out/release.parquet",
+        "parent", "parent/out", "parent/out-run", "parent/out-run/manifest.json", "parent/out-run/members.key",
+        "parent/out-run/members.parquet", "parent/out-run/recoding.json", "parent/out-run/report.html",
+        "parent/out-run/report.json", "parent/out/datapackage.json", "parent/out/release.parquet",
     ]  # fmt: skip
     assert everything(tmp_path)[0] == "new"
 
@@ -132,7 +132,8 @@ def test_overwrite_replaces_an_earlier_release(
     pipeline.run(given, None, OVERWRITE)
     after = contents(tmp_path / "out", tmp_path / "out-run")
     assert after.keys() == before.keys()
-    assert all(after[name] != before[name] for name in after if "datapackage" not in name)
+    same = {Path(name).name for name in after if after[name] == before[name]}
+    assert same <= {"datapackage.json", "members.key"}
     assert everything(tmp_path) == sorted(
         ["out", "out-run", "source.parquet", *(n[len(str(tmp_path)) + 1 :] for n in after)]
     )
@@ -334,7 +335,7 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     result = pipeline.run(given)
     manifest = json.loads((tmp_path / "out-run" / "manifest.json").read_text())
     report = json.loads((tmp_path / "out-run" / "report.json").read_text())
-    assert (manifest["version"], report["version"]) == (2, 7)
+    assert (manifest["version"], report["version"]) == (3, 8)
     digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (tmp_path / "out").iterdir()}
     assert manifest["release"] == digests
     about = (tmp_path / "source.parquet").stat()
@@ -347,7 +348,7 @@ def test_manifest_and_report_are_versioned_and_true(tmp_path: Path, given: dict[
     groups = {int(n): count for n, count in report["group_sizes"].items()}
     assert sum(n * count for n, count in groups.items()) == 80
     assert sum(groups.values()) == result.to_dict()["groups"]
-    assert list(report["seconds"]) == ["source", "cube", "search", "release", "verify", "utility", "report"]
+    assert list(report["seconds"]) == ["source", "cube", "search", "release", "verify", "utility", "attack", "report"]
     assert report["provenance"].items() <= manifest.items()
     for content in (manifest, report):
         others = {name: value for name, value in content.items() if name != "sha256"}

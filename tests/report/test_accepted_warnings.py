@@ -52,7 +52,7 @@ def test_an_accepted_warning_does_not_fail_strict_and_is_recorded_with_its_reaso
         "high",
     )
     assert warning["accepted"] == REASON
-    left = {path.name: path.read_text() for path in (house.folder / "out-run").iterdir()}
+    left = {path.name: path.read_text(errors="replace") for path in (house.folder / "out-run").iterdir()}
     assert json.loads(left["report.json"])["summary"]["warnings"] == [warning]
     assert json.loads(left["manifest.json"])["warnings"] == [warning] and REASON in left["report.html"]
 

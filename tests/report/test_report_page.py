@@ -91,7 +91,7 @@ def test_a_run_leaves_a_page_beside_its_report_for_the_house_only(house: House, 
     told = house.cli("run", method=method, privacy=[{"k_anonymity": {"k": 3}}])
     assert told.code == 0 and "out-run/report.html" in told.stdout.replace("\n", "")
     report, page = files(house)
-    assert report["version"] == VERSIONS["report.json"] and page.startswith("<!doctype html>")
+    assert report["version"] == VERSIONS["report.json"][-1] and page.startswith("<!doctype html>")
     assert stat.S_IMODE((house.folder / "out-run").stat().st_mode) == 0o700
     assert ("tree" in report) == ("How the table was cut" in page) == (method["kind"] == "partition")
     assert ("lattice_nodes" in report) == ("The combinations of levels" in page) == (method["kind"] == "lattice")
@@ -172,7 +172,7 @@ def test_the_page_is_rendered_again_from_the_report_alone(house: House) -> None:
         ("{}", "damaged"),
         ("[" * 100_000, "damaged"),
         ('{"version": 1}', "version 1"),
-        (f'{{"version": {VERSIONS["report.json"]}}}', "damaged"),
+        (f'{{"version": {VERSIONS["report.json"][-1]}}}', "damaged"),
     ],
 )
 def test_a_folder_without_a_report_that_can_be_shown_is_refused(tmp_path: Path, report: str | None, words: str) -> None:

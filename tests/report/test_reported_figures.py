@@ -79,7 +79,7 @@ def test_where_nothing_was_found_the_figure_of_the_whole_table_is_told(house: Ho
     with pytest.raises(UnsafeError) as error:
         house.run(people([1, 1, 4]), privacy=[criterion])
     first, second = str(error.value).split("\n")
-    assert first.startswith("no safe release was found: 1 groups")
+    assert first.startswith("no safe release was found: 1 group that cannot be split further does not satisfy")
     assert second.startswith(f"  the whole table as one group: {said}")
 
 

@@ -150,6 +150,11 @@ TRAPS: dict[str, Trap] = {
     "an identifier that rows share": Trap(
         "repeated_identifier", Side(table(**NAMESAKES), ROW), Side(table(**EVERYBODY), ROW)
     ),
+    "one person under several spellings of a number": Trap(
+        "spelled_alike",
+        Side(table(who=[f"ab-{i // 2:03d}" if i % 2 else f"AB {i // 2:03d}" for i in range(PEOPLE)]), WHO),
+        Side(table(who=[f"ab-{i:03d}" for i in range(PEOPLE)]), WHO),
+    ),
     "several rows of a person who should have one": Trap(
         (2, "120 rows that repeat an individual"), Side(table(**VISITS), WHO), Side(table(**EVERYBODY), WHO)
     ),
@@ -185,7 +190,7 @@ TRAPS: dict[str, Trap] = {
     "missing values counted as diversity": Trap(
         "missing_counts_as_value", Side(table(**MISSING), VALUE_OK), Side(changes=VALUE_OK)
     ),
-    "missing sensitive values": Trap((2, "1 rows without a value"), Side(table(**MISSING))),
+    "missing sensitive values": Trap((2, "1 row without a value"), Side(table(**MISSING))),
     "a file under two names": Trap(
         (5, "are one file, whose rows would count twice"),
         Side(changes={"source": {"path": "table*.parquet"}}, before=linked),
@@ -352,7 +357,7 @@ def test_a_trap_is_warned_about_wherever_a_run_is_told(house: House, name: str) 
     (warning,) = [warning for warning in told.json["warnings"] if warning["code"] == code]
     events = [json.loads(line) for line in told.stderr.splitlines()]
     assert warning.items() <= next(event for event in events if event.get("code") == code).items()
-    left = {path.name: path.read_text() for path in (house.folder / "out-run").iterdir()}
+    left = {path.name: path.read_text(errors="replace") for path in (house.folder / "out-run").iterdir()}
     assert warning in json.loads(left["report.json"])["summary"]["warnings"]
     assert warning in json.loads(left["manifest.json"])["warnings"]
     assert html.escape(warning["text"]) in left["report.html"]
@@ -360,6 +365,17 @@ def test_a_trap_is_warned_about_wherever_a_run_is_told(house: House, name: str) 
     show(terminal, told.json, json.loads(left["report.json"]), {})
     counted, (_, rest) = f"warning: {warning['count']:,} ", warning["text"].split(" ", 1)
     assert any(counted in line and rest in line for line in terminal.file.getvalue().splitlines())
+
+
+@pytest.mark.parametrize(("name", "severity"), [("who", "high"), ("first_name", "low"), ("Nachname", "low")])
+def test_people_who_share_a_first_or_last_name_are_no_grave_warning(house: House, name: str, severity: str) -> None:
+    found = table(**NAMESAKES)
+    house.write(found.rename_columns([name if own == "who" else own for own in found.column_names]))
+    changes = copy.deepcopy({"privacy": DIVERSE} | ROW)
+    changes["columns__identifiers"] = [name]
+    told = house.cli("run", "--overwrite", "--json", **changes)
+    (warning,) = [each for each in told.json["warnings"] if each["code"] == "repeated_identifier"]
+    assert warning["severity"] == severity
 
 
 def test_strict_publishes_nothing_and_says_what_the_warning_is(house: House) -> None:

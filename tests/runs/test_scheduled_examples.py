@@ -28,7 +28,7 @@ def etc(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The configs with a small extract, and the recoding made."""
     folder = tmp_path_factory.mktemp("etc")
     hospital.write(20_000, folder / "extract.parquet", False)
-    for name in ("recoding.yaml", "nightly.yaml"):
+    for name in ("recoding.yaml", "reuse.yaml", "nightly.yaml"):
         text = (EXAMPLES / name).read_text()
         text = text.replace("../../demo/out/extract.parquet", str(folder / "extract.parquet"))
         text = text.replace("../../demo/out", str(folder)).replace("../../hierarchies", str(ROOT / "hierarchies"))
@@ -61,10 +61,11 @@ def test_the_commands_of_an_example_run(etc: Path, name: str) -> None:
 def test_the_commands_of_the_page_run(etc: Path) -> None:
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / "scheduled-runs.md").read_text(), re.DOTALL)
     found = [command for block in blocks for command in commands(block)]
-    assert len(found) == 3
+    assert len(found) == 4
     for command in found:
         assert invoke(in_place(command, etc)) == 0
-    assert (etc / "nightly" / "release" / "release.parquet").exists()
+    assert (etc / "nightly" / "release" / "part-000001.parquet").exists()
+    assert (etc / "nightly" / "reused" / "release.parquet").exists()
 
 
 class Stop(Exception):
@@ -104,15 +105,16 @@ def test_the_examples_in_python_release_and_tell_what_needs_a_person(
     etc: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = run_python(name, etc / "nightly.yaml", monkeypatch)
-    assert told.get("metadata", told)["rows"] == 20_000
-    unsafe = etc / "unsafe.yaml"
-    unsafe.write_text((etc / "nightly.yaml").read_text().replace("k: 10", "k: 15000").replace("/release", "/unsafe"))
-    with pytest.raises(Stop, match="no longer safe"):
-        run_python(name, unsafe, monkeypatch)
+    told = told.get("metadata", told)
+    assert told.get("series", told)["released"] == 20_000
+    looser = etc / "looser.yaml"
+    looser.write_text((etc / "nightly.yaml").read_text().replace("k: 10", "k: 5"))
+    with pytest.raises(Stop, match="a looser k_anonymity than in the nights before"):
+        run_python(name, looser, monkeypatch)
 
 
-def test_the_nightly_config_reuses_what_the_recoding_config_made(etc: Path) -> None:
-    assert invoke(f"run {etc}/nightly.yaml --overwrite") == 0
-    manifest = json.loads((etc / "nightly" / "run" / "manifest.json").read_text())
+def test_a_reusing_config_applies_what_the_recoding_config_made(etc: Path) -> None:
+    assert invoke(f"run {etc}/reuse.yaml --overwrite") == 0
+    manifest = json.loads((etc / "nightly" / "reused-run" / "manifest.json").read_text())
     made = json.loads((etc / "nightly" / "recoding-run" / "manifest.json").read_text())
     assert manifest["reused"]["run"] == made["run"]

@@ -149,7 +149,7 @@ def _canonical(labels: tuple[Any, ...]) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", list(ALL))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**9), share=st.sampled_from(["0", "0.05", "0.2", "0.5"]), metric=st.sampled_from(METRICS))
 def test_all_minimal_nodes_are_found_for_every_criterion(case: str, seed: int, share: str, metric: str) -> None:
     table = random_table(seed)
@@ -203,7 +203,7 @@ def published(found: Ran, table: Table, node: oracle.Node) -> None:
     assert sorted(map(str, map(list, cells))) == sorted(map(str, found.recoding["suppressed_cells"]))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 10**9), share=st.sampled_from([0.0, 0.2]))
 def test_the_order_of_rows_and_how_often_they_come_change_nothing(seed: int, share: float) -> None:
     """Many copies of each row are counted, few are not; and then k asks as much when it is multiplied too."""

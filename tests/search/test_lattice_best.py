@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from anon.cli.app import app
-from anon.config import load
+from anon.config import Lattice, grammar, load
 from anon.criteria import bind
 from anon.errors import ConfigError, UnsafeError
 from anon.recoding.levels import ColumnLevels
@@ -66,7 +66,7 @@ def compare(table: Table, cases: list[str], share: str, metric: str) -> None:
 
 
 @pytest.mark.parametrize("case", list(ALL))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**9), share=st.sampled_from(SHARES), metric=st.sampled_from(METRICS))
 def test_the_best_is_chosen_for_every_criterion(case: str, seed: int, share: str, metric: str) -> None:
     compare(random_table(seed), [case], share, metric)
@@ -170,6 +170,21 @@ def test_a_metric_without_a_bound_is_refused(metric: str, tmp_path: Path) -> Non
     assert "loss or height" in str(problem) and "minimal: all" in str(problem)
     config["method"]["minimal"] = "all"
     load(config)
+
+
+def test_by_default_all_are_listed_in_small_lattices_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, nodes = balanced(1), grammar.LISTED
+    config = table.config(tmp_path, [criterion("k_anonymity")])
+    method = load(config).method
+    assert isinstance(method, Lattice) and method.lists_all(nodes) and not method.lists_all(nodes + 1)
+    for changes, listed in (({"minimal": "all"}, True), ({"choose": "divergence"}, True), ({"minimal": "best"}, False)):
+        assert method.model_copy(update=changes).lists_all(nodes + 1) is listed
+    with TemporaryDirectory() as folder:
+        every = run(table, Path(folder), [criterion("k_anonymity")])
+    monkeypatch.setattr(grammar, "LISTED", 1)
+    best = run(table, tmp_path, [criterion("k_anonymity")])
+    assert every is not None and best is not None
+    assert best.bytes == every.bytes and best.recoding["all_minimal"] is False and "all_minimal" not in every.recoding
 
 
 def test_report_and_explanation_say_that_not_all_are_listed(house: House) -> None:

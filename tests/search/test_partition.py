@@ -95,12 +95,20 @@ def check_counts(table: Table, found: Any) -> None:
 
 
 def expected(
-    table: Table, k: int, wanted: dict[str, list[Any]], prefer: str, block: int = 10**9, tight: bool = False
+    table: Table,
+    k: int,
+    wanted: dict[str, list[Any]],
+    prefer: str,
+    block: int = 10**9,
+    tight: bool = False,
+    peel: bool = False,
 ) -> list[oracle.Leaf] | None:
     def safe(groups: list[list[Any]]) -> bool:
         return skyline.safe_k(groups, k) and skyline.safe(groups, wanted)
 
-    return oracle.partition(table.rows, table.columns, safe, prefer, block, tight=tight, least=k)  # type: ignore[arg-type]
+    return oracle.partition(
+        table.rows, table.columns, safe, prefer, block, tight=tight, least=k, peel=peel,  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def budget(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**32, spill: Any = None) -> SearchBudget:
@@ -108,10 +116,10 @@ def budget(table: Table, block: int = 10**6, threads: int = 1, memory: int = 2**
     return SearchBudget(Memory(memory), threads, spill, None, block * (2 * len(table.columns) + 6))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
-    tables(), st.integers(1, 3), skylines, st.sampled_from(["widest", "balanced", "loss"]), st.booleans(),
-    st.sampled_from([10**6, 12, 6, 3, 1]), st.integers(1, 2), st.booleans(),
+    tables(), st.integers(1, 3), skylines, st.sampled_from(["widest", "balanced", "loss", "public"]), st.booleans(),
+    st.sampled_from([10**6, 12, 6, 3, 1]), st.integers(1, 2), st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_the_search_cuts_as_its_naive_definition_does(
     table: Table,
@@ -122,14 +130,16 @@ def test_the_search_cuts_as_its_naive_definition_does(
     block: int,
     threads: int,
     tight: bool,
+    peel: bool,
 ) -> None:
-    wished = expected(table, k, wanted, prefer, block, tight)
+    peel = peel and prefer != "public"
+    wished = expected(table, k, wanted, prefer, block, tight, peel)
     if wished is None:
         return
     rules = criteria(table, k, wanted)
     with TemporaryDirectory() as spill:  # without memory for records they are sorted on disk
         limits = budget(table, block, threads, memory=0, spill=Path(spill))
-        found = engine.PartitionSearch(table.cube(collapsed), rules, prefer, limits, tight=tight).run()
+        found = engine.PartitionSearch(table.cube(collapsed), rules, prefer, limits, tight=tight, peel=peel).run()
         check_counts(table, found)
     uncut_whole = [
         (tuple(None if cell == c.whole() else cell for cell, c in zip(cells, table.columns)), members)

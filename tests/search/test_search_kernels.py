@@ -48,7 +48,7 @@ def nodes(draw: st.DrawFn) -> list[np.ndarray[Any, Any]]:
 def test_records_are_moved_into_their_parts_and_nowhere_else(
     library: None, of_nodes: list[np.ndarray[Any, Any]], draw: st.DataObject
 ) -> None:
-    gap, cut_start, cuts, start, reach = 9, [0], [], [], []
+    gap, cut_start, cuts, start, reach, peeled = 9, [0], [], [], [], []
     bounded = draw.draw(st.integers(1, len(of_nodes[0])))
     records = sum(codes.shape[1] + gap for codes in of_nodes)
     held = np.full((len(of_nodes[0]), records), UNTOUCHED, np.uint16)
@@ -58,7 +58,10 @@ def test_records_are_moved_into_their_parts_and_nowhere_else(
         inside = st.sampled_from(sorted({*codes[0].tolist(), 1}))
         own = sorted(draw.draw(st.sets(inside, min_size=1, max_size=3)))
         part = np.searchsorted(own, codes[0], side="right")
-        order, sizes = np.argsort(part, kind="stable"), np.bincount(part, minlength=len(own) + 1)
+        peeled.append(draw.draw(st.booleans()))
+        rest = (len(own) + 1) // 2 if peeled[-1] else len(own)
+        part = np.where(part % 2, part // 2, rest) if peeled[-1] else part
+        order, sizes = np.argsort(part, kind="stable"), np.bincount(part, minlength=rest + 1)
         size = codes.shape[1]
         held[:, at : at + size], expected[:, at : at + size] = codes, codes[:, order]
         start.append(at)
@@ -76,7 +79,7 @@ def test_records_are_moved_into_their_parts_and_nowhere_else(
         patch.setattr(kernels, "RUN", draw.draw(st.sampled_from([8, 16, 64, 16_384])))
         column = np.zeros(len(start), np.int64)
         ranges, own_cuts = (np.array(start), stop, column), (np.array(cut_start), np.array(cuts))
-        kernels.route(held, ranges, own_cuts, low, high, aside)
+        kernels.route(held, ranges, own_cuts, np.array(peeled), low, high, aside)
     assert (held == expected).all()
     assert (aside[-gap:] == UNTOUCHED).all()
     assert np.stack([low, high], axis=2).tolist() == np.array(reach).tolist()

@@ -62,7 +62,7 @@ def check_against_the_definition(
     assert leaves(table, found.recoding) == sorted(uncut, key=lambda leaf: [cell or (-1, -1) for cell in leaf[0]])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     tables(), st.lists(st.sampled_from(WEIGHTS), min_size=3, max_size=3), st.integers(1, 3),
     st.sampled_from(["widest", "loss"]), st.sampled_from([10**6, 12, 5, 1]), st.booleans(),

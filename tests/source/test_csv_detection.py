@@ -52,6 +52,12 @@ def column(*values: str, name: str = "v", more: int = 0) -> bytes:
         ("Müller, cœur", "iso-8859-15", "iso-8859-15"),
         ("Müller, cœur", "cp1252", "windows-1252"),
         ("½ Müller", "cp1252", "windows-1252"),
+        ("Señor Muñoz, ¿Nº 5ª?", "cp1252", "windows-1252"),
+        ("Käsepäälikkö, šakki, Jyväskylä, Äänekoski, Hämeenlinna, Pääskynen, Mäkelä", "cp1252", "windows-1252"),
+        ("Wałęsa, Gdańsk, Łódź, ściąga", "cp1250", "windows-1250"),
+        ("Dvořák, Plzeň, šťastný, žlutý kůň", "cp1250", "windows-1250"),
+        ("Žižek, Škofja Loka, Čačak", "cp1250", "windows-1250"),
+        ("Wałęsa, Gdańsk, ściąga", "iso8859-2", "iso-8859-2"),
     ],
 )
 def test_the_encoding_is_found_from_the_bytes(tmp_path: Path, text: str, encoding: str, expected: str) -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -78,9 +80,13 @@ def written(
 GERMAN = {"delimiter": ";", "decimal": ",", "thousands": ".", "dates": "%d.%m.%Y"}
 
 
-def release_of(house: House, rows: pa.Table) -> bytes:
-    house.run(rows, columns=COLUMNS)
-    return house.bytes()
+@cache
+def release_of(*wards: str) -> bytes:
+    """The release of the table with some wards, as a frame."""
+    with TemporaryDirectory() as folder:
+        house = House(Path(folder))
+        house.run(table(list(wards)), columns=COLUMNS)
+        return house.bytes()
 
 
 def run_csv(house: House, content: bytes, options: dict[str, Any] | None, **changes: Any) -> bytes:
@@ -105,7 +111,7 @@ ENCODINGS: dict[str, tuple[str, list[str]]] = {
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_the_release_does_not_depend_on_the_encoding(house: House, name: str) -> None:
     encoding, wards = ENCODINGS[name]
-    expected = release_of(house, table(wards))
+    expected = release_of(*wards)
     options = GERMAN | {"encoding": name.removesuffix(" with a mark")}
     assert run_csv(house, written(table(wards)).encode(encoding), options) == expected
 
@@ -133,7 +139,7 @@ LAYOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_the_release_does_not_depend_on_how_the_table_is_written(house: House, name: str) -> None:
     writing, options = LAYOUTS[name]
     rows = table(NAMES)
-    expected = release_of(house, rows)
+    expected = release_of(*NAMES)
     told = {key: value for key, value in GERMAN.items() if not (key == "decimal" and writing.get("decimal") == ".")}
     content = written(rows, **writing)
     columns: dict[str, Any] = COLUMNS

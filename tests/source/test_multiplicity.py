@@ -200,7 +200,7 @@ def test_an_individual_in_two_groups_is_refused_with_the_count(house: House) -> 
     table = labelled([[["Flu", "Cold"], ["Cold"]], [["Flu"], ["Ache"]]])
     moved = table.set_column(table.column_names.index("id"), "id", [["p", "q", "q", "p", "r"]])
     for kind in ("set", "multiset"):
-        with pytest.raises(ConfigError, match="1 individuals whose rows disagree on a quasi-identifier"):
+        with pytest.raises(ConfigError, match="1 individual whose rows disagree on a quasi-identifier"):
             house.check(moved, **several(kind))
 
 

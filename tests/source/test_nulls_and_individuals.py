@@ -52,7 +52,7 @@ def test_missing_values_are_errors_with_their_counts(house: House) -> None:
 
 @on_every_backend()
 def test_a_dropped_row_is_no_error_in_another_column(house: House) -> None:
-    with pytest.raises(ConfigError, match="disease: found 1 rows without"):
+    with pytest.raises(ConfigError, match="disease: found 1 row without"):
         house.run(GAPS, nulls={"quasi_identifiers": "drop", "sensitive": "error"})
 
 
@@ -86,8 +86,8 @@ def individual_error(house: House, table: pa.Table, **changes: Any) -> list[str]
 
 @on_every_backend()
 def test_rows_of_nobody_are_counted(house: House) -> None:
-    assert individual_error(house, people([1, None, None], [1, 1, 1])) == ["2 rows that do not say whose they are"]
-    assert individual_error(house, people([1.0, math.nan, 2.0], [1] * 3)) == ["1 rows that do not say whose they are"]
+    assert individual_error(house, people([1, None, None], [1, 1, 1])) == ["2 rows without an individual"]
+    assert individual_error(house, people([1.0, math.nan, 2.0], [1] * 3)) == ["1 row without an individual"]
 
 
 @on_every_backend()
@@ -95,7 +95,7 @@ def test_repeated_individuals_are_counted_and_disagreement_is_another_problem(ho
     repeats = "2 rows that repeat an individual, of 1 individual with several rows"
     assert individual_error(house, people([1, 1, 1, 2], [5, 5, 5, 6])) == [repeats]
     repeats = "2 rows that repeat an individual, of 2 individuals with several rows"
-    disagree = "1 individuals whose rows disagree on a quasi-identifier (age: 1)"
+    disagree = "1 individual whose rows disagree on a quasi-identifier (age: 1)"
     assert individual_error(house, people([1, 1, 2, 2], [5, 6, 7, 7])) == [repeats, disagree]
     assert individual_error(house, people([1, 1, 2, 2], [5, None, 7, 7])) == [repeats, disagree]
 

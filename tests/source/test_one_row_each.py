@@ -139,7 +139,7 @@ def test_rows_that_missing_values_drop_are_not_chosen(house: House) -> None:
     assert left_out["individuals"]["null_sensitive"] == left_out["individuals"]["all"] == 1
     with pytest.raises(ConfigError, match="disease: found 3 rows without a value"):
         house.run(frame, **by_visit())
-    with pytest.raises(ConfigError, match=r"columns\.individual: found 1 rows that do not say whose they are"):
+    with pytest.raises(ConfigError, match=r"columns\.individual: found 1 row without an individual"):
         house.run(pa.Table.from_pylist([*found[:2], found[3] | {"id": None}]), **by_visit())
 
 

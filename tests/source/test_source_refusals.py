@@ -205,6 +205,6 @@ def test_texts_that_are_too_long_to_be_held_are_counted_and_not_quoted(house: Ho
     table = ROWS.set_column(at, "disease", pa.array([word, *rest]))
     with pytest.raises(ConfigError) as refused:
         house.run(table)
-    assert "1 rows with a value of more than 32,768 bytes" in str(refused.value)
+    assert "1 row with a value of more than 32,768 bytes" in str(refused.value)
     assert "columns.sensitive.disease" in str(refused.value) and "SECRET" not in str(refused.value)
     assert house.run(ROWS.set_column(at, "disease", pa.array([word[:32_768], *rest]))).safe

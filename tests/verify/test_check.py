@@ -210,8 +210,8 @@ def test_repeated_individuals_are_refused_as_in_a_run(house: House) -> None:
     assert house.check(single, columns__individual="id").safe
     for ids, found in (
         (["a", "a", "c", "c"], "2 rows that repeat an individual"),
-        (["a", "c", "a", "d"], "1 individuals whose rows disagree"),
-        (["a", None, "c", "d"], "1 rows that do not say whose they are"),
+        (["a", "c", "a", "d"], "1 individual whose rows disagree"),
+        (["a", None, "c", "d"], "1 row without an individual"),
     ):
         with pytest.raises(ConfigError, match=found):
             house.check(labelled([1, 1, 2, 2], id=ids), columns__individual="id")
@@ -220,7 +220,7 @@ def test_repeated_individuals_are_refused_as_in_a_run(house: House) -> None:
 @on_every_backend()
 def test_missing_values_are_refused_where_the_config_says_so(house: House) -> None:
     table = labelled([1, 1, 2, 2], disease=["Flu", None, "Flu", "Cold"])
-    with pytest.raises(ConfigError, match="disease: found 1 rows without a value"):
+    with pytest.raises(ConfigError, match="disease: found 1 row without a value"):
         house.check(table)
     assert house.check(table, nulls={"sensitive": "value"}).safe
     with pytest.raises(ConfigError, match="age: found 2 rows without a value"):

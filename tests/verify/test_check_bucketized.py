@@ -170,10 +170,10 @@ BROKEN: dict[str, tuple[Pair, str]] = {
         "qi and sensitive",
     ),
     "2 rows whose `count` is not a positive": ((QI, changed(SENSITIVE, count=[0, -1, 1, 1])), "sensitive"),
-    "1 rows whose `count` is not a positive": ((QI, changed(SENSITIVE, count=[2, 1, 1, None])), "sensitive"),
+    "1 row whose `count` is not a positive": ((QI, changed(SENSITIVE, count=[2, 1, 1, None])), "sensitive"),
     "`count` is not a column of whole": ((QI, changed(SENSITIVE, count=[2.0, 1.0, 1.0, 1.0])), "sensitive"),
     "`group` is not a column of whole": ((changed(QI, group=list("aaabb")), SENSITIVE), "qi"),
-    "1 rows whose `group` is not a whole": ((changed(QI, group=[0, 0, None, 1, 1]), SENSITIVE), "qi"),
+    "1 row whose `group` is not a whole": ((changed(QI, group=[0, 0, None, 1, 1]), SENSITIVE), "qi"),
     "no column `group`": ((QI.drop_columns("group"), SENSITIVE), "qi"),
     "no column `count`": ((QI, SENSITIVE.drop_columns("count")), "sensitive"),
     "has the sensitive column too": ((changed(QI, disease=["Flu"] * 5), SENSITIVE), "qi"),
@@ -243,7 +243,7 @@ def test_missing_values_may_be_values_but_nobody_can_be_dropped_for_them(house: 
 
 def test_individuals_who_are_named_have_one_row(house: House) -> None:
     assert house.check((changed(QI, id=list("abcde")), SENSITIVE), columns__individual="id").safe
-    with pytest.raises(ConfigError, match="1 rows that repeat an individual"):
+    with pytest.raises(ConfigError, match="1 row that repeats an individual"):
         house.check((changed(QI, id=list("abcda")), SENSITIVE), columns__individual="id")
 
 

@@ -126,7 +126,7 @@ def test_a_named_value_that_is_absent_counts_as_a_warning(house: House) -> None:
         "count": 1,
         "severity": "low",
         "column": "disease",
-        "text": "values named in alpha_k that nobody in this release has: suppressed, or misspelt?",
+        "text": "value named in alpha_k that nobody in this release has: suppressed, or misspelt?",
     }
 
 

@@ -47,7 +47,7 @@ PRIVACY = [
     {"k_anonymity": {"k": K}},
     {"skyline": {"points": [{"l": POINT[0], "k": POINT[1], "m": POINT[2], "c": 0.9}]}},
 ]
-UNSAFE, STRUCTURAL, CONTROLS, FULL = 1_000, 400, 25, 20
+UNSAFE, STRUCTURAL, CONTROLS, FULL = 500, 400, 25, 20
 
 
 def source_table(seed: int = 1, count: int = 70) -> pa.Table:

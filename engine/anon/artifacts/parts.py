@@ -194,6 +194,48 @@ class LeftOutFacts(ArtifactPart):
     one_row_each: OneRowEach | None = None
 
 
+class AttackFacts(ArtifactPart):
+    """The result of one attack on the release; `individuals` is null if it was not carried out."""
+
+    name: str
+    assumes: str
+    individuals: Count | None
+    largest: Share | None
+    bound: Share | None
+    exact: bool
+    breached: bool
+    found: str
+    helps: str
+    sensitive: str = ""
+
+
+class SeriesFacts(ArtifactPart):
+    """A night of a series: the number of its part, and individuals: in the source for the first time; waiting
+    afterwards; released in all parts; and in the source although they were released before."""
+
+    part: Several
+    new: Count
+    waiting: Count
+    released: Count
+    again: Count
+
+
+class TogetherFacts(ArtifactPart):
+    """What the release and the one that it replaces reveal together."""
+
+    releases: Several
+    individuals: Count
+    one_value: Count
+    two_values: Count
+    largest_belief: Share | None
+    at_least: Share | None
+    at_most: Share | None
+    over: Count
+    certainly_over: Count
+    contradictory: Count
+    exact: bool
+
+
 class Summary(ArtifactPart):
     """The summary that `run` prints."""
 
@@ -207,7 +249,10 @@ class Summary(ArtifactPart):
     criteria: list[CriterionFacts]
     risk: Risk
     with_kept: dict[str, KeptColumnFacts]
+    together: TogetherFacts | None = None
     warnings: list[WarningFacts]
+    attacks: list[AttackFacts]
+    series: SeriesFacts | None = None
 
     def standing(self, severity: str | None = None) -> list[WarningFacts]:
         """Return the warnings that are not accepted, all or those of one severity."""
@@ -261,6 +306,54 @@ class AggregationFacts(ArtifactPart):
     withheld: Count = 0
 
 
+class Scores(ArtifactPart):
+    """The accuracy of a classifier, and the area under its ROC curve."""
+
+    accuracy: Share
+    auc: Share
+
+
+class ModelScores(ArtifactPart):
+    """A classifier that was trained on the release, and one of its kind that was trained on the source."""
+
+    name: str
+    release: Scores
+    source: Scores
+
+
+class TrainedRows(ArtifactPart):
+    """The rows that the classifiers were trained with."""
+
+    release: Several
+    source: Several
+
+
+class PredictionFacts(ArtifactPart):
+    """How well classifiers predict a column of the source for rows that were held out."""
+
+    column: str
+    classes: Several
+    features: list[str]
+    tested: Several
+    matched: Count
+    trained: TrainedRows
+    majority: Share
+    models: list[ModelScores]
+
+
+class GuardFacts(ArtifactPart):
+    """The coins of a guarded search: individuals by the number of candidates that count against their group, those
+    without a bound, and the largest factor of the odds."""
+
+    nullable = "below"
+    skip: Number
+    below: Count | None
+    enforced: bool
+    individuals: dict[str, Count]
+    unbounded: Count
+    largest: Number | Literal["inf"]
+
+
 class UtilityFacts(ArtifactPart):
     """The utility of the release."""
 
@@ -274,6 +367,7 @@ class UtilityFacts(ArtifactPart):
     query_error: QueryError | None
     suppressed: Count
     aggregated: dict[str, AggregationFacts] = {}
+    prediction: PredictionFacts | None = None
 
 
 class ColumnFacts(ArtifactPart):

@@ -9,16 +9,20 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
-from anon.artifacts.recoding import FORMAT, AnyRecodingFile, parse_recoding
+from anon.artifacts.ledger import LEDGER, Ledger
+from anon.artifacts.recoding import FORMAT, WITH_REST, AnyRecodingFile, parse_recoding
 from anon.artifacts.schema import MANIFEST, REPORT, Manifest, Report
 from anon.errors import ConfigError, as_resource_error
 
-VERSIONS = {"manifest.json": MANIFEST, "report.json": REPORT, "recoding.json": FORMAT}
+VERSIONS = {
+    "manifest.json": (MANIFEST,), "report.json": (REPORT,), "recoding.json": (FORMAT, WITH_REST),
+    "ledger.json": (LEDGER,),
+}  # fmt: skip
 FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"
 DEEPEST = 64  # levels of nested lists and objects
 OWN = "sha256"  # the field that holds the digest of the others
 Json = dict[str, Any]
-Sealed = TypeVar("Sealed", Manifest, Report)
+Sealed = TypeVar("Sealed", Manifest, Report, Ledger)
 
 
 def sealed(content: Json) -> Json:
@@ -31,8 +35,8 @@ def sealed(content: Json) -> Json:
     return content | {OWN: hashlib.sha256(text.encode()).hexdigest()}
 
 
-def sealed_text(artifact: Manifest | Report) -> str:
-    """Return the text of a manifest.json or report.json."""
+def sealed_text(artifact: Manifest | Report | Ledger) -> str:
+    """Return the text of a manifest.json, report.json or ledger.json."""
     return json.dumps(sealed(artifact.to_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -44,6 +48,12 @@ def read_manifest(run: Path, field: str = FIELD, expected: str = EXPECTED) -> Ma
 def read_report(run: Path) -> Report:
     """Return the report of a run folder; raise ConfigError if it is not as this version wrote it."""
     return _read_sealed(run, "report.json", Report, FIELD, EXPECTED)
+
+
+def read_ledger(folder: Path) -> Ledger:
+    """Return the ledger of a series, given its folder; raise ConfigError if it is not as this version wrote it."""
+    expected = "the ledger as the last run left it: put the run folder back"
+    return _read_sealed(folder, "ledger.json", Ledger, "release.run", expected)
 
 
 def _read_sealed(run: Path, name: str, model: type[Sealed], field: str, expected: str) -> Sealed:
@@ -92,8 +102,8 @@ def read_run(run: Path) -> tuple[Manifest, Report, AnyRecodingFile]:
 
 def _check_version(name: str, version: Any, field: str) -> None:
     """Raise ConfigError if another version of anon wrote a file in another form."""
-    if type(version) is int and version != VERSIONS[name]:
-        wanted = f"version {VERSIONS[name]}, which this anon writes; run it again"
+    if type(version) is int and version not in VERSIONS[name]:
+        wanted = f"version {' or '.join(map(str, VERSIONS[name]))}, which this anon writes; run it again"
         raise ConfigError.at(field, f"a {name} of version {version}", wanted)
 
 

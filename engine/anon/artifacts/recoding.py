@@ -11,8 +11,9 @@ from pydantic import Field, SkipValidation, model_validator
 from anon.artifacts.parts import ArtifactPart, Count, Finer, Several, demand
 from anon.core.text import CUTTABLE
 
-FORMAT = 1  # of recoding.json
+FORMAT, WITH_REST = 1, 2  # of recoding.json; the second if nodes of a tree of cuts have a rest
 Json = dict[str, Any]
+Reach = Literal["cells", "tight", "public"]  # of labels: from cut to cut, to the members, the smallest public cell
 Row = Annotated[list[str | None], Field(min_length=2)]
 
 
@@ -49,7 +50,7 @@ class RecodingHead(ArtifactPart):
     """recoding.json without its list of nodes or of suppressed cells. A recoding that assigns individuals to groups one
     by one has no such list, and facts about its search that nothing reads."""
 
-    format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]
+    format: Annotated[int, Field(ge=FORMAT, le=WITH_REST)]
     method: str
     groups: Several
     suppressed: Count = 0
@@ -71,9 +72,9 @@ class AssignmentRecoding(RecodingHead):
 
 
 class TreeHead(RecodingHead):
-    """A tree of cuts without its nodes. With `tight` labels, groups have labels in all columns."""
+    """A tree of cuts without its nodes. With labels other than `cells`, groups have labels in all columns."""
 
-    labels: Literal["cells", "tight"] = "cells"
+    labels: Reach = "cells"
 
     columns: list[RecodedColumn]  # type: ignore[assignment]
 
@@ -87,7 +88,7 @@ class TreeRecoding(TreeHead):
     @model_validator(mode="after")
     def _nodes_are_a_tree(self) -> Self:
         columns = {column.name: bool(column.hierarchy) for column in self.columns}
-        groups = _groups(self.nodes, columns, self.labels == "tight")
+        groups = _groups(self.nodes, columns, self.labels != "cells")
         demand(sorted(groups) == list(range(self.groups)), "every group once")
         return self
 
@@ -153,11 +154,12 @@ def _method(data: Json) -> str:
     return "lattice" if data.get("one_level") else str(data.get("method"))
 
 
-def _groups(nodes: Any, columns: dict[str, bool], tight: bool) -> list[int]:
-    """Return the groups of a tree of cuts; `columns` states which columns have a hierarchy. Nodes are breadth first:
+def _groups(nodes: Any, columns: dict[str, bool], every: bool) -> list[int]:
+    """Return the groups of a tree of cuts; `columns` states which columns have a hierarchy, `every`
+    whether groups have labels in the others too. Nodes are breadth first:
     the children of a node follow those of the previous one."""
     demand(isinstance(nodes, list) and bool(nodes), "nodes")
-    narrowed, following, groups = [name for name, has_hierarchy in columns.items() if has_hierarchy or tight], 1, []
+    narrowed, following, groups = [name for name, has_hierarchy in columns.items() if has_hierarchy or every], 1, []
     for number, node in enumerate(nodes):
         demand(isinstance(node, dict) and following > number, "a node that another one leads to")
         demand(not number or ("label" in node and _is_label(node["label"])), "a label")
@@ -179,6 +181,7 @@ def _split(node: Json, columns: dict[str, bool], following: int) -> int:
     in_order = all(type(child) is int and child == following + at for at, child in enumerate(children))
     demand(in_order, "children in order")
     demand(columns[column] or (len(children) == 2 and "cut" in node and _is_label(node["cut"])), "a cut in two")
+    demand(node.get("rest", True) is True and not {"rest", "cut"} <= node.keys(), "a rest or a cut")
     return following + len(children)
 
 

@@ -16,6 +16,7 @@ from anon.artifacts.parts import (
     ColumnFacts,
     ColumnRole,
     Count,
+    GuardFacts,
     LatticeFacts,
     LatticeNodes,
     Number,
@@ -30,7 +31,7 @@ from anon.artifacts.parts import (
 )  # fmt: skip
 from anon.config import CRITERIA
 
-MANIFEST, REPORT = 2, 7  # the versions that this anon writes and reads
+MANIFEST, REPORT = 3, 8  # the versions that this anon writes and reads
 
 
 def _moment(text: str) -> str:
@@ -96,6 +97,7 @@ class Manifest(ArtifactPart):
     warnings: list[WarningFacts]
     release: dict[str, str]
     recoding_sha256: str
+    members_sha256: str = ""
     previous: PreviousRun | None = None
     reused: ReusedRun | None = None
 
@@ -167,6 +169,7 @@ class Report(ArtifactPart):
     privacy: list[Annotated[dict[str, Any], AfterValidator(_criterion)]]
     utility: UtilityFacts
     lattice: LatticeFacts | None = None
+    guard: GuardFacts | None = None
     group_sizes: Annotated[dict[str, Count], AfterValidator(_sizes)]
     seconds: dict[str, Number]
     blocking: Blocking | dict[str, Any] = Field({})

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,14 @@ from anon.config import Config
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import Database
 from anon.core.progress import Progress, ProgressCallback
+from anon.criteria.earlier import EarlierGroups
 
 if TYPE_CHECKING:
     from anon.cube import Cube
     from anon.recoding.outcome import Outcome
     from anon.release import WrittenRelease
+    from anon.risk.people import SampledPeople
+    from anon.runs.previous_release import PreviousRelease
     from anon.runs.workspace import RunFolders
     from anon.source import Source
     from anon.source.left_out import LeftOut
@@ -34,6 +37,7 @@ class Backend(ABC):
     work: RunFolders
     progress: Progress
     database: Database
+    earlier: EarlierGroups = field(default_factory=EarlierGroups)  # published already: the release is safe beside them
 
     @staticmethod
     @abstractmethod
@@ -83,6 +87,19 @@ class Backend(ABC):
     @abstractmethod
     def utility(self, source: Source, cube: Cube, outcome: Outcome, found: Findings) -> dict[str, Any]:
         """Measure how much of the source the release keeps."""
+
+    def people(self, source: Source, cube: Cube, outcome: Outcome) -> SampledPeople | None:
+        """Return the people of some groups with their own quasi-identifiers, for attacks by somebody who knows these;
+        None if individuals do not have one value of one sensitive column, or if the backend cannot read them."""
+        return None
+
+    def series(self) -> dict[str, Any]:
+        """Return the facts about an invariant series of which the run makes a release."""
+        return {}
+
+    def together(self, source: Source, cube: Cube, outcome: Outcome, previous: PreviousRelease) -> dict[str, Any]:
+        """Measure what the release and the one that it replaces reveal together; nothing where that is not known."""
+        return {}
 
     @staticmethod
     @abstractmethod

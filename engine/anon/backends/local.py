@@ -10,16 +10,21 @@ from typing import Any
 
 from anon import release
 from anon.backends.base import Backend
-from anon.config import Config
+from anon.config import Config, Invariant
 from anon.config.support import exact_labels
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import Database, connect
-from anon.core.memory import Memory
+from anon.core.memory import Memory, release_unused
 from anon.core.progress import Progress
 from anon.cube import Cube, Domain, RecordStore, records
 from anon.loss.utility import Original, of_run
 from anon.recoding.outcome import Outcome
 from anon.release import WrittenRelease
+from anon.risk.people import SampledPeople, sample_people
+from anon.runs.held_releases import with_previous
+from anon.runs.invariant_series import InvariantRelease
+from anon.runs.members import are_kept, write_members
+from anon.runs.previous_release import PreviousRelease
 from anon.runs.workspace import RunFolders
 from anon.search import dispatch
 from anon.search.prepare import build_cube, check_sensitive_numbers
@@ -33,6 +38,8 @@ from anon.verify.judge import Findings
 
 class LocalBackend(Backend):
     """One run on this machine."""
+
+    invariant: InvariantRelease | None = None  # of a series that republishes its table whole
 
     @staticmethod
     def origin(config: Config, table: Any) -> Origin:
@@ -52,7 +59,10 @@ class LocalBackend(Backend):
             yield cls(config, show_values, work, progress, database)
 
     def open(self, origin: Origin) -> Source:
-        return open_source(self.database, self.config, origin, self.work.spill)
+        source = open_source(self.database, self.config, origin, self.work.spill)
+        if isinstance(self.config.release.series, Invariant):
+            self.invariant = InvariantRelease.arranged(self.config, source)
+        return source
 
     def cube(self, source: Source) -> Cube:
         place = partial(records.make, Memory(self.config.limits.memory).records, self.work.spill)
@@ -62,8 +72,11 @@ class LocalBackend(Backend):
         return cube
 
     def search(self, config: Config, cube: Cube, checkpoint: Checkpoint) -> Outcome:
+        if self.invariant is not None:
+            return self.invariant.outcome(cube, self.work.spill)
         report = self.report_progress("search")
-        return dispatch.searched(config, cube, self.work.spill, checkpoint, self.show_values, report)
+        spill, earlier = self.work.spill, self.earlier
+        return dispatch.searched(config, cube, spill, checkpoint, self.show_values, report, earlier=earlier)
 
     def at_rest(self) -> AbstractContextManager[None]:
         return self.database.at_rest()
@@ -72,7 +85,13 @@ class LocalBackend(Backend):
         memory = self._memory(source, cube, outcome)
         memory.check()
         self.database.limit(memory)
-        return release.write(source, outcome, _sensitive(source, cube), self.config, self.work.release, self.work.spill)
+        config, work, sensitive = self.config, self.work, _sensitive(source, cube)
+        written = release.write(source, outcome, sensitive, config, work.release, work.spill)
+        if self.invariant is not None:
+            self.invariant.write_ledger(work.run)
+        if are_kept(config):
+            write_members(work.run, config, source, outcome.recoding, sensitive, written.number)
+        return written
 
     def verify(self, config: Config, source: Source, cube: Cube, outcome: Outcome, written: WrittenRelease) -> Findings:
         limits, memory = config.limits, self._memory(source, cube, outcome)
@@ -80,9 +99,12 @@ class LocalBackend(Backend):
         outsider = connect(limits.memory, threads, self.work.spill, held=memory.held)
         try:
             recoding = self.work.run / "recoding.json"
+            release_unused()  # of the writers
             expected = content.expected(source, config, recoding, outcome, _sensitive(source, cube), memory)
+            if self.invariant is not None:
+                self.invariant.verify(written, self.work.run)
             with self.database.at_rest():
-                return judge.verify(outsider, written, config, expected)
+                return judge.verify(outsider, written, config, expected, self.earlier)
         except BaseException:
             outsider.close()
             raise
@@ -94,6 +116,24 @@ class LocalBackend(Backend):
         original = Original(source, cube.domains, sensitive, multiplicity, threads)
         memory = self._memory(source, cube, outcome)
         return of_run(original, found.table, outcome.recoding, exact_labels(config), config.privacy, memory)
+
+    def people(self, source: Source, cube: Cube, outcome: Outcome) -> SampledPeople | None:
+        if self.config.columns.multiplicity != "single" or len(source.sensitive) != 1:
+            return None
+        return sample_people(source, outcome, _sensitive(source, cube)[0])
+
+    def series(self) -> dict[str, Any]:
+        return {} if self.invariant is None else self.invariant.facts()
+
+    def together(self, source: Source, cube: Cube, outcome: Outcome, previous: PreviousRelease) -> dict[str, Any]:
+        if not are_kept(self.config):
+            return {}
+        limits, memory = self.config.limits, self._memory(source, cube, outcome)
+        with (
+            self.database.at_rest(),
+            closing(connect(limits.memory, limits.threads, self.work.spill, held=memory.held)) as database,
+        ):
+            return with_previous(database, self.config, self.work, previous)
 
     def _memory(self, source: Source, cube: Cube, outcome: Outcome) -> Memory:
         """Return the memory of the stages after the search."""

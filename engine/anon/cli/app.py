@@ -15,6 +15,7 @@ from anon.cli.init import init
 from anon.cli.report import explain, report
 from anon.cli.run import plan, run
 from anon.cli.schema import schema
+from anon.cli.series import series_app
 from anon.core.terminal import say
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ for command in (init, plan, run, check, explore, disclose, attack, utility, repo
 for command in CODE_COMMANDS:
     command.add_to(build_app)
 app.add_typer(hierarchy_app, name="hierarchy")
+app.add_typer(series_app, name="series")
 
 
 def _print_version(requested: bool) -> None:

@@ -24,6 +24,15 @@ def check(
         Path | None,
         typer.Option(help="A folder to save estimated priors in: prior-N.csv, which --prior reads.", metavar="DIR"),
     ] = None,
+    held_with: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="EARLIER",
+            help="The folder of an earlier release that somebody holds as well, with its run folder beside it; may be "
+            "given several times.",
+        ),
+    ] = None,
     memory: Memory = None,
     threads: Threads = None,
 ) -> int:
@@ -32,13 +41,22 @@ def check(
     Groups are the distinct tuples of its quasi-identifier columns as they are, or the `group` column of a bucketized
     folder (qi.parquet and sensitive.parquet, or .csv). Exit 3 if the table is not safe. The config's source is not
     read.
+
+    With --with, TABLE and EARLIER are folders of releases of the same people whose run folders are beside them: it also
+    reports what anyone holding all of them learns (`together`), and exits 3 if a belief passes what the criteria
+    allow. The source is read only if the releases were not made at one place.
     """
     from anon.commands import check as commands
     from anon.runs.options import Options
 
     with flags.progress() as progress:
         options = Options.from_user(
-            memory=memory, threads=threads, show_values=flags.show_values, prior=prior, save_priors=save_priors
+            memory=memory,
+            threads=threads,
+            show_values=flags.show_values,
+            prior=prior,
+            save_priors=save_priors,
+            held_with=tuple(held_with or ()),
         )
         result = commands.check(config, on, options, progress)
     flags.show(result.to_dict(), "terminal.show", result.report, result.places)
@@ -56,6 +74,18 @@ def utility(
     on: Annotated[
         str, typer.Option("--on", metavar="TABLE", help="The release: Parquet, CSV, a folder of either, or a glob.")
     ],
+    predict: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A sensitive or kept column: also measure how well classifiers that are trained on the release "
+            "predict it for rows of the source that they have not seen. Needs pip install 'anon-engine[predict]'.",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="The run folder of the release: add the prediction to its report, too."),
+    ] = None,
     memory: Memory = None,
     threads: Threads = None,
 ) -> int:
@@ -69,6 +99,7 @@ def utility(
     from anon.runs.options import Options
 
     with flags.progress() as progress:
-        result = commands.utility(config, on, Options.from_user(memory=memory, threads=threads), progress)
+        options = Options.from_user(memory=memory, threads=threads)
+        result = commands.utility(config, on, options, progress, predict, run)
     flags.show(result.to_dict(), "terminal.show_utility")
     return 0

@@ -152,8 +152,6 @@ def init(
     roles = dict(zip(FLAGS, (identifier or [], quasi_identifier or [], keep or [], drop or [])))
     if sensitive and no_sensitive:
         raise ConfigError.at("--no-sensitive", "--sensitive as well", "one of the two")
-    if template is not None and template not in TEMPLATE_NAMES:
-        raise ConfigError.at("--template", repr(template), f"one of {', '.join(TEMPLATE_NAMES)}")
     if table is None and template is None:
         raise ConfigError.at("TABLE", "nothing", "a table, or --template", f"templates: {', '.join(TEMPLATE_NAMES)}")
     options = InitOptions(
@@ -173,8 +171,9 @@ def init(
         flags,
         sheet,
     )
-    from anon.commands.init import check_out
+    from anon.commands.init import check_out, check_template
 
+    check_template(template)
     check_out(out, overwrite)
     return _init(options) if table is not None else _template_alone(options)
 
@@ -221,8 +220,6 @@ def _written(options: InitOptions, found: Profile, answers: Answers) -> int:
     from anon.profile.writing import as_yaml
 
     chosen = roles_of(found, answers)
-    if options.interactive and options.review:
-        answers, chosen = reviewed(answers, chosen, found)
     if options.interactive and options.out is None and sys.stdout.isatty():
         options = replace(options, out=_free_place())
     check_knowable(chosen)
@@ -282,7 +279,7 @@ def _first_guess(found: Profile) -> list[Proposed]:
 
 def _answers(options: InitOptions, found: Profile, database: Database) -> Answers:
     """Return the answers that the flags give and, on a terminal, the user; with --yes those that are proposed."""
-    from anon.commands.init import answered
+    from anon.commands.init import answered, roles_of, with_shares
     from anon.profile.proposal import proposed_individual
     from anon.profile.several_rows import RowChoice
 
@@ -300,7 +297,10 @@ def _answers(options: InitOptions, found: Profile, database: Database) -> Answer
             sensitive = ask_sensitive(names, sensitive)
     problems = _open_roles(options, individual, sensitive, names)
     asked = options.interactive and options.sensitive is None
-    return answered(database, found, options.known, individual, sensitive, options.k, rows, asked, problems)
+    answers = answered(database, found, options.known, individual, sensitive, options.k, rows, asked, problems)
+    if not (options.interactive and options.review):
+        return answers
+    return with_shares(reviewed(answers, roles_of(found, answers), found), found, database)
 
 
 def _open_roles(

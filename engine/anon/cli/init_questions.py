@@ -78,12 +78,22 @@ def ask_sensitive(names: list[str], proposed: list[str]) -> list[str]:
         say(one_line(f"there is no column {wrong[0]!r}; the table has {', '.join(names[:12])}"), err=True)
 
 
-def reviewed(answers: Answers, chosen: list[Proposed], found: Profile) -> tuple[Answers, list[Proposed]]:
-    """Return the roles that the user chooses; Enter accepts the proposed role."""
-    from anon.profile.proposal import ROLES, propose
+def reviewed(answers: Answers, proposed: list[Proposed], found: Profile) -> Answers:
+    """Return the answers with the roles that the user chooses; Enter accepts the proposed role. Roles that a run would
+    refuse are reported and asked for again."""
+    from anon.profile.proposal import repeated_individuals
+
+    while problems := repeated_individuals(found, chosen := _with_roles(answers, proposed)):
+        for problem in problems:
+            say(str(problem), err=True)
+    return chosen
+
+
+def _with_roles(answers: Answers, proposed: list[Proposed]) -> Answers:
+    from anon.profile.proposal import ROLES
 
     roles = dict(answers.roles)
-    for each in chosen:
+    for each in proposed:
         if each.name in roles or each.name in answers.sensitive or each.column.kind is None:
             continue
         say(one_line(f"{each.name}: {each.reason}"), err=True)
@@ -93,8 +103,7 @@ def reviewed(answers: Answers, chosen: list[Proposed], found: Profile) -> tuple[
         if role != each.role:
             roles[each.name] = role
     sensitive = (*answers.sensitive, *(name for name, role in roles.items() if role == "sensitive"))
-    answers = replace(answers, roles=roles, sensitive=sensitive)
-    return answers, propose(found, answers)
+    return replace(answers, roles=roles, sensitive=sensitive)
 
 
 def _ask_role(roles: tuple[str, ...], default: str) -> str:

@@ -32,7 +32,12 @@ def run(
         bool, typer.Option("--overwrite", help="Replace the release of an earlier run, in one step.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Make the release again even if it is up to date, and replace it.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Make the release again even if it is up to date, and replace it. One of another config or source is "
+            "replaced with --overwrite.",
+        ),
     ] = False,
     sample: Annotated[
         str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from anon.backends import backend_for
 from anon.config import Config, PriorEstimate, PriorFile, RRobustness, load, without_secrets
 from anon.config.absent import for_release
 from anon.config.support import refuse_unsupported
-from anon.core.database import connect, translated
+from anon.core.database import Database, connect, translated
 from anon.core.memory import Memory
 from anon.core.progress import Progress
 from anon.criteria import RRobustness as BoundRRobustness
@@ -29,7 +30,8 @@ from anon.verify.judge import Findings
 @without_secrets(source=False)
 def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
     """Judge a table that is already grouped: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them for a
-    bucketized one. Never reads the config's source."""
+    bucketized one. Never reads the config's source, unless it is compared with releases whose
+    people are known by another key."""
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=False, spreads=True)
     Memory(config.limits.memory).check()
@@ -45,11 +47,29 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
         examine = backend_for(config).examine
         found, left_out = examine(database, config, table, spill, options.show_values, progress)
         _save_priors(config, found, prior_files)
+        together = _together(database, config, table, options.held_with, spill, progress)
     names = Names.from_config(config, found.values, found.frequency, options.show_values)
     summary = facts.summary(config, found, names, left_out)
     summary["warnings"] = signed_off(config, summary["warnings"])
+    if together:
+        summary |= {"together": together, "safe": summary["safe"] and not together["over"]}
     progress.warn(summary["warnings"])
     return Result(summary, {"sizes": found.sizes})
+
+
+def _together(
+    database: Database, config: Config, table: Any, held_with: tuple[Path, ...], spill: Path, progress: Progress
+) -> dict[str, Any]:
+    """Return what somebody learns who holds the table and earlier releases; nothing if none are named."""
+    if not held_with:
+        return {}
+    from anon.runs.held_releases import compared, held_release
+
+    if not isinstance(table, str | os.PathLike):
+        raise ConfigError.at("--on", "a frame", "the folder of a release, with --with")
+    with progress.stage("together"):
+        releases = [held_release(Path(table), "--on", config), *(held_release(path, "--with") for path in held_with)]
+        return compared(database, config, releases, spill)
 
 
 def _with_prior(config: Config, file: Path) -> Config:

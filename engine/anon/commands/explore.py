@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from anon.config import LARGEST_EXPONENT, Config, load, without_secrets
+from anon.config import LARGEST_EXPONENT, Config, Criterion, load, without_secrets
 from anon.config.mistakes import closest
 from anon.config.support import refuse_unsupported
 from anon.config.values import parse_share
@@ -28,6 +28,8 @@ from anon.errors import ConfigError, Problem, SourceError
 from anon.report.warnings import Warned
 from anon.risk import attacks
 from anon.risk.disclosure import curves
+from anon.risk.overview import Attack, Promise
+from anon.risk.published import kept_columns, shares_of_values
 from anon.risk.skylines import skylines
 from anon.risk.witness import Name
 from anon.runs.options import DEFAULTS, Options, adjusted
@@ -36,6 +38,7 @@ from anon.runs.scratch import scratch
 from anon.source import open_grouped
 from anon.verify.grouped import Grouped, Reading, cross_table
 from anon.verify.histograms import histograms
+from anon.verify.judge import Findings, add_shares_with_kept, people_with_kept
 
 MOST_PIECES = 1_000  # as in the config of ck_safety
 SINGLE = "`multiplicity: single`; `explore` also supports sets and multisets"
@@ -50,6 +53,7 @@ class OpenedTable:
     texts: list[str | None]
     names: Names
     memory: int  # of the whole process
+    privacy: list[Criterion]
 
     def histograms(self, attributes: tuple[tuple[str, ...], ...] = ()) -> Iterator[Groups]:
         return histograms(self.grouped, Reading((self.column,), attributes=attributes))
@@ -95,7 +99,7 @@ def _opened(
         named = set().union(*(spec.named_values() for spec in config.privacy)) | set(shown)
         names = Names(texts, grouped.frequency, named, options.show_values)
         with translated("examining the table"):
-            yield OpenedTable(grouped, column, texts[column], names, limits.memory)
+            yield OpenedTable(grouped, column, texts[column], names, limits.memory, config.privacy)
 
 
 def _column(config: Config, column: str | None) -> str:
@@ -220,8 +224,18 @@ def attack(
         if prior is not None:
             _refuse_several(opened, "beliefs")
             facts["beliefs"] = _beliefs(opened, Path(prior), share, rho)
+        facts["attacks"] = [each.to_dict() for each in _overview(opened, facts["homogeneous_individuals"])]
     facts["warnings"] = []
     return Result(facts, {"attack": facts})
+
+
+def _overview(opened: OpenedTable, homogeneous: int) -> list[Attack]:
+    """Return the attacks on a column that need only the table."""
+    table, found = opened.grouped, Findings(opened.grouped, homogeneous_rows=homogeneous)
+    add_shares_with_kept(found, people_with_kept(table, found))
+    promise = Promise.from_config(opened.privacy, opened.column, opened.texts)
+    kept = kept_columns(found.with_kept, found.with_all_kept, table.rows())
+    return [*shares_of_values(table, opened.column, promise), *kept]
 
 
 def _rho(rho1: Any, rho2: Any, prior: Any) -> tuple[float, float] | None:

@@ -161,10 +161,10 @@ def answered(
     if repeats(found, individual):
         keys.find_varying(database, found, individual)
         answers = with_possible_rows(found, replace(answers, rows=rows))
-    return _with_shares(answers, found, database)
+    return with_shares(answers, found, database)
 
 
-def _with_shares(answers: Answers, found: Profile, database: Database) -> Answers:
+def with_shares(answers: Answers, found: Profile, database: Database) -> Answers:
     """Return the answers with the share of the commonest value of sensitive columns, if a criterion depends on it."""
     if answers.multiplicity == "single" and answers.template is None:
         return answers
@@ -201,11 +201,15 @@ def init(
     progress, memory = progress or Progress(), options.memory or Options.from_user(memory=MEMORY).memory
     assert memory is not None
     Memory(memory).check()
+    check_template(roles.template)
     check_out(options.out, options.overwrite)
     place = os.fspath(table) if isinstance(table, str | os.PathLike) else None
     with profiling_database(memory, None, progress) as (database, folder):
         found = profiled(database, place or table, folder, roles, options.show_values, progress, sheet)
-        answers = answered(database, found, roles, roles.individual, roles.sensitive, k)
+        sensitive = roles.sensitive
+        if sensitive is None and roles.template is not None:
+            sensitive = roles.proposed_sensitive(found, roles.individual)
+        answers = answered(database, found, roles, roles.individual, sensitive, k)
     chosen = roles_of(found, answers)
     check_knowable(chosen)
     text = as_yaml(found, answers, chosen, place, options.out, memory=f"{memory // 1_000_000}MB")
@@ -225,6 +229,12 @@ def check_knowable(chosen: list[Proposed]) -> None:
     """Raise ConfigError if no column is one that others may know."""
     if not any(each.role == "quasi-identifier" for each in chosen):
         raise ConfigError.at("--quasi-identifier", "no column that others may know", "at least one")
+
+
+def check_template(name: str | None) -> None:
+    """Raise ConfigError if there is no template of this name."""
+    if name is not None and name not in TEMPLATES:
+        raise ConfigError.at("--template", repr(name), f"one of {', '.join(TEMPLATES)}")
 
 
 def check_out(out: Path | None, overwrite: bool) -> None:

@@ -20,18 +20,20 @@ from anon.core.database import connect
 from anon.core.disk import digest, digests, errors_at, make_private
 from anon.core.memory import LIBRARIES, Memory
 from anon.core.progress import Progress
-from anon.criteria import Values, bind
+from anon.criteria import EarlierGroups, Values, bind
 from anon.criteria.value_names import number
 from anon.cube import Cube, RecordStore, records
 from anon.errors import UnsafeError
 from anon.recoding.levels import ColumnLevels
-from anon.report.warnings import Warned, repeated, signed_off, warnings_of
+from anon.report.warnings import Warned, people_warnings, signed_off, warnings_of
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.previous_release import PreviousRelease
 from anon.runs.result import Result
 from anon.runs.run_folder import check_places
 from anon.runs.scratch import scratch
+from anon.runs.series.night import Night
+from anon.runs.series.pool import NobodyNew
 from anon.runs.workspace import RunFolders, check_available
 from anon.search import dispatch
 from anon.search.prepare import build_cube, check_not_vacuous
@@ -65,7 +67,8 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=True)
     backend_for(config).check_plan(config, table)
-    check_places(config, overwrite=True)
+    if config.release.series is None:
+        check_places(config, overwrite=True)
     check_available(config)
     check_not_vacuous(config)
     check_files(config, run=True)
@@ -76,13 +79,21 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
         places = DiskUsage(Memory(limits.memory).records, spill)
         with progress.stage("source"):
             origin = origin_of(config, table)
-            source = open_source(database, config, origin, spill)
+            night = None if config.release.series is None else Night.begin(config, origin, tidy=False)
+            if night is not None:
+                config, origin = night.config, night.pool
+            try:
+                source = open_source(database, config, origin, spill)
+            except NobodyNew:
+                return Result(_of_night(night, options) | {"feasible": True, "rows": 0, "warnings": []}, {"sql": []})
             copied = sum(file.stat().st_size for file in spill.glob("*.parquet"))
         with progress.stage("cube"):
             room = RecordStore(places.make, dispatch.threads_of(config), partial(progress.update, "cube"))
             cube = build_cube(config, source, room)
             dispatch.memory_of(config, cube).check("values")
-        facts = _facts(config, source, cube, options, places, copied) | _up_to_date(config, options, origin)
+        earlier = None if night is None else night.earlier
+        facts = _facts(config, source, cube, options, places, copied, earlier)
+        facts |= _up_to_date(config, options, origin) if night is None else _of_night(night, options)
         sql = [redact(sql, config.secrets) for sql in database.queries]
         if isinstance(config.method, Reuse) and facts["feasible"] and "up_to_date" not in facts:
             facts |= _reuse(config, source, cube, spill, options, progress)
@@ -114,14 +125,21 @@ def _reuse(
     except UnsafeError as error:
         return {"feasible": False, "reason": str(error)}
     before = PreviousRelease.read(config, options.show_values)
-    of_files = before.warnings(digests(folder), digest(recoding), individuals)
-    return {"warnings": judged + repeated(source.repeated) + of_files}
+    together = backend.together(source, cube, outcome, before)
+    of_files = before.warnings(digests(folder), digest(recoding), individuals, together)
+    return {"warnings": judged + people_warnings(config, source) + of_files}
 
 
 def _facts(
-    config: Config, source: Source, cube: Cube, options: Options, places: DiskUsage, copied: int
+    config: Config,
+    source: Source,
+    cube: Cube,
+    options: Options,
+    places: DiskUsage,
+    copied: int,
+    earlier: EarlierGroups | None,
 ) -> dict[str, Any]:
-    values = dispatch.sensitive_values(config, cube)
+    values = dispatch.sensitive_values(config, cube, earlier)
     refused = _refused(config, cube, values, options.show_values)
     memory, count, sizes = dispatch.memory_of(config, cube), cube.records.count, cube.records.sizes
     inside = records.bytes_in_memory(count, sizes)
@@ -209,7 +227,7 @@ def _warnings(config: Config, source: Source, cube: Cube, values: Values) -> lis
     """Return the warnings that a run would give whatever it finds."""
     found = Findings(rows=source.rows, individuals=cube.individuals, criteria=bind(config.privacy, values))
     found.values, found.frequency = values.texts, values.frequency
-    return warnings_of(config, found, source.left_out) + repeated(source.repeated)
+    return warnings_of(config, found, source.left_out) + people_warnings(config, source)
 
 
 def _up_to_date(config: Config, options: Options, origin: Origin) -> dict[str, Any]:
@@ -217,8 +235,18 @@ def _up_to_date(config: Config, options: Options, origin: Origin) -> dict[str, A
     return {"up_to_date": True} if PreviousRelease.read(config, options.show_values).is_current(origin) else {}
 
 
+def _of_night(night: Night | None, options: Options) -> dict[str, Any]:
+    """Return who is new, waits and was released in a night of a series, and whether a run would do nothing."""
+    assert night is not None
+    facts = night.facts(None) | {"waiting": night.before.waiting.individuals}
+    own = PreviousRelease.read(night.config, options.show_values).dependencies
+    return {"series": facts} | ({"up_to_date": True} if night.is_current(own) else {})
+
+
 def _existing_folders(config: Config, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a warning if a run would replace folders, which it does only with --overwrite."""
+    """Return a warning if a run would replace folders, which it does only with --overwrite, and never of a series."""
+    if config.release.series is not None:
+        return []
     places = [place for place in (config.release.path, config.release.run) if isinstance(place, Path)]
     there = sum(place.is_dir() and any(place.iterdir()) for place in places)
     if not there or "up_to_date" in facts:

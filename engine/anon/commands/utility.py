@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from anon.config import load, without_secrets
@@ -21,12 +22,28 @@ from anon.verify.grouped import Grouped
 
 
 @without_secrets(source=True)
-def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
+def utility(
+    config: Any,
+    table: Any,
+    options: Options = DEFAULTS,
+    progress: Progress | None = None,
+    predict: str | None = None,
+    run: Path | None = None,
+) -> Result:
     """Compare a release with the config's source: a path, an Arrow-speaking frame, or a pair (qi, sensitive) of them
-    for a bucketized one."""
+    for a bucketized one. `predict` names a column that classifiers learn to predict from it, and
+    `run` the run folder whose report shows that, too."""
     config, progress = adjusted(load(config), options), progress or Progress()
     refuse_unsupported(config, run=False)
     require_source(config)
+    if predict is not None:
+        from anon.loss.prediction import check_target, prediction
+
+        check_target(predict, config.columns)
+    if run is not None:
+        from anon.runs.predictions import check_run, write_prediction
+
+        check_run(run, table, predict)
     Memory(config.limits.memory).check()
     with (
         scratch(config, progress) as spill,
@@ -39,8 +56,14 @@ def utility(config: Any, table: Any, options: Options = DEFAULTS, progress: Prog
             source = open_source(database, config, None, spill)
             original = Original.from_source(source, config.columns, threads_of(config))
         with progress.stage("utility"):
-            measured = measure(original, grouped, config.privacy)
-            source.check_unchanged()
+            measured = measure(original, grouped, config.privacy, getattr(config.method, "refine", False))
+        if predict is not None:
+            with progress.stage("predict"):
+                memory = Memory(config.limits.memory)
+                measured["prediction"] = prediction(original, grouped, config.columns, predict, memory)
+        source.check_unchanged()
         people = replace(source.left_out.individuals, suppressed=measured["suppressed"])
         measured["left_out"] = {"individuals": people.to_dict()}
+    if run is not None:
+        write_prediction(run, measured["prediction"])
     return Result(measured, {"utility": measured})

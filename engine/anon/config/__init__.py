@@ -47,6 +47,7 @@ from anon.config.grammar import (
 )
 from anon.config.load import LARGEST_EXPONENT, load, without_secrets
 from anon.config.secrets import redact
+from anon.config.series import Append, Invariant
 from anon.config.text_files import Csv
 from anon.config.values import parse_size
 
@@ -56,6 +57,7 @@ __all__ = [
     "MOST_THREADS",
     "Absolute",
     "Aggregation",
+    "Append",
     "Backend",
     "Bands",
     "Builder",
@@ -75,6 +77,7 @@ __all__ = [
     "HierarchyFile",
     "InformationGain",
     "Intervals",
+    "Invariant",
     "LDiversity",
     "Lattice",
     "Limits",

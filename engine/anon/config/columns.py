@@ -60,6 +60,33 @@ class BuilderModel(Model):
         """Return the levels between the values themselves and `*` in words, as far as the builder knows them."""
         return []
 
+    def _cap_names(self) -> list[str] | None:
+        """Return what `at_most` may say, from level 1 up; None if only the data decide how many levels there are."""
+        return [str(at) for at, _ in enumerate(self.level_names(), 1)]
+
+    @property
+    def capped(self) -> bool:
+        """Whether labels may be no coarser than a level below `*`."""
+        return getattr(self, "at_most", None) is not None
+
+    def cap(self, height: int) -> int:
+        """Return the coarsest level of labels, given that of `*`. Level 0 is the value, and so is a calendar's day of a
+        column of dates."""
+        word, names = getattr(self, "at_most", VALUE), self._cap_names()
+        if word == VALUE:
+            return 0
+        return int(word) if names is None else max(height - len(names) + names.index(word), 0)
+
+    @model_validator(mode="after")
+    def _cap_is_a_level(self) -> Self:
+        word, names = getattr(self, "at_most", None), self._cap_names()
+        if word is None or word == VALUE or (names is None and word.isdecimal() and int(word) > 0):
+            return self
+        if names is None or word not in names:
+            levels = ["the number of a level of the file, 1 or more"] if names is None else names
+            raise refusal([(("at_most",), mistake(f"one of its levels: {', '.join([VALUE, *levels])}"))])
+        return self
+
 
 AgeOn = Annotated[
     Day | None,
@@ -84,9 +111,28 @@ Weight = Annotated[
         gt=0,
         le=100,
         description="how much the detail of the column counts beside that of the others, from 0.1 to 100, with prefer "
-        "widest or loss and with choose loss; 1 by default",
+        "widest, loss or public and with choose loss; 1 by default",
     ),
     BeforeValidator(_weight),
+]
+
+
+VALUE = "value"  # in at_most: the values as they are
+
+
+def _cap(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+        raise mistake("a level")
+    return value if isinstance(value, str) else text(number(value))
+
+
+AtMost = Annotated[
+    str | None,
+    Field(
+        description="the coarsest level that labels of the column may have: value; a width of intervals, a number of "
+        "bands or of a hierarchy file's level, the digits that are kept, a unit of calendar"
+    ),
+    BeforeValidator(_cap, json_schema_input_type=str | int | float),
 ]
 
 
@@ -102,6 +148,7 @@ class Intervals(BuilderModel):
     bottom: Number | None = Field(None, description="values below become one open interval, in units of the column")
     age_on: AgeOn = None
     weight: Weight = Decimal(1)
+    at_most: AtMost = None
 
     @field_validator("intervals")
     @classmethod
@@ -123,6 +170,9 @@ class Intervals(BuilderModel):
 
     def level_names(self) -> list[str]:
         return [f"intervals of {text(width)}" for width in self.intervals]
+
+    def _cap_names(self) -> list[str]:
+        return [text(width) for width in self.intervals]
 
 
 Bounds = Annotated[list[Number], Field(min_length=1)]
@@ -149,6 +199,7 @@ class Bands(BuilderModel):
     )
     age_on: AgeOn = None
     weight: Weight = Decimal(1)
+    at_most: AtMost = None
 
     @field_validator("bands")
     @classmethod
@@ -179,6 +230,7 @@ class Suppress(BuilderModel):
     age_on: AgeOn = None
     pad: Pad = None
     weight: Weight = Decimal(1)
+    at_most: AtMost = None
 
 
 class HierarchyFile(BuilderModel):
@@ -189,6 +241,10 @@ class HierarchyFile(BuilderModel):
     age_on: AgeOn = None
     pad: Pad = None
     weight: Weight = Decimal(1)
+    at_most: AtMost = None
+
+    def _cap_names(self) -> None:
+        return None
 
 
 class Digits(BuilderModel):
@@ -198,6 +254,7 @@ class Digits(BuilderModel):
     digits: int = Field(ge=1, le=32, description="length of the code in characters")
     pad: Pad = None
     weight: Weight = Decimal(1)
+    at_most: AtMost = None
 
     @model_validator(mode="after")
     def _padded_to_its_length(self) -> Self:
@@ -207,6 +264,9 @@ class Digits(BuilderModel):
 
     def level_names(self) -> list[str]:
         return ["first digit" if left == 1 else f"first {left} digits" for left in range(self.digits - 1, 0, -1)]
+
+    def _cap_names(self) -> list[str]:
+        return [str(left) for left in range(self.digits - 1, 0, -1)]
 
 
 CALENDAR = ("day", "month", "quarter", "year", "decade", "century")
@@ -220,6 +280,7 @@ class Calendar(BuilderModel):
         min_length=1, description=f"units from fine to coarse, of {', '.join(CALENDAR)}"
     )
     weight: Weight = Decimal(1)
+    at_most: AtMost = None
 
     _one_unit = field_validator("calendar", mode="before")(listed)
 
@@ -234,25 +295,75 @@ class Calendar(BuilderModel):
     def level_names(self) -> list[str]:
         return list(self.calendar)
 
+    def _cap_names(self) -> list[str]:
+        return list(self.calendar)
+
+
+def _ends(value: Any) -> Any:
+    if isinstance(value, str):
+        if value not in CALENDAR:
+            raise mistake(f"a number, a list of numbers, or one of {', '.join(CALENDAR)}")
+        return value
+    if not isinstance(value, list):
+        if (width := number(value)) <= 0:
+            raise mistake("a width more than 0")
+        return width
+    bounds = [number(each) for each in value]
+    if not bounds or any(low >= high for low, high in pairwise(bounds)):
+        raise mistake("numbers in ascending order, each once")
+    return bounds
+
+
+Ends = Annotated[
+    int | Decimal | str | list[int | Decimal],
+    BeforeValidator(_ends, json_schema_input_type=Decimal | Literal[CALENDAR] | list[Decimal]),
+]
+
 
 class Free(BuilderModel):
     """An ordered column without a hierarchy, cut freely."""
 
     kind = "free"
+    ends: Ends | None = Field(
+        None,
+        description="where labels may begin and end: a number w (multiples of w), numbers in ascending order, or a "
+        f"unit of the calendar ({', '.join(CALENDAR)}); then no label ends at a value because somebody has it",
+    )
+    origin: Number = Field(0, description="with a number as ends: where the multiples are counted from; 0 by default")
     age_on: AgeOn = None
     weight: Weight = Decimal(1)
+    at_most: AtMost = None
+
+    @model_validator(mode="after")
+    def _cap_is_a_level(self) -> Self:
+        if self.at_most is not None:
+            expected = f"no at_most, or a builder that has levels: {', '.join(BUILDERS)}"
+            raise refusal([(("at_most",), mistake(expected))])
+        return self
+
+    @model_validator(mode="after")
+    def _origin_of_multiples(self) -> Self:
+        if "origin" in self.model_fields_set and not isinstance(self.ends, int | Decimal):
+            raise refusal([(("origin",), mistake("no origin without a number as ends"))])
+        return self
 
 
 Built = Intervals | Bands | Suppress | HierarchyFile | Digits | Calendar | Free
 BUILDERS: dict[str, type[BuilderModel]] = {
     model.kind: model for model in (Intervals, Bands, Suppress, HierarchyFile, Digits, Calendar)
 }
-SHARED_KEYS = ["weight"]  # of quasi-identifiers, whatever their builder
+SHARED_KEYS = ["weight", "at_most"]  # of quasi-identifiers, whatever their builder
+LABEL_KEYS = {"ends", "origin"}  # of quasi-identifiers that are cut freely
 BUILDER_KEYS = list(
     dict.fromkeys(key for model in BUILDERS.values() for key in model.model_fields if key not in SHARED_KEYS)
 )
 # What a mapping without the word of a builder may mean, by its keys.
 UNNAMED: tuple[type[BuilderModel], ...] = (Free, Digits, *BUILDERS.values())
+
+
+def _marks(model: type[BuilderModel]) -> set[str]:
+    """Return the keys that suggest a builder; an origin alone suggests intervals."""
+    return set(model.model_fields) - ({"origin"} if model is Free else set())
 
 
 def _builder(value: Any, info: ValidationInfo) -> BuilderModel:
@@ -263,9 +374,9 @@ def _builder(value: Any, info: ValidationInfo) -> BuilderModel:
     if len(named) > 1:
         raise mistake(f"one of {', '.join(BUILDERS)}", found=" and ".join(named))
     own = set(given).difference(SHARED_KEYS)
-    meant = [BUILDERS[kind] for kind in named] or [m for m in UNNAMED if not own or own & set(m.model_fields)]
+    meant = [BUILDERS[kind] for kind in named] or [m for m in UNNAMED if not own or own & _marks(m)]
     if not meant:
-        raise refusal(((key,), unknown_key(key, [*BUILDER_KEYS, *SHARED_KEYS])) for key in given if key in own)
+        raise refusal(((key,), unknown_key(key, ["ends", *BUILDER_KEYS, *SHARED_KEYS])) for key in given if key in own)
     return meant[0].model_validate(given, context=info.context)
 
 
@@ -294,7 +405,8 @@ class Sensitive(Model):
         branches = [{"properties": own, "type": "object", "additionalProperties": False}]
         for model in (*BUILDERS.values(), *UNNAMED[:1]):
             branch = model.model_json_schema(schema_generator=SchemaGenerator)
-            kept = {key: value for key, value in branch["properties"].items() if key not in SHARED_KEYS}
+            without = {*SHARED_KEYS, *(LABEL_KEYS if model is Free else ())}
+            kept = {key: value for key, value in branch["properties"].items() if key not in without}
             branch["properties"] = kept | {"as_categories": own["as_categories"]}
             branches.append(branch)
         return {"description": written["description"], "anyOf": branches}

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import Field
 
@@ -15,6 +16,7 @@ from anon.config.mistakes import Model, closest, mistake
 from anon.config.values import Mistakes, Name
 
 ENFORCED, CHECKED = "enforced", "checked"
+RELATIVE = "the distribution that groups are compared with changes with every part, also for parts that are published"
 EXHAUSTIVE_ONLY = "not monotone: only with `exhaustive: true`"
 ONE_VALUE = "defined for one value per individual"
 SEVERAL_EXHAUSTIVE = "enforced; not monotone there: lattice only with `exhaustive: true`"
@@ -38,6 +40,14 @@ class Support:
     several_values: str = ONE_VALUE
 
 
+class Confidence(NamedTuple):
+    """The probability of a value that a criterion allows at most for somebody in a group; `open`: it must stay below
+    that."""
+
+    share: Fraction
+    open: bool = False
+
+
 class Criterion(Model):
     """One condition of `privacy`; `name` is its key in the config. Each subclass has a module of that name in
     `anon.config.criteria`, and its mathematics are the class of the same name in `anon.criteria`."""
@@ -47,6 +57,7 @@ class Criterion(Model):
     support: ClassVar[Support] = Support()
     about_values: ClassVar[bool] = True  # and not only about the sizes of groups
     categorical: ClassVar[bool] = False  # values are names to it: numbers that nearly agree count as different
+    unguarded: ClassVar[str] = "it bounds no confidence in a value, so there are no odds to tighten"
     loosest: ClassVar[tuple[tuple[str, int | None], ...]] = ()  # of each number, None if there is no end to it
     sensitive: Name | None = Field(None, description="the sensitive column; the only one when there is one")
 
@@ -91,6 +102,23 @@ class Criterion(Model):
         """Return the values of the data that the criterion names, which may therefore be shown."""
         return set()
 
+    def confidence(self, value: str | None) -> Confidence | None:
+        """Return the confidence in a value, as text, that an adversary who knows the groups alone may have; None if the
+        criterion does not bound it."""
+        return None
+
+    def in_series(self) -> str:
+        """Return why the parts of a series cannot be judged by it one after the other; nothing if they can."""
+        return ""
+
+    def fewest_values(self) -> int:
+        """Return the number of values that it keeps possible for everybody."""
+        return 1
+
+    def follows_from_unique(self, m: int) -> bool:
+        """Return whether it holds for all groups in which at least m values occur, each once."""
+        return False
+
     def vacuous(self) -> bool:
         """Return whether what it demands of values (or of sizes, if it is about these) holds for every table."""
         return False
@@ -98,6 +126,11 @@ class Criterion(Model):
     def always_holds(self) -> bool:
         """Return whether it is vacuous and does not demand a size either."""
         return self.vacuous() and getattr(self, "k", 1) == 1
+
+    def tightened(self, factor: Fraction) -> Self | None:
+        """Return the criterion with the odds that it bounds divided by a factor; None if it bounds the confidence in no
+        value by the counts of one group, `unguarded` says why."""
+        return None if self.about_values else self
 
     def numbers(self) -> Iterator[Number]:
         """Yield what can be loosened, one at a time."""

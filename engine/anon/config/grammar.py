@@ -28,6 +28,7 @@ from anon.config.columns import BuilderModel, Columns, Nulls
 from anon.config.criterion import Criterion
 from anon.config.mistakes import Loc, Model, closest, mistake, one_of, refusal
 from anon.config.privacy import Privacy
+from anon.config.series import Series
 from anon.config.text_files import Csv
 from anon.config.values import (
     File,
@@ -114,17 +115,42 @@ class InformationGain(Model):
     information_gain: Name = Field(description="the quasi-identifier, sensitive or kept column that the gain is about")
 
 
-def _prefer(value: Any, info: ValidationInfo) -> Literal["widest", "balanced", "loss"] | InformationGain:
+def _prefer(value: Any, info: ValidationInfo) -> Literal["widest", "balanced", "loss", "public"] | InformationGain:
     if isinstance(value, Mapping | InformationGain):
         return InformationGain.model_validate(value, context=info.context)
-    for word in ("widest", "balanced", "loss"):
+    for word in ("widest", "balanced", "loss", "public"):
         if value == word:
             return word
-    words = ["widest", "balanced", "loss", "{information_gain: COLUMN}"]
+    words = ["widest", "balanced", "loss", "public", "{information_gain: COLUMN}"]
     raise one_of(value, words) if isinstance(value, str) else mistake(" or ".join(words))
 
 
-Prefer = Literal["widest", "balanced", "loss"] | InformationGain
+Prefer = Literal["widest", "balanced", "loss", "public"] | InformationGain
+
+
+class Guard(Model):
+    """Coins that hide why a group was not cut."""
+
+    skip: Share = Field(Decimal("0.25"), gt=0, lt=1, description="probability that a safe cut is passed over, below 1")
+    below: Positive | None = Field(
+        None, description="only groups of fewer individuals than this toss coins; 100 by default, none with enforce"
+    )
+    enforce: bool = Field(
+        False,
+        description="true: tighten the criteria so that they hold against an adversary who knows the algorithm",
+    )
+
+    @property
+    def limit(self) -> int | None:
+        """Return the number of individuals from which on no coins are tossed; None if there is none."""
+        return None if self.enforce else self.below or 100
+
+    @model_validator(mode="after")
+    def _enforced_everywhere(self) -> Self:
+        if self.enforce and self.below is not None:
+            expected = "no below: a cut that is refused without a coin was certainly unsafe, and no bound holds"
+            raise refusal([(("below",), mistake(expected, found=f"{self.below} with enforce"))])
+        return self
 
 
 class Partition(Model):
@@ -134,7 +160,8 @@ class Partition(Model):
     prefer: Annotated[Prefer, BeforeValidator(_prefer, json_schema_input_type=Prefer)] = Field(
         "widest",
         description="which split to prefer: of the widest attribute, the most balanced, the one whose "
-        "parts lose least, or by information gain about a column",
+        "parts lose least, or by information gain about a column; public: of the widest cell, at the median of the "
+        "whole table within it, so that cuts depend on the distribution of each column and on no group",
     )
     cuts: Literal["nodes", "ordered"] = Field(
         "nodes",
@@ -147,9 +174,30 @@ class Partition(Model):
         description="labels of columns that are cut freely or in order: cells, from cut to cut, or tight, only as far "
         "as the members of the group reach, which reveals that somebody is near each end",
     )
+    peel: bool = Field(
+        False,
+        description="true: of a split of a column with a hierarchy, the parts that are safe leave, and the others stay "
+        "together under the label above; false: a split is refused if one of its parts is not safe",
+    )
+    refine: bool = Field(
+        False,
+        description="true: afterwards pairs of groups are pooled and divided anew where that loses less, so that "
+        "people with equal quasi-identifiers may be in different groups, whose labels may overlap; needs labels: tight",
+    )
+    guard: Guard | None = Field(None, description="coins that hide why a group was not cut; with prefer public")
+
+    @model_validator(mode="after")
+    def _guards_public_cuts(self) -> Self:
+        if self.guard is not None and self.prefer != "public":
+            expected = "prefer: public: other cuts depend on the members of a group, which coins do not hide"
+            raise refusal([(("guard",), mistake(expected, found="a guard with another preference"))])
+        return self
 
 
 BOUNDED = ("loss", "height")  # metrics for which best-first search has a lower bound
+
+
+LISTED = 2**15  # combinations of levels up to which all minimal ones are found by default
 
 
 class Lattice(Model):
@@ -162,14 +210,20 @@ class Lattice(Model):
     choose: Literal["loss", "height", "discernibility", "average", "divergence"] = Field(
         "loss", description="the utility metric by which one of the minimal releases is chosen"
     )
-    minimal: Literal["all", "best"] = Field(
-        "all",
+    minimal: Literal["all", "best"] | None = Field(
+        None,
         description="which minimal releases to find and list: all, or only those found on the way to the best one, "
-        "which is the same release, sooner; best needs choose loss or height",
+        "which is the same release, sooner; best needs choose loss or height. By default best if it can be and the "
+        f"lattice has more than {LISTED:,} combinations of levels, otherwise all",
     )
     exhaustive: bool = Field(
         False, description="true: check every node, so that criteria without monotonicity work too"
     )
+
+    def lists_all(self, nodes: int) -> bool:
+        """Return whether all minimal nodes of a lattice of this size are found."""
+        few = nodes <= LISTED or self.choose not in BOUNDED
+        return few if self.minimal is None else self.minimal == "all"
 
     @model_validator(mode="after")
     def _best_has_a_bound(self) -> Self:
@@ -233,6 +287,16 @@ class Release(Model):
     )
     one_level: bool = Field(
         False, description="true, with method partition: every column at one level, so that its labels do not overlap"
+    )
+    members: bool = Field(
+        True,
+        description="true: the run folder keeps, as keyed hashes, who is in which group, so that later releases can be "
+        "held against this one; one value per individual and backend local only",
+    )
+    series: Series = Field(
+        None,
+        description="several releases that are safe together: `append`, every run adds a part of new individuals, or "
+        "`{kind: invariant, m: 3}`, the table is republished whole",
     )
 
     @model_validator(mode="after")
@@ -321,6 +385,7 @@ class Config(Model):
     _original: dict[str, Any] = PrivateAttr(default_factory=dict)
     _secrets: tuple[tuple[str, str], ...] = PrivateAttr(())
     _trial: str | None = PrivateAttr(None)
+    _key: bytes = PrivateAttr(b"")
 
     @property
     def text(self) -> str:
@@ -351,6 +416,17 @@ class Config(Model):
     def trial(self) -> str | None:
         """Return the share of the individuals that a trial samples, such as 1%; None if this is no trial."""
         return self._trial
+
+    @property
+    def key(self) -> bytes:
+        """Return the key of the run from which coins are tossed; nothing before the run has one."""
+        return self._key
+
+    def with_key(self, key: bytes) -> Self:
+        """Return the config with the key of its run."""
+        keyed = self.model_copy()
+        keyed._key = key
+        return keyed
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         yield "original", self._original
@@ -469,3 +545,8 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the config, for editors."""
     written = Config.model_json_schema(schema_generator=SchemaGenerator)
     return written | {"$schema": SchemaGenerator.schema_dialect, "title": "anon config"}
+
+
+def tosses_coins(config: Config) -> bool:
+    """Return whether a run tosses coins, and needs a key."""
+    return isinstance(config.method, Partition) and config.method.guard is not None

@@ -4,15 +4,21 @@ the config is judged by and the docs print; and what the backends support."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
+from anon.config.columns import Free
 from anon.config.criteria import CRITERIA
 from anon.config.criterion import CHECKED, ENFORCED, EXHAUSTIVE_ONLY, ONE_VALUE, SEVERAL_EXHAUSTIVE, Criterion
 from anon.config.grammar import NO_SOURCE, Config, Lattice, Method, Partition, Reuse
 from anon.config.mistakes import below
+from anon.config.series import Invariant
 from anon.config.values import is_store
 from anon.errors import ConfigError, Problem
 
 METHODS = ("partition", "lattice", "merge", "colour")
+CUTTING = ("partition", "reuse")  # methods whose labels are ranges between cuts
+COMPARING = ("widest", "loss", "public")  # preferences that compare columns by their weighted widths or losses
+IN_ORDER = ("hierarchy", "suppress", "digits")  # builders of columns that may be cut in the order of their leaves
 ASSIGNING = ("merge", "colour")  # those that put equal quasi-identifiers into different groups
 SUPPORT = {name: model.support for name, model in CRITERIA.items()}
 
@@ -83,14 +89,41 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         yield Problem("release.bounds", found, expected)
     if run:
         yield from _of_means(config)
+        yield from _of_refinement(config, config.method)
+        yield from _of_guard(config)
     if run and config.release.one_level:
         yield from _of_one_level(config)
+    yield from _of_peel(config.method)
+    if run and config.release.series is not None:
+        yield from _of_series(config)
     if run and config.method.kind in ASSIGNING:
         yield from _without_cells(config)
     if run and (reason := _without_weights(config.method)):
         yield from _weighted(config, reason)
+    if run and (config.method.kind not in CUTTING or exact_labels(config)):
+        yield from _without_ends(config)
+    yield from _of_caps(config) if run else ()
     for index, spec in enumerate(config.privacy):
         yield from _of_criterion(config, spec, f"privacy[{index}].{spec.name}", run)
+
+
+def _of_peel(method: Method) -> Iterator[Problem]:
+    """Yield what splits that are peeled do not work with."""
+    if isinstance(method, Partition) and method.peel and method.prefer == "public":
+        why = "which parts of a split leave depends on the people in them"
+        yield Problem("method.peel", "true with prefer public", "prefer widest, loss or balanced", why)
+
+
+def _of_caps(config: Config) -> Iterator[Problem]:
+    """Yield the caps of quasi-identifiers that a method cannot keep."""
+    ordered = isinstance(config.method, Partition) and config.method.cuts == "ordered"
+    for name, builder in config.columns.quasi_identifiers.items():
+        path = f"{below('columns.quasi_identifiers', name)}.at_most"
+        if builder.capped and ordered and builder.kind in IN_ORDER:
+            why = "labels list all nodes between two cuts, whatever their level"
+            yield Problem(path, "a level with cuts: ordered", "cuts: nodes", why)
+        if builder.capped and exact_labels(config):
+            yield Problem(path, "a level with exact labels", "no at_most", "values are published as they are")
 
 
 def _of_means(config: Config) -> Iterator[Problem]:
@@ -137,6 +170,151 @@ def _of_one_level(config: Config) -> Iterator[Problem]:
             yield Problem(f"privacy[{index}].{spec.name}", found, "criteria that are monotone", why)
 
 
+def _of_series(config: Config) -> Iterator[Problem]:
+    """Yield what a series does not work with."""
+    series = config.release.series
+    if isinstance(series, Invariant):
+        yield from _of_invariant(config, series.m)
+        return
+    if config.columns.individual == "row":
+        expected = "the column that says who a row is about"
+        yield Problem("columns.individual", "row with series append", expected, "nobody may be in two parts")
+    if config.method.kind != "partition":
+        hint = "the search starts from what earlier parts leave, which only partition does"
+        yield Problem("method.kind", f"{config.method.kind} with series append", "partition", hint)
+    if config.backend.kind == "spark":
+        hint = "the ledger is read and written on one machine"
+        yield Problem("release.series", "append with backend spark", "backend local", hint)
+    for index, spec in enumerate(config.privacy):
+        if reason := spec.in_series():
+            where = f"privacy[{index}].{spec.name}"
+            yield Problem(where, f"{spec.name} with series append", "a criterion about groups alone", reason)
+
+
+def _of_invariant(config: Config, m: int) -> Iterator[Problem]:
+    """Yield what a series that republishes its table whole does not work with."""
+    columns, release, what = config.columns, config.release, "with series invariant"
+    refused = [
+        (
+            release.form != "bucketized",
+            Problem("release.form", f"{release.form} {what}", "bucketized", "groups are made by values, not by cells"),
+        ),
+        (
+            release.labels == "generalized",
+            Problem("release.labels", f"generalized {what}", "exact", _NO_CELLS),
+        ),
+        (
+            "method" in config.original,
+            Problem("method", f"a method {what}", "no method", "the series makes its own groups"),
+        ),
+        (
+            config.backend.kind != "local",
+            Problem("backend.kind", f"{config.backend.kind} {what}", "local", "groups are made in its memory"),
+        ),
+        (
+            config.trial is not None,
+            Problem("--sample", f"a trial {what}", "a whole run", "a sample has no history"),
+        ),
+        (
+            columns.individual == "row",
+            Problem("columns.individual", f"row {what}", "the column that says who", "people must be recognized"),
+        ),
+        (
+            columns.multiplicity != "single",
+            Problem("columns.multiplicity", f"{columns.multiplicity} {what}", "single", "a signature is for one"),
+        ),
+        (
+            len(columns.sensitive) != 1,
+            Problem("columns.sensitive", f"{len(columns.sensitive)} columns {what}", "one sensitive column"),
+        ),
+        (
+            bool(columns.keep),
+            Problem("columns.keep", f"kept columns {what}", "none", "counterfeits have no kept values"),
+        ),
+    ]  # fmt: skip
+    yield from (problem for wrong, problem in refused if wrong)
+    for index, spec in enumerate(config.privacy):
+        if not spec.follows_from_unique(m):
+            expected = f"l_diversity, group_size or alpha_k as they follow from m = {m}"
+            why = "groups are made for the series and for no other criterion"
+            yield Problem(f"privacy[{index}].{spec.name}", f"{spec.name} {what}", expected, why)
+
+
+def _of_refinement(config: Config, method: Method) -> Iterator[Problem]:
+    """Yield what the post-pass of the partition does not work with."""
+    if not isinstance(method, Partition) or not method.refine:
+        return
+    nodes = [
+        name
+        for name, builder in config.columns.quasi_identifiers.items()
+        if builder.kind in ("intervals", "calendar", "bands") or (builder.kind != "free" and method.cuts == "nodes")
+    ]
+    for name, builder in config.columns.quasi_identifiers.items():
+        if getattr(builder, "at_most", None) is not None:
+            path, why = f"{below('columns.quasi_identifiers', name)}.at_most", "groups may become wider in a column"
+            yield Problem(path, "a cap with method.refine", "no cap, or no refine", why)
+    why = "it measures labels that end at members' values"
+    if method.labels != "tight":
+        yield Problem("method.refine", "true with labels: cells", "labels: tight", why)
+    for name in nodes:
+        path = below("columns.quasi_identifiers", name)
+        yield Problem(
+            path, "labels of hierarchy nodes with method.refine", "a column cut freely, or cuts: ordered", why
+        )
+    several = config.columns.multiplicity != "single"
+    for path, found, wrong, hint in (
+        ("method.prefer", "public", method.prefer == "public", "its divisions depend on the members of groups"),
+        ("release.form", "bucketized", config.release.form != "generalized", "its groups share cells"),
+        ("release.series", "a series", config.release.series is not None, "its parts are made of cells"),
+        ("release.one_level", "true", config.release.one_level, "levels would merge its groups again"),
+        ("backend.kind", "spark", config.backend.kind == "spark", "one machine deals people to groups"),
+        ("columns.multiplicity", config.columns.multiplicity, several, "it deals people with one value each"),
+        ("columns.sensitive", "not one column", len(config.columns.sensitive) != 1, "it deals people by their value"),
+        ("columns.aggregate", "means", bool(config.columns.means), "means are taken over cells"),
+    ):
+        if wrong:
+            yield Problem(path, f"{found} with method.refine", "method partition without refine", hint)
+    for index, spec in enumerate(config.privacy):
+        if reason := _not_refined(spec):
+            yield Problem(f"privacy[{index}].{spec.name}", f"{spec.name} with method.refine", "no refine", reason)
+
+
+def _not_refined(spec: Criterion) -> str:
+    """Return why a criterion does not allow the post-pass; nothing if it does."""
+    if spec.name in ("skyline", "ck_safety"):
+        return "it judges all groups together, and groups are divided one by one"
+    if spec.support.lattice != ENFORCED:
+        return "groups that come to the same labels are one group, and merging safe ones may be unsafe"
+    if getattr(spec, "dont_care", None):
+        return "labels overlap, and it is not shown that averages of safe groups are safe with dont_care"
+    return ""
+
+
+def _of_guard(config: Config) -> Iterator[Problem]:
+    """Yield what coins do not work with."""
+    guard = config.method.guard if isinstance(config.method, Partition) else None
+    if guard is None:
+        return
+    if config.release.one_level:
+        hint = "groups are merged, and what counts against the merged ones is not known"
+        yield Problem("release.one_level", "true with method.guard", "no guard, or no one_level", hint)
+    if config.release.series is not None:
+        hint = "the bound is proved for one release"
+        yield Problem("release.series", "a series with method.guard", "no guard, or no series", hint)
+    if not guard.enforce:
+        return
+    if config.columns.multiplicity != "single":
+        found = f"{config.columns.multiplicity} with method.guard.enforce"
+        yield Problem("columns.multiplicity", found, "single", "the bound is proved for one value per individual")
+    for index, spec in enumerate(config.privacy):
+        if spec.tightened(Fraction(2)) is None:
+            path, expected = f"privacy[{index}].{spec.name}", "criteria that bound a confidence, or no enforce"
+            yield Problem(path, f"{spec.name} with method.guard.enforce", expected, spec.unguarded)
+    if not any(spec.about_values for spec in config.privacy):
+        expected = "a criterion that bounds the confidence in a value, or no enforce"
+        yield Problem("method.guard.enforce", "true with criteria about sizes alone", expected)
+
+
 def _without_cells(config: Config) -> Iterator[Problem]:
     """Yield what merge and colour cannot publish: they cut no column, so their groups have no cells for labels."""
     method, release = config.method.kind, config.release
@@ -149,12 +327,21 @@ def _without_cells(config: Config) -> Iterator[Problem]:
 def _without_weights(method: Method) -> str:
     """Return why the weights of columns have no effect on what a method chooses; nothing if they have one."""
     if isinstance(method, Partition):
-        return "" if method.prefer in ("widest", "loss") else "only prefer: widest and loss compare columns by it"
+        return "" if method.prefer in COMPARING else "only prefer: widest, loss and public compare columns by it"
     if isinstance(method, Lattice):
         return "" if method.choose == "loss" else "only choose: loss compares columns by it"
     if isinstance(method, Reuse):
         return "the cuts of the earlier run are applied as they are"
     return f"method {method.kind} publishes quasi-identifiers as they are"
+
+
+def _without_ends(config: Config) -> Iterator[Problem]:
+    """Yield the ends of labels where labels are levels or values."""
+    for name, builder in config.columns.quasi_identifiers.items():
+        if isinstance(builder, Free) and builder.ends is not None:
+            found = f"ends with {'exact labels' if exact_labels(config) else f'method {config.method.kind}'}"
+            path = below("columns.quasi_identifiers", name)
+            yield Problem(f"{path}.ends", found, "method partition with generalized labels; or intervals for levels")
 
 
 def _weighted(config: Config, reason: str) -> Iterator[Problem]:
@@ -168,7 +355,7 @@ def _weighted(config: Config, reason: str) -> Iterator[Problem]:
 def exact_labels(config: Config) -> bool:
     """Return whether quasi-identifiers are published as they are, which merge and colour always do."""
     release = config.release
-    by_default = "exact" if config.method.kind in ASSIGNING else "generalized"
+    by_default = "exact" if config.method.kind in ASSIGNING or isinstance(release.series, Invariant) else "generalized"
     return release.form == "bucketized" and (release.labels or by_default) == "exact"
 
 

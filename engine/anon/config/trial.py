@@ -37,12 +37,12 @@ def _share(sample: str | float) -> Decimal:
 
 
 def as_trial(config: Config, sample: str | float) -> Config:
-    """Return the config of a trial: beside the release and its run folder, and with values that a sample may not
-    have."""
+    """Return the config of a trial: beside the release and its run folder, no part of a series, and with values that a
+    sample may not have."""
     share = _share(sample)
     release = config.release
     path = f"{release.path}{SUFFIX}" if isinstance(release.path, str) else Path(f"{release.path}{SUFFIX}")
-    places = release.model_copy(update={"path": path, "run": Path(f"{release.run}{SUFFIX}")})
+    places = release.model_copy(update={"path": path, "run": Path(f"{release.run}{SUFFIX}"), "series": None})
     trial = may_be_absent(config).model_copy(update={"release": places})
     trial._trial = f"{text(round(share * 100, 12))}%"
     return trial

@@ -43,6 +43,7 @@ WARNINGS = {
     "repeated_identifier": WarningKind(HIGH),
     "rows_dropped": WarningKind(LOW, of_column=False),
     "sensitive_identifies": WarningKind(HIGH),
+    "spelled_alike": WarningKind(LOW),
     STALE: WarningKind(LOW, of_column=False),
     "unprotected_sensitive": WarningKind(LOW),
     "vacuous_criterion": WarningKind(LOW, of_column=False),

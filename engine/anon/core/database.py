@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from anon.core import interrupt
-from anon.core.memory import Memory
+from anon.core.memory import Memory, release_unused
 from anon.errors import AnonError, ConfigError, ResourceError, SourceError
 
 AT_REST = 20_000_000  # bytes that an idle connection may hold
@@ -133,6 +133,7 @@ class Database:
     def at_rest(self) -> Iterator[None]:
         """While others need the memory: write what the connection holds beyond a little to the disk, or forget it."""
         with self._limited(lambda memory: AT_REST):
+            release_unused()
             yield
 
     @contextmanager

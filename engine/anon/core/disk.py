@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Iterator
@@ -225,6 +226,30 @@ def exchange(first: Path, second: Path) -> bool:
 
 def rename(old: Path, new: Path) -> None:
     os.rename(old, new)
+
+
+def replace(old: Path, new: Path) -> None:
+    """Rename a file, in one step, over one that may be there."""
+    os.replace(old, new)
+
+
+def keep(file: Path, copy: Path) -> None:
+    """Give a file a second name, which keeps its content when the first is replaced; or copy it where the file system
+    has no second names."""
+    try:
+        os.link(file, copy, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:
+        shutil.copy2(file, copy, follow_symlinks=False)
+        _sync(copy)
+
+
+def make_folders(folder: Path) -> None:
+    """Make a private folder, and those above it, where they are missing."""
+    if not exists(folder):
+        make_folders(folder.parent)
+        os.mkdir(folder, 0o700)
 
 
 def unlink(path: Path) -> None:

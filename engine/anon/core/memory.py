@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from anon.errors import ResourceError
 
@@ -13,6 +17,13 @@ TIGHT = 1_000_000_000  # of the whole process
 VALUE = 2_000  # of a sensitive value in criteria and in the report about them
 ENTRY = 170  # of a value in one part of a split while the split is judged
 LEAST = 400_000_000  # of the whole process: with less, not even a few thousand groups can be reported
+
+
+def release_unused() -> None:
+    """Return freed memory that the allocators keep to the operating system, as far as they can."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @dataclass(frozen=True)

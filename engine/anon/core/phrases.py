@@ -41,6 +41,10 @@ def figure(value: Any) -> str:
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def counted(count: int, word: str = "individual") -> str:
-    """Return a count with its noun, in the singular or plural."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+def counted(count: int, word: str = "individual", plural: str = "") -> str:
+    """Return a count with its noun, in the singular or plural.
+
+    >>> counted(1, "row"), counted(1_000, "row"), counted(2, "row that repeats", "rows that repeat")
+    ('1 row', '1,000 rows', '2 rows that repeat')
+    """
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {plural or word + 's'}"

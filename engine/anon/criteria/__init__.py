@@ -3,6 +3,7 @@ how it is bound to a table."""
 
 from anon.criteria.bind import Values, bind, check_names
 from anon.criteria.dissimilarity import Dissimilarity
+from anon.criteria.earlier import EarlierGroups
 from anon.criteria.k_anonymity import KAnonymity
 from anon.criteria.protocol import (
     CLOSE,
@@ -27,6 +28,7 @@ __all__ = [
     "UNSAFE",
     "Criterion",
     "Dissimilarity",
+    "EarlierGroups",
     "Finding",
     "Groups",
     "Ints",

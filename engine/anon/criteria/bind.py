@@ -12,6 +12,7 @@ from typing import Any
 
 from anon.config import Criterion as Spec
 from anon.core.text import SPELLING, meant
+from anon.criteria.earlier import EarlierGroups
 from anon.criteria.prior_tables import Counting, SignatureTable
 from anon.criteria.protocol import Criterion, Ints
 from anon.errors import ConfigError, Problem
@@ -25,7 +26,8 @@ class Values:
     """The sensitive values of one table, per column in code order, and the number of individuals that have each.
     `cross_table` gives the signatures over some columns, and what counts people by signature and sensitive value (None
     for a bucketized table, which does not say that). `tuples` gives those of several sensitive columns that occur, as
-    codes [tuples, columns]; `objects` are the values as they are in the table."""
+    codes [tuples, columns]; `objects` are the values as they are in the table, `earlier` groups that are published
+    already."""
 
     texts: dict[str, list[str | None]]
     frequency: dict[str, list[int]]
@@ -33,6 +35,7 @@ class Values:
     tuples: TuplesOf | None = None
     objects: dict[str, list[Any]] = field(default_factory=dict)
     multiplicity: str = "single"  # sensitive values per individual
+    earlier: EarlierGroups = field(default_factory=EarlierGroups)
 
 
 @dataclass
@@ -94,8 +97,21 @@ def criterion_class(spec: Spec) -> type[Criterion]:
 
 
 def bind(privacy: list[Spec], values: Values, shared: bool = False, absent: bool = False) -> list[Criterion]:
-    """Return the criteria of a config for a table."""
-    return Binder(values, shared, absent).bind(privacy)
+    """Return the criteria of a config for a table; those about all groups together with the state of the groups that
+    are published already."""
+    bound = Binder(values, shared, absent).bind(privacy)
+    return [_beside(values, spec, each, shared) for spec, each in zip(privacy, bound)]
+
+
+def _beside(values: Values, spec: Spec, bound: Criterion, shared: bool) -> Criterion:
+    """Return a criterion with the state of the groups that are published already, if it is about all groups
+    together."""
+    if bound.column not in values.earlier.groups:
+        return bound
+    wider = values.earlier.widened(values)
+    (criterion,) = Binder(wider, shared, absent=True).bind([spec])
+    criterion.earlier = values.earlier.state(criterion, wider.texts[str(bound.column)])
+    return bound if criterion.earlier is None else criterion
 
 
 def check_names(privacy: list[Spec], texts: dict[str, list[str | None]]) -> None:

@@ -21,7 +21,7 @@ from anon.criteria.arithmetic import FITS, Units
 from anon.criteria.distance_matrix import read_matrix
 from anon.criteria.protocol import NEAR, Groups, Ints, exact
 from anon.errors import ConfigError, Problem
-from anon.hierarchy import HierarchyGap, HierarchyTree
+from anon.hierarchy import HierarchyGap
 from anon.hierarchy.csv_files import refuse
 from anon.hierarchy.files import read, rooted
 
@@ -252,12 +252,6 @@ def hierarchy_file(texts: Texts, path: Path, where: str = "privacy") -> TreeLeve
     rows = iter(table.rows(place))
     paths = [(None,) * height if name is None else next(rows)[:height] for name in texts]
     return TreeLevels(_numbered(list(zip(*paths))))
-
-
-def hierarchy_tree(tree: HierarchyTree) -> TreeLevels:
-    """Return the distance of `hierarchy_file` over the codes of a tree that is already built."""
-    height = max(int(tree.level[-1]), 1)
-    return TreeLevels(_numbered(tree.node_at[:height].tolist()))
 
 
 def _numbered(levels: Sequence[Sequence[Any]]) -> Ints:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anon.core.arrays import ranges
+
 if TYPE_CHECKING:
     from anon.criteria.bind import Binder
 
@@ -125,6 +127,21 @@ class Groups:
         at = np.repeat(some, length)
         return Groups(self.n[some], np.append(0, np.cumsum(length[some])), self.value[at], self.count[at])
 
+    def merged(self, old: Ints, new: Ints, count: int) -> Groups:
+        """Return `count` groups, each with the people of some of these: group old[i] is part of group new[i].
+
+        >>> Groups.dense(np.array([[2, 1], [0, 3], [4, 0]])).merged(np.array([0, 1, 2]), np.array([1, 0, 1]), 2).count
+        array([3, 6, 1])
+        """
+        n, length = np.zeros(count, np.int64), np.diff(self.start)[old]
+        np.add.at(n, new, self.n[old])
+        rows, group = ranges(self.start[old], length), np.repeat(new, length)
+        order = np.lexsort((self.value[rows], group))
+        group, value, counts = group[order], self.value[rows][order], self.count[rows][order]
+        first = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(value, prepend=-1) != 0))
+        together = np.add.reduceat(counts, first) if len(first) else counts
+        return Groups(n, np.searchsorted(group[first], np.arange(count + 1)), value[first], together)
+
     @staticmethod
     def concatenate(batches: list[Groups]) -> Groups:
         """Return the groups of several batches."""
@@ -195,6 +212,7 @@ class Criterion(ABC):
     least_group: int = 1  # no group of fewer individuals can be safe
     demands: tuple[tuple[int, int], ...] = ()  # (largest, fewest) of a safe group: fewest outside its largest counts
     words: tuple[str, ...] = ("{figure}, asked for {bound}",)  # the message for each measure that fails
+    earlier: State | None = None  # of groups that are published already, beside which those of the table must be safe
 
     @classmethod
     @abstractmethod
@@ -229,6 +247,10 @@ class Criterion(ABC):
     @abstractmethod
     def verdict(self, state: State) -> Verdict:
         """Return the exact verdict."""
+
+    def with_earlier(self, state: State) -> State:
+        """Return the minima over the groups of a state and those that are published already."""
+        return state if self.earlier is None else state.merge(self.earlier)
 
     def holds(self, state: State) -> bool:
         """Return whether the exact verdict is safe, without the findings behind it."""

@@ -15,13 +15,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anon import hierarchy
-from anon.config import Builder
+from anon.config import Builder, Free
 from anon.core.arrays import Codes, Ints
 from anon.core.memory import VALUE
 from anon.core.progress import ProgressCallback
 from anon.core.text import CUTTABLE, text
 from anon.criteria import Criterion, Groups
 from anon.cube.domain import CODES, TEXT_VALUES, Domain
+from anon.cube.label_ends import binned
 from anon.cube.records import WIDE, Records, halves, in_memory, whole_numbers
 from anon.cube.value_counts import ValueCounts, count, counted_values
 from anon.errors import ConfigError, SourceError
@@ -42,11 +43,17 @@ def quasi_identifier(source: Source, column: Column, builder: Builder, counted: 
         hint = source.why_text(column)
         raise ConfigError.at(path, f"text with {distinct:,} distinct values", expected, hint)
     null = counted.values.null_count > 0
+    if isinstance(builder, Free) and builder.ends is not None and counted.cuts is None:
+        if counted.bins is not None:
+            raise ConfigError.at(
+                f"{path}.ends", f"{distinct:,} distinct values", f"at most {CODES:,}: round the column"
+            )
+        counted = binned(column, builder, counted)
     if counted.bins is not None or distinct > CODES:
         if counted.bins is None or not free or column.kind not in CUTTABLE:
             raise ConfigError.at(path, f"{distinct:,} distinct values", f"at most {CODES:,}, or numbers cut freely")
-        binned = Domain(column.name, column.kind, counted.bins, False, null, None, counted.last, counted.cuts)
-        return binned, counted.rows
+        in_bins = Domain(column.name, column.kind, counted.bins, False, null, None, counted.last, counted.cuts)
+        return in_bins, counted.rows
     domain = _distinct(column, counted)
     if free:
         return domain, counted.rows

@@ -52,6 +52,7 @@ class Domain:
     cuts: EarlierCuts | None = None  # where cells begin and end, if an earlier recoding decided that
     ordered: bool = False  # a column with a tree is cut anywhere in the order of its leaves, not into nodes
     weight: int = 1  # how much its detail counts in a search, beside that of the other columns
+    capped: bool = False  # the root of its tree must not be published
 
     @property
     def size(self) -> int:
@@ -84,6 +85,14 @@ class Domain:
             numbers = as_numbers(self.values).astype(np.float64)
             return np.concatenate([numbers[:1], numbers]) if self.null else numbers
         return np.arange(self.size, dtype=np.float64)
+
+    @cached_property
+    def end_position(self) -> Floats:
+        """Return the position of the largest value of each code, which differs from `position` for bins."""
+        if self.last is None or self.tree is not None:
+            return self.position
+        numbers = as_numbers(self.last).astype(np.float64)
+        return np.concatenate([self.position[:1], numbers]) if self.null else numbers
 
     def encode(self, values: pa.Array, codes: Codes | None = None) -> Codes:
         """Return the codes of values, in the array `codes` if it is given. A value outside the domain means that the

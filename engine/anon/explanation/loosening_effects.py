@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from anon.artifacts.schema import Manifest, Report
 from anon.config import Config, Criterion, load
+from anon.config.grammar import tosses_coins
 from anon.config.loosening import Number
 from anon.config.support import exact_labels, refuse_unsupported
 from anon.config.trial import as_trial
@@ -47,6 +48,8 @@ NOT_APPLICABLE = {
     "smaller r lets groups be smaller",
     "colour": "people are assigned to groups one by one, so there are no cuts or levels that a criterion refuses; a "
     "smaller delta lets groups be smaller",
+    "refine": "groups were divided anew after the cuts (method.refine), so there are no cuts that a criterion refuses; "
+    "explain a run without refine",
     "reuse": "the groups are those of an earlier run, whatever the criteria; explain that run",
 }
 Facts = dict[str, Any]
@@ -78,7 +81,7 @@ class RelaxedCriterion:
 def relaxing(manifest: Manifest, report: Report, options: Options, progress: Progress) -> Facts:
     """Return the effect of relaxing each criterion of a run, or why it is not measured."""
     try:
-        if reason := NOT_APPLICABLE.get(report.method.kind):
+        if reason := NOT_APPLICABLE.get("refine" if getattr(report.method, "refine", False) else report.method.kind):
             raise NotMeasured(reason)
         if manifest.rows > WORK // 2:
             raise NotMeasured(f"more than {WORK // 2:,} rows")
@@ -99,6 +102,8 @@ def _config(manifest: Manifest, options: Options) -> Config:
         refuse_unsupported(config, run=True)
         if config.release.one_level:
             raise NotMeasured("release.one_level merged the groups that the search found")
+        if tosses_coins(config):
+            raise NotMeasured("other criteria would toss the same coins, and hide nothing any more")
         if manifest.trial:
             config = as_trial(config, manifest.trial)
         if dependencies(config, False).files != manifest.files:
@@ -204,7 +209,11 @@ class Rerun:
         from anon.explanation.refused_cuts import RefusedCuts
 
         assert isinstance(self.recoding, Recoding)
-        refused = RefusedCuts(self.cube, self.criteria, self.recoding)
+        public, peel = (
+            getattr(self.config.method, "prefer", None) == "public",
+            getattr(self.config.method, "peel", False),
+        )
+        refused = RefusedCuts(self.cube, self.criteria, self.recoding, public, peel)
 
         def changes(at: int, spec: Criterion) -> bool:
             return refused.would_change(at, self._bound(spec))

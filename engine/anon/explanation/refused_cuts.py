@@ -1,6 +1,8 @@
 """Find the criterion that refuses each cut that is left in the groups of a tree of cuts, for `explain`: every boundary
-between two codes of a free column that occur in a group, and the split of every hierarchy, each with the other groups
-unchanged. The records are read once more, group by group."""
+between two codes of a free column that occur in a group (or its only cut, if cuts are public), and the split of every
+hierarchy, each with the other groups unchanged; if splits are peeled, every child of a hierarchy's node that could
+leave alone, because no more can leave if none of them can (search/partition/peel.py). The records are read once more,
+group by group."""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from anon.criteria import CLOSE, SAFE, Criterion, Groups, State
 from anon.cube import Cube
 from anon.recoding.tree import Recoding
 from anon.search.partition.block import Block
-from anon.search.partition.candidates import DENSE, Demands, OpenNodes, Splits
+from anon.search.partition.candidates import DENSE, Boundaries, Demands, OpenNodes, Splits
+from anon.search.partition.peel import one_by_one
+from anon.search.partition.public import PublicCuts
 
 Flags = NDArray[np.bool_]
 CELLS = 250_000  # counters (parts x sensitive values) that are filled at a time
@@ -47,8 +51,11 @@ class SoleRefusals:
 class RefusedCuts:
     """The cuts that are left in the groups of a release."""
 
-    def __init__(self, cube: Cube, criteria: list[Criterion], recoding: Recoding) -> None:
-        self.cube, self.criteria = cube, criteria
+    def __init__(
+        self, cube: Cube, criteria: list[Criterion], recoding: Recoding, public: bool = False, peel: bool = False
+    ) -> None:
+        self.public = PublicCuts.from_cube(cube) if public else None
+        self.cube, self.criteria, self.peel = cube, criteria, peel
         self.reading = [cube.reading(criterion) for criterion in criteria]
         self.people = recoding.people
         self.nodes, self.block = _groups(cube, recoding, sorted(set(self.reading)))
@@ -106,11 +113,20 @@ class RefusedCuts:
                 column = np.full(len(some), j)
                 if domain.by_nodes:
                     splits = self.block.split_whole(nodes, some, column)
+                    if self.peel and len(splits):
+                        splits = self.block.peel(nodes, splits, one_by_one(splits.part_start))
                 else:
-                    cuts = self.block.boundaries(nodes, some, column)
+                    cuts = self._cuts(some, column)
                     splits = self.block.cut_once(nodes, cuts, np.full(len(cuts.node), j))
                 if len(splits):
                     yield splits
+
+    def _cuts(self, some: Ints, column: Ints) -> Boundaries:
+        """Return the cuts of some groups along a column that is cut freely."""
+        nodes = self.nodes
+        if self.public is None:
+            return self.block.boundaries(nodes, some, column)
+        return Boundaries(some, self.public.cuts(column, nodes.low[some, column], nodes.high[some, column]))
 
     def _judge(self, splits: Splits) -> None:
         fine, seen = np.empty((len(self.criteria), len(splits)), bool), []

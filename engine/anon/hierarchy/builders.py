@@ -28,7 +28,18 @@ def paths(builder: Builder, values: Sequence[Value], column: str, *, role: str =
     """
     where = f"columns.{role}.{column}.{builder.kind}"
     builders = _SENSITIVE if role == "sensitive" else _BUILDERS
-    return builders[builder.kind](builder, values, where)
+    found = builders[builder.kind](builder, values, where)
+    return _capped(builder, found, f"columns.{role}.{column}.at_most") if builder.capped else found
+
+
+def _capped(builder: Builder, paths: Paths, where: str) -> Paths:
+    """Return the labels without the levels between the cap and the root."""
+    height = min(map(len, paths), default=0)
+    cap = builder.cap(height)
+    if paths and cap >= height:
+        levels = ", ".join(["value", *map(str, range(1, height))])
+        raise ConfigError.at(where, f"level {cap}", f"one of the levels below `*`: {levels}")
+    return Paths([(*row[:cap], row[-1]) for row in paths], paths.where, paths.ranks)
 
 
 def _is_number(value: Value) -> bool:

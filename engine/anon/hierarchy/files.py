@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anon.core.arrays import Ints
-from anon.core.memory import LIBRARIES, require
+from anon.core.memory import LIBRARIES, release_unused, require
 from anon.errors import ConfigError, Problem
 from anon.hierarchy.csv_files import Problems, Record, RecordColumns, read_records, refuse
 from anon.hierarchy.label_levels import LabelLevel, Row, first_of_name
@@ -100,7 +100,7 @@ def read(path: Path, where: str, memory: int | None = None) -> HierarchyTable:
     found = checked(
         HierarchyTable(path.name, where, columns.lines, [LabelLevel.from_labels(column) for column in columns.pop()])
     )
-    pa.default_memory_pool().release_unused()  # otherwise it keeps the memory in which labels were sorted
+    release_unused()  # in which labels were sorted
     return found
 
 

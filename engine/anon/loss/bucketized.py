@@ -29,7 +29,7 @@ def log_densities(compared: Comparison) -> float | None:
     """Return the sum over the source's rows of log(released rows like it / area + density of those who are missing).
     None if a value lies under two labels of its column."""
     original, grouped, cells, codes = compared.original, compared.grouped, compared.cells, compared.codes[:, 0]
-    numbers = [_label_of_code(*both) for both in zip(cells, compared.before)]
+    numbers = [label_of_code(*both) for both in zip(cells, compared.before)]
     if any(each is None for each in numbers):
         return None
     own = np.full(original.sensitive[0].size, -1, np.int64)
@@ -57,7 +57,7 @@ def log_densities(compared: Comparison) -> float | None:
     return float(logs)
 
 
-def _label_of_code(cells: LabelCells, before: Ints) -> Ints | None:
+def label_of_code(cells: LabelCells, before: Ints) -> Ints | None:
     """Return the number of the label that each code lies under, -1 for none; None if there are two, or if a part of a
     bin has a label. `before` counts the source's values below each code."""
     if (before[cells.high + 1] > cells.end).any():

@@ -41,21 +41,22 @@ class LabelCells:
     @property
     def span(self) -> NDArray[Any]:
         """Return the extent of each label on the scale of its column."""
-        position = self._position
-        found: NDArray[Any] = position[self.high] - position[self.low]
-        return found
+        start, end = self._positions
+        found: NDArray[Any] = end[self.high] - start[self.low]
+        return np.where(self.end - self.begin > 1, found, 0)  # a value within a bin is that value
 
     @property
     def whole(self) -> float:
         """Return the extent of the column."""
-        found: float = (self._position[-1] - self._position[0]).item()
+        start, end = self._positions
+        found: float = (end[-1] - start[0]).item()
         return found
 
     @property
-    def _position(self) -> NDArray[Any]:
-        """Return the positions of codes; for a hierarchy as whole numbers, which are added up exactly."""
-        position = self.domain.position
-        return position if self.domain.tree is None else position.astype(np.int64)
+    def _positions(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return where codes begin and end; for a hierarchy as whole numbers, which are added up exactly."""
+        both = self.domain.position, self.domain.end_position
+        return both if self.domain.tree is None else (both[0].astype(np.int64), both[1].astype(np.int64))
 
     @property
     def level(self) -> int | None:
@@ -170,12 +171,22 @@ def _make_boxes(grouped: Grouped) -> None:
     if grouped.bucketized:
         boxes = f"SELECT g, {listed(q)}, count(*) AS n FROM {grouped.VIEW} GROUP BY g, {listed(q)}"
     numbers = listed([f"CAST(t{j}.number AS UINTEGER) AS l{j}" for j in range(len(q))])
-    joins = " ".join(
-        f"JOIN {_label_table(j)} AS t{j} ON b.{column} IS NOT DISTINCT FROM t{j}.label" for j, column in enumerate(q)
-    )
+    joins = joined_labels("b", len(q))
     grouped.database.execute(
         f"CREATE OR REPLACE TABLE {BOXES} AS SELECT b.g, CAST(b.n AS BIGINT) AS n, {numbers} "
         f"FROM ({boxes}) AS b {joins} ORDER BY b.g"
+    )
+
+
+def values_below(distinct: list[Ints]) -> list[Ints]:
+    """Return per column the number of the source's distinct values below each code and past the last."""
+    return [np.append(0, np.cumsum(counts)) for counts in distinct]
+
+
+def joined_labels(table: str, columns: int) -> str:
+    """Return SQL that joins the numbered labels t0, t1, ... to a table with labels q0, q1, ..."""
+    return " ".join(
+        f"JOIN {_label_table(j)} AS t{j} ON {table}.q{j} IS NOT DISTINCT FROM t{j}.label" for j in range(columns)
     )
 
 

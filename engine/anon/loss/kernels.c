@@ -114,24 +114,6 @@ static inline void fill_held(const Boxes *boxes, int64_t g, int64_t sensitive, c
     }
 }
 
-/* Turns 64 words around, for tests. */
-KERNEL(queries_transpose)
-{
-    OUT(uint64_t, words, WORD);
-    turn_around(words);
-    return 0;
-}
-
-/* How many bits are set in each word, for tests. */
-KERNEL(queries_ones)
-{
-    IN(uint64_t, words, ANY);
-    OUT(uint64_t, ones, SIZE(words));
-    for (int64_t i = 0; i < SIZE(words); i++)
-        ones[i] = set_bits(words[i]);
-    return 0;
-}
-
 /* Adds to each query the rows of codes[column, row] that it counts. inside[column, code] has a bit for every run of the
    column. `bits` is room for 64 words of each column. */
 KERNEL(queries_count_rows)

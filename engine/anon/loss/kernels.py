@@ -17,9 +17,6 @@ Boxes = tuple[Ints, Ints, Ints, Ints, Ints, Ints]  # people and group of boxes; 
 Runs = tuple[Ints, Ints]  # low and high
 Queries = tuple[Ints, Ints]  # columns and runs
 
-transpose = kernel("queries_transpose")
-ones = kernel("queries_ones")
-
 _count_rows = kernel("queries_count_rows")
 _expect_rows = kernel("queries_expect_rows")
 _expect_values = kernel("queries_expect_values")

@@ -31,6 +31,7 @@ from anon.config.criteria.group_size import GroupSize
 from anon.config.criteria.k_anonymity import KAnonymity
 from anon.core.arrays import Floats
 from anon.criteria import Ints
+from anon.cube import Domain
 
 if TYPE_CHECKING:
     from anon.loss.utility import Original
@@ -122,14 +123,16 @@ def _records(original: Original, ordered: bool = False) -> Iterator[tuple[Floats
     source, domains = original.source, original.quasi_identifiers
     names = ", ".join(column.alias for column in source.quasi_identifiers)
     order = f" ORDER BY {names}" if ordered else ""
-    scaled = [_scaled(domain.position) / len(domains) for domain in domains]
+    scaled = [_scaled(domain) / len(domains) for domain in domains]
     for batch in source.rows_of(f"SELECT {names}, count(*) FROM {source.people_view} GROUP BY {names}{order}"):
         codes = [domain.encode(values) for domain, values in zip(domains, batch.columns)]
         people = batch.column(len(domains)).to_numpy().astype(np.int64)
         yield np.stack([position[own] for position, own in zip(scaled, codes)]), people
 
 
-def _scaled(position: Floats) -> Floats:
-    """Return positions as shares of the extent of their column, which is 0 in a column with one value."""
-    whole = float(position[-1] - position[0])
+def _scaled(domain: Domain) -> Floats:
+    """Return positions as shares of the extent of their column, which is 0 in a column with one value. Bins lie where
+    they begin: nearer to each other than some of their values may be, and a bound may be too low."""
+    position = domain.position
+    whole = float(domain.end_position[-1] - position[0])
     return (position - position[0]) / whole if whole else np.zeros(len(position))

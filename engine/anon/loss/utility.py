@@ -25,13 +25,14 @@ from anon.cube.ranges import as_numbers
 from anon.cube.value_counts import count
 from anon.errors import ResourceError, SourceError
 from anon.loss import bucketized
-from anon.loss.cells import LabelCells, boxes_between, one_box_each, read_cells
+from anon.loss.cells import LabelCells, boxes_between, one_box_each, read_cells, values_below
 from anon.loss.lower_bound import least_class, lower_bound
 from anon.loss.queries import QUERIES, Floats, Queries, ReleasedGroups, error
 from anon.loss.rounding import lost_by_rounding
 from anon.recoding import metrics
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
+from anon.recoding.refined import RefinedRecoding
 from anon.source import Column, Source
 from anon.verify.grouped import Grouped, Reading, code_tuples, listed
 from anon.verify.histograms import histograms
@@ -135,7 +136,7 @@ def of_run(
     verified release is not lost because there is not enough memory to measure it."""
     if original.source.rows <= MEASURED and JOINED * len(original.quasi_identifiers) <= memory.database:
         with suppress(ResourceError):
-            return measure(original, table, privacy)
+            return measure(original, table, privacy, isinstance(recoding, RefinedRecoding))
     return of_recoding(recoding, exact)
 
 
@@ -165,16 +166,19 @@ def of_recoding(recoding: AnyRecoding | Assignment, exact: bool) -> dict[str, An
     }
 
 
-def measure(original: Original, grouped: Grouped, privacy: list[Criterion]) -> dict[str, Any]:
+def measure(
+    original: Original, grouped: Grouped, privacy: list[Criterion], overlapping: bool = False
+) -> dict[str, Any]:
     """Return the facts about a release of a source; SourceError or ConfigError if it cannot be one. The loss is bounded
-    from below by what the criteria demand."""
+    from below by what the criteria demand. If labels of different groups may be `overlapping`, it has no
+    divergence, whose densities are of one label each."""
     k = least_class(privacy, grouped.bucketized)
     distinct = original.distinct()
     with _resting(original.source.database, grouped.database):
         cells = read_cells(grouped, original.quasi_identifiers, distinct)
         people = grouped.database.query(f"SELECT n FROM {grouped.GROUPS}").to_arrow_table()["n"].to_numpy()
         suppressed = _absent(original.individuals, int(people.sum()), "individuals")
-        compared = Comparison(original, grouped, cells, [np.append(0, np.cumsum(counts)) for counts in distinct])
+        compared = Comparison(original, grouped, cells, values_below(distinct))
         queries = Queries.draw(original.quasi_identifiers, original.sensitive)
         released = compared.released(queries)
     with _sharing(grouped.database, original.source.database):
@@ -188,7 +192,7 @@ def measure(original: Original, grouped: Grouped, privacy: list[Criterion]) -> d
         "average_group": metrics.average_group(people),
         "discernibility": metrics.discernibility(people, suppressed),
         "height": _height(cells),
-        "divergence": divergence,
+        "divergence": None if overlapping else divergence,
         "loss": _loss(cells, suppressed),
         "lower_bound": least,
         "query_error": error(counted, released.expected, original.rows),

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from anon.core.phrases import counted
 from anon.core.text import text
 from anon.cube.domain import CODES
 from anon.errors import ConfigError, Problem
@@ -175,7 +176,11 @@ def _sensitive(column: ColumnProfile, why: str) -> Proposed:
     reason = f"{why}; {column.distinct:,} distinct values"
     measured = column.kind == "number" or (column.kind in NUMBERS and column.distinct > MANY_NUMBERS)
     width = _nice(_range(column) / ROUNDED, whole=column.shape.whole) if measured else 0
-    notes = (f"{column.nulls:,} rows without a value are dropped (nulls)",) if column.nulls else ()
+    notes = (
+        (f"{counted(column.nulls, 'row without a value is', 'rows without a value are')} dropped (nulls)",)
+        if column.nulls
+        else ()
+    )
     if not measured or not width:
         return Proposed(column, SENSITIVE, reason, "as_categories: true" if measured else "", notes)
     rounded = "rounded: the last digit must not distinguish people, or make them look protected"
@@ -187,7 +192,7 @@ def _quasi(column: ColumnProfile, rows: int, why: str = "") -> Proposed:
     counts = f"{column.distinct:,} distinct values{_share(column, rows)}"
     reason = f"{why}; {counts}" if why else f"others may know it; {counts}"
     if column.nulls:
-        notes.append(f"{column.nulls:,} rows without a value: missing counts as a value")
+        notes.append(f"{counted(column.nulls, 'row')} without a value: missing counts as a value")
     return Proposed(column, QUASI, f"{reason}; {how}", builder, tuple(notes))
 
 
@@ -287,7 +292,7 @@ def missing_answers(individual: str | None, sensitive: Iterable[str] | None, pro
 
 def _with_gaps(column: ColumnProfile) -> Problem:
     """Return the problem of a column that says who a row is about, but not in every row."""
-    found = f"column {column.name!r}, which says who a row is about and is missing in {column.nulls:,} rows"
+    found = f"column {column.name!r}, which says who a row is about and is missing in {counted(column.nulls, 'row')}"
     expected = "a value in every row: complete these rows or leave them out of the extract, then run init again"
     return Problem("--individual", found, expected, f"--drop {column.name} if it does not identify people")
 
@@ -302,7 +307,8 @@ def repeated_individuals(profile: Profile, answers: Answers) -> list[Problem]:
         found = f"column {individual!r}, which cannot be used: {column.unusable}"
         return [Problem("--individual", found, "another column, or row")]
     repeated = repeats(profile, individual)
-    found, hint = f"{repeated:,} rows that repeat an individual", "or one row per person, by a query or in the extract"
+    found = f"{counted(repeated, 'row that repeats', 'rows that repeat')} an individual"
+    hint = "or one row per person, by a query or in the extract"
     problems, several = [], repeated and answers.multiplicity != "single"
     if several and not any(each.role == QUASI for each in propose(profile, answers)):
         expected = "--rows last:COLUMN to use one row of each, because rows of a person agree on no column to publish"

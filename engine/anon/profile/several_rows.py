@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anon.core.database import Database, quote
+from anon.core.phrases import counted
 from anon.errors import ConfigError
 from anon.profile.columns import NUMBERS, ColumnProfile, Profile
 from anon.profile.keys import like_births
@@ -74,7 +75,7 @@ def choices(profile: Profile, individual: str) -> list[RowChoice]:
 
 
 def _why(column: ColumnProfile) -> str:
-    gaps = f", {column.nulls:,} rows without a value" if column.nulls else ""
+    gaps = f", {counted(column.nulls, 'row')} without a value" if column.nulls else ""
     return f"it differs between rows of a person, with {column.distinct:,} distinct values{gaps}"
 
 

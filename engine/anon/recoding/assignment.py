@@ -43,6 +43,7 @@ class Assignment:
         self._entries = SpilledBatches(self.schema, None if spill is None else spill / "assignment")
         self._people = np.zeros(0, np.int64)
         self._merged_into: Ints | None = None
+        self.counterfeits: Ints | None = None  # of each group, among its people; None where there cannot be any
 
     def add(self, codes: Codes, group: NDArray[Any], people: NDArray[Any]) -> None:
         """Add entries: codes [quasi-identifiers and then the sensitive column, entries], all people above 0."""

@@ -19,19 +19,22 @@ from anon.core.arrays import Codes, Flags, Ints
 from anon.core.cell_index import CellIndex
 from anon.cube import Domain
 from anon.recoding import metrics
+from anon.recoding.refined import RefinedRecoding
 from anon.recoding.tree import ColumnLabels, Recoding, in_order, recoded_column
 
 
 class ColumnLevels:
     """The levels of one column: those of its hierarchy, or the value and `*`. The nodes of a level are numbered in the
-    order of their codes, so that the nodes of level 0 are the codes themselves."""
+    order of their codes, so that the nodes of level 0 are the codes themselves. A column that is capped has no level
+    `*`."""
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         if domain.tree is None:
             rows = [np.arange(domain.size), np.zeros(domain.size, np.int64)]
         else:
-            rows = [np.cumsum(np.diff(row, prepend=row[:1]) != 0) for row in domain.tree.node_at]
+            levels = domain.tree.node_at[:-1] if domain.capped else domain.tree.node_at
+            rows = [np.cumsum(np.diff(row, prepend=row[:1]) != 0) for row in levels]
         self.node: list[Codes] = [row.astype(np.uint16) for row in rows]  # per level, the node of each code
         self.first = [np.flatnonzero(np.diff(row, prepend=-1)) for row in rows]  # per level, each node's first code
 
@@ -54,7 +57,7 @@ class ColumnLevels:
     def labels(self, level: int) -> list[str | None]:
         """Return the published label of each node of a level. Unlike in a tree of cuts, a node that covers no more than
         the one below it still has its own label: the whole column is published at one level."""
-        if level == self.height:
+        if level == self.height and not self.domain.capped:
             return ["*"]
         if self.domain.tree is None or level == 0:
             return self.domain.texts
@@ -144,7 +147,7 @@ class LevelRecoding:
             file.write("]}\n")
 
 
-AnyRecoding = Recoding | LevelRecoding
+AnyRecoding = Recoding | LevelRecoding | RefinedRecoding
 
 
 def column_labels(column: ColumnLevels, level: int, nodes: NDArray[Any]) -> ColumnLabels:

@@ -51,6 +51,7 @@ class Outcome:
     counts: GroupCounts | None
     unique: int | None
     priors: int = 0  # bytes of the priors that the release is judged against
+    passed: Codes | None = None  # of each group, in canonical order: candidates that count for a guard
 
     @property
     def nbytes(self) -> int:

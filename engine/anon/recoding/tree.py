@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anon.artifacts.recoding import FORMAT, RecodedColumn, TreeHead
+from anon.artifacts.recoding import FORMAT, WITH_REST, Reach, RecodedColumn, TreeHead
 from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.core.text import CUTTABLE
 from anon.cube import Domain
@@ -65,56 +65,31 @@ class ColumnLabels:
         return replace(self, of_group=self.of_group[groups])
 
 
-@dataclass(frozen=True)
-class Recoding:
-    """A tree of cuts. Node i splits at cut[cut_start[i]:cut_start[i + 1]] of a column into the nodes from child[i] on;
-    a leaf has column -1 and in child the number of its group in canonical order."""
+class LabelledGroups:
+    """Groups with a label per column, as cuts make them; everybody has a group."""
 
     domains: list[Domain]
-    column: NDArray[np.int8]
-    cut_start: NDArray[np.uint32]
-    cut: Codes
-    child: NDArray[np.uint32]
-    own_low: Codes  # the cell of each node in the column that its parent is split by
-    own_high: Codes
     labels: list[ColumnLabels]  # the published labels, per column
     people: Ints  # individuals per group
-    tight: bool = field(default=False, kw_only=True)  # whether labels reach only as far as the members of a group
-
-    reused: ClassVar[bool] = False  # whether the cuts are those of an earlier run
 
     @property
     def groups(self) -> int:
         return len(self.people)
 
-    def assign(self, codes: Codes) -> NDArray[np.uint32]:
-        """Return the group of each row of codes [columns, rows]."""
-        from anon.recoding import kernels
-
-        group = np.zeros(codes.shape[1], np.uint32)
-        kernels.walk(codes, self.column, self.cut_start, self.cut, self.child, group)
-        return group
-
     @property
     def suppressed(self) -> int:
-        """Return the number of individuals without a group, 0: a tree of cuts has a group for every individual."""
+        """Return the number of individuals without a group, 0."""
         return 0
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of memory that it takes, with the bounds that its domains cache."""
-        bounds = BOUND * sum(domain.size for domain in self.domains if domain.tree is None)
-        own = (self.column, self.cut_start, self.cut, self.child, self.own_low, self.own_high, self.people)
-        return bounds + sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
 
     def span(self, column: int) -> tuple[Floats, float]:
         """Return the span of the cell of each group on a column's scale, and the span of the column."""
-        at, labels = self.domains[column].position, self.labels[column]
-        return (at[labels.cells[:, 1]] - at[labels.cells[:, 0]])[labels.of_group], float(at[-1] - at[0])
+        domain, labels = self.domains[column], self.labels[column]
+        start, end = domain.position, domain.end_position
+        return (end[labels.cells[:, 1]] - start[labels.cells[:, 0]])[labels.of_group], float(end[-1] - start[0])
 
     @property
     def height(self) -> None:
-        """Return None: a tree of cuts has no steps of generalization, because its groups are at several levels."""
+        """Return None: there are no steps of generalization, because groups are at several levels."""
         return None
 
     def levels_of(self, column: int) -> list[int]:
@@ -129,11 +104,56 @@ class Recoding:
             found |= {level[low, high]} if (low, high) in level else several
         return sorted(found)
 
+
+@dataclass(frozen=True)
+class Recoding(LabelledGroups):
+    """A tree of cuts. Node i splits at cut[cut_start[i]:cut_start[i + 1]] of a column into the nodes from child[i] on;
+    a leaf has column -1 and in child the number of its group in canonical order. The last child of a node that is
+    peeled has all codes between the ends of the others, which the cuts then are."""
+
+    domains: list[Domain]
+    column: NDArray[np.int8]
+    cut_start: NDArray[np.uint32]
+    cut: Codes
+    child: NDArray[np.uint32]
+    peeled: Flags
+    own_low: Codes  # the cell of each node in the column that its parent is split by
+    own_high: Codes
+    labels: list[ColumnLabels]  # the published labels, per column
+    people: Ints  # individuals per group
+    reach: Reach = field(default="cells", kw_only=True)  # of labels of columns that are cut freely
+
+    reused: ClassVar[bool] = False  # whether the cuts are those of an earlier run
+
+    def assign(self, codes: Codes) -> NDArray[np.uint32]:
+        """Return the group of each row of codes [columns, rows]."""
+        from anon.recoding import kernels
+
+        group = np.zeros(codes.shape[1], np.uint32)
+        kernels.walk(codes, self.column, self.cut_start, self.cut, self.child, self.peeled, group)
+        return group
+
+    @property
+    def children(self) -> Ints:
+        """Return the number of children of each node, at least 1 also for a leaf."""
+        starts: Ints = self.cut_start.astype(np.int64)
+        return children_of(starts[1:] - starts[:-1], self.peeled)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of memory that it takes, with the bounds that its domains cache."""
+        bounds = BOUND * sum(domain.size for domain in self.domains if domain.tree is None)
+        own = (
+            self.column, self.cut_start, self.cut, self.child, self.peeled, self.own_low, self.own_high, self.people,
+        )  # fmt: skip
+        return bounds + sum(array.nbytes for array in own) + sum(labels.nbytes for labels in self.labels)
+
     def write(self, path: Path) -> None:
         """Write recoding.json, one node per line."""
         columns = [recoded_column(domain) for domain in self.domains]
-        labels: dict[str, Any] = {"labels": "tight"} if self.tight else {}
-        head = TreeHead(format=FORMAT, method="partition", groups=self.groups, columns=columns, **labels)
+        labels: dict[str, Any] = {} if self.reach == "cells" else {"labels": self.reach}
+        form = WITH_REST if self.peeled.any() else FORMAT
+        head = TreeHead(format=form, method="partition", groups=self.groups, columns=columns, **labels)
         with path.open("w", encoding="utf-8") as file:
             file.write(_json(head.to_dict())[:-1] + ', "nodes": [\n')
             for number, line in enumerate(self._nodes()):
@@ -143,10 +163,10 @@ class Recoding:
     def _nodes(self) -> Iterator[str]:
         """Yield the nodes in the order of their numbers. Each but the root has the label of its cell in its parent's
         column; a group also has those of its hierarchy columns, which are narrowed to the node that covers it, and if
-        labels are tight those of all columns."""
+        labels are narrower than from cut to cut those of all columns."""
         split = np.flatnonzero(self.column >= 0)
         above = np.full(len(self.column), -1, np.int8)  # the column that the parent of each node is split by
-        above[1:] = np.repeat(self.column[split], np.diff(self.cut_start)[split] + 1)
+        above[1:] = np.repeat(self.column[split], self.children[split])
         label: list[Callable[[int, int], str]] = [
             lru_cache(NODES)(lambda low, high, d=domain: _json(d.label(low, high))) for domain in self.domains
         ]
@@ -159,7 +179,8 @@ class Recoding:
         group = np.where(self.column[first:last] < 0, self.child[first:last], 0)
         people, narrowed = self.people[group].tolist(), self._narrowed(group, label, names)
         starts, columns = self.cut_start[first : last + 1].astype(np.int64), self.column[first:last].tolist()
-        cuts, cut = np.diff(starts).tolist(), [*self.cut[starts[0] : starts[-1]].tolist(), 0]
+        children = children_of(np.diff(starts), self.peeled[first:last]).tolist()
+        cut = [*self.cut[starts[0] : starts[-1]].tolist(), 0]
         own = (above, self.own_low[first:last], self.own_high[first:last], self.child[first:last], starts - starts[0])
         for i, (over, low, high, child, at) in enumerate(zip(*(array.tolist() for array in own))):
             start = f'"label": {label[over](low, high)}, ' if first + i else ""
@@ -168,16 +189,26 @@ class Recoding:
                 yield f'{{{start}"group": {child}, "people": {people[i]}, "labels": {{{narrowed[i]}}}}}'
                 continue
             where = f'"cut": {_json(self.domains[j].cut(cut[at]))}, ' if not self.domains[j].by_nodes else ""
-            yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + cuts[i] + 1))}}}'
+            rest = ', "rest": true' if self.peeled[first + i] else ""
+            yield f'{{{start}"column": {names[j]}, {where}"children": {list(range(child, child + children[i]))}{rest}}}'
 
     def _narrowed(self, group: NDArray[Any], label: list[Callable[[int, int], str]], names: list[str]) -> list[str]:
         """Return the labels of some groups in the columns where these are narrowed, as text of JSON objects."""
         columns = []
         for j, domain in enumerate(self.domains):
-            if domain.tree is not None or self.tight:
+            if domain.tree is not None or self.reach != "cells":
                 own = self.labels[j].for_groups(group)
                 columns.append([f"{names[j]}: {label[j](*cell)}" for cell in zip(own.low.tolist(), own.high.tolist())])
         return [", ".join(parts) for parts in zip(*columns)] if columns else [""] * len(group)
+
+
+def children_of(cuts: Ints, peeled: Flags) -> Ints:
+    """Return the number of children of nodes with these numbers of cuts.
+
+    >>> children_of(np.array([1, 2, 3, 4]), np.array([False, True, True, True])).tolist()
+    [2, 2, 3, 3]
+    """
+    return np.where(peeled, (cuts + 1) // 2, cuts) + 1
 
 
 def _json(value: Any) -> str:

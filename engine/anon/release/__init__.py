@@ -23,5 +23,5 @@ def write(
 ) -> WrittenRelease:
     """Write the release in the form that the config sets, with its description, into the folder; return its form."""
     if config.release.form == "generalized":
-        return generalized.write(source, found, sensitive, config, folder)
+        return generalized.write(source, found, sensitive, config, folder, spill)
     return bucketized.write(source, found, sensitive[0], config, folder, spill)

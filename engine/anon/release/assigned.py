@@ -73,6 +73,12 @@ class AssignedRelease:
         schema = pa.schema([("g", pa.int64()), ("s0", pa.uint16()), ("n", pa.int64())])
         yield from self._sorted("SELECT g, s0, n FROM given ORDER BY g, s0", schema, batches)
 
+    def in_groups(self) -> pa.RecordBatchReader:
+        """Return the rows of the source as (group, sensitive code, kept values), in the order of their codes."""
+        kept = [(column.alias, self.source.types[column.alias]) for column in self.source.keep]
+        schema = pa.schema([("g", pa.uint32()), ("s0", pa.uint16()), *kept])
+        return fed(schema, self._dealt(schema), self.failures)
+
     def _sorted(self, query: str, schema: pa.Schema, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the result of a query on some batches, on a separate connection: several run at the same time."""
         with closing(self.database.cursor()) as database:
@@ -119,7 +125,7 @@ class AssignedRelease:
             entries = next(dealt, None)
             if entries is None or table.num_rows != entries.num_rows or table.select(coded) != entries.select(coded):
                 raise changed()
-            (batch,) = table.select(more).append_column("g", entries.column("g")).to_batches()
+            (batch,) = table.append_column("g", entries.column("g")).select(schema.names).to_batches()
             yield pa.record_batch(batch.columns, schema=schema)
         if next(dealt, None) is not None:
             raise changed()

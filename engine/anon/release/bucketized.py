@@ -65,7 +65,7 @@ class BucketizedRelease:
     failures: list[BaseException]
     number: list[Ints] = field(
         default_factory=list
-    )  # of the groups of a recoding, where it differs from the recoding's
+    )  # of the groups, where it differs from the recoding's or the assignment's
 
     @property
     def exact(self) -> bool:
@@ -96,6 +96,9 @@ class BucketizedRelease:
         if isinstance(recoding, Assignment):
             assigned = AssignedRelease(database, self.source, recoding, self.sensitive, self.spill, self.failures)
             self._write_qi(assigned.tables())
+            self.number.append(assigned.rank.astype(np.int64))
+            if recoding.counterfeits is not None:
+                self._write_counterfeits(recoding.counterfeits)
             return self._write_sensitive(assigned.counts())
         assert counts is not None, "a recoding comes with the counts of its groups"
         seen = GroupNumbering(recoding.groups)
@@ -168,6 +171,20 @@ class BucketizedRelease:
         write_tables(self.file("sensitive"), schema, [], tables())
         return sum(rows)
 
+    def _write_counterfeits(self, fakes: Ints) -> None:
+        """Write the number of counterfeits of each group that has any."""
+        published = np.argsort(self.number[0])  # the groups in the order of their numbers
+        group = np.flatnonzero(fakes[published])
+        table = pa.table({"group": group.astype(np.int64), "count": fakes[published][group].astype(np.int64)})
+        write_tables(self.file("counterfeits"), table.schema, [], [table])
+
+    @property
+    def counterfeits(self) -> Path | None:
+        """Return the file of the counterfeits, if the release has one."""
+        recoding = self.found.recoding
+        with_fakes = isinstance(recoding, Assignment) and recoding.counterfeits is not None
+        return self.file("counterfeits") if with_fakes else None
+
     def describe(self, rows: int, held: int) -> None:
         """Write the description of the two files."""
         source, recoding = self.source, self.found.recoding
@@ -177,6 +194,10 @@ class BucketizedRelease:
         qi += [*package.kept(source.keep, self.config.columns), GROUP]
         values = [GROUP, *package.values(source.sensitive, "sensitive"), COUNT]
         files = [package.resource(self.file("qi"), qi, rows), package.resource(self.file("sensitive"), values, held)]
+        if self.counterfeits is not None:
+            assert isinstance(recoding, Assignment) and recoding.counterfeits is not None
+            fakes = int(np.count_nonzero(recoding.counterfeits))
+            files.append(package.resource(self.counterfeits, [GROUP, COUNT], fakes))
         cells = None if isinstance(recoding, Assignment) or self.exact else package.cells(recoding)
         package.write_package(self.folder, self.config, files, recoding, source.left_out.individuals, cells)
 
@@ -188,7 +209,9 @@ class BucketizedRelease:
         values = WrittenValues(self.file("sensitive"), held_types)
         number = self.number[0] if self.number else None
         groups, bounds = self.found.recoding.groups, kinds_of(self.bounds)
-        return WrittenRelease(self.file("qi"), rows, groups, types, self.labelled, values, number, bounds)
+        return WrittenRelease(
+            self.file("qi"), rows, groups, types, self.labelled, values, number, bounds, counterfeits=self.counterfeits
+        )
 
 
 def write(

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from anon.core.arrays import Codes, Ints
+from anon.core.memory import release_unused
 from anon.cube import Domain
 from anon.errors import SourceError
 from anon.recoding.tree import ColumnLabels
@@ -46,8 +47,9 @@ class WrittenRelease:
     types: dict[str, str]  # DuckDB's types of the columns, in their order
     labelled: list[str]  # the columns that are labels
     values: WrittenValues | None = None  # of a bucketized release, whose `path` is that of the quasi-identifiers
-    number: Ints | None = None  # of the groups of a recoding in the files; None: as the recoding numbers them
+    number: Ints | None = None  # of the groups in the files; None: as the recoding numbers them
     bounds: dict[str, str] = field(default_factory=dict)  # the kind of the bounds of each label that has any
+    counterfeits: Path | None = None  # the file of the counterfeits of a series, which are among the rows
     lost_by_means: dict[str, dict[str, Any]] = field(default_factory=dict)  # the loss of each column of means
 
 
@@ -89,7 +91,7 @@ def write_tables(path: Path, schema: pa.Schema, labels: Iterable[str], tables: I
             under_way = beside.submit(writer.write_table, table)
         if under_way is not None:
             under_way.result()
-    pa.default_memory_pool().release_unused()  # otherwise it keeps the memory of writers of long dictionaries
+    release_unused()  # of writers of long dictionaries
 
 
 def _writer(path: Path, schema: pa.Schema, labels: set[str]) -> Any:

@@ -20,8 +20,10 @@ from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import Outcome
+from anon.recoding.refined import RefinedRecoding
 from anon.recoding.tree import ColumnLabels
 from anon.release import package
+from anon.release.assigned import AssignedRelease
 from anon.release.bounds import ColumnBounds, bounds_of, kinds_of, label_columns, label_types
 from anon.release.files import (
     READ,
@@ -90,7 +92,9 @@ class Layout:
         return pa.table(columns, names=self.schema.names).cast(self.schema)
 
 
-def write(source: Source, found: Outcome, sensitive: list[Domain], config: Config, folder: Path) -> WrittenRelease:
+def write(
+    source: Source, found: Outcome, sensitive: list[Domain], config: Config, folder: Path, spill: Path
+) -> WrittenRelease:
     """Write the generalized release and its description into the folder; return its form."""
     recoding = found.recoding
     assert not isinstance(recoding, Assignment), "people with equal quasi-identifiers in several groups have no labels"
@@ -102,7 +106,7 @@ def write(source: Source, found: Outcome, sensitive: list[Domain], config: Confi
     losses = dict.fromkeys(means, AggregationLoss())
 
     def tables(database: Database) -> Iterator[pa.Table]:
-        ordered = _ordered(database, source, found, recoding, sensitive, list(means.values()), failures)
+        ordered = _ordered(database, source, found, recoding, sensitive, list(means.values()), spill, failures)
         for rows in row_groups(ordered, layout.text_bytes):
             groups, lengths = runs(rows.column(0).to_numpy())
             seen[groups] += lengths
@@ -133,12 +137,16 @@ def _ordered(
     recoding: AnyRecoding,
     sensitive: list[Domain],
     means: list[MeanColumn],
+    spill: Path,
     failures: list[BaseException],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the published rows in canonical order as (group, sensitive codes, kept values), followed by figures about
     means. Without kept columns the search has counted the rows already, and they only need to be repeated."""
     if source.keep:
-        rows = in_groups(source, recoding, sensitive, source.keep, failures)
+        if isinstance(recoding, RefinedRecoding):
+            rows = AssignedRelease(database, source, recoding.assignment, sensitive[0], spill, failures).in_groups()
+        else:
+            rows = in_groups(source, recoding, sensitive, source.keep, failures)
         database.register("published_rows", rows)
         names = rows.schema.names
         query = f"SELECT {', '.join(names)} FROM published_rows ORDER BY {in_order(names)}"

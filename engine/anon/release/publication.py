@@ -16,6 +16,7 @@ from anon.core import disk
 from anon.errors import AnonError, ResourceError, SourceError, VerificationError
 
 JOURNAL = "journal.json"
+LISTS = ("datapackage.json", "ledger.json")  # files that list others
 UNFINISHED = "the publication is not finished; the next start for this release completes or undoes it"
 
 
@@ -64,6 +65,83 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Addition:
+    """Files that are added to a folder and may replace files there, each in one step; the one that lists the others,
+    datapackage.json or ledger.json, comes last."""
+
+    staged: Path
+    place: Path
+    digests: dict[str, str]
+
+    def put(self) -> None:
+        """Rename the files into the folder; a copy of each that is replaced is kept aside."""
+        for name in self._names():
+            new, old, kept = self.staged / name, self.place / name, aside(self.staged) / name
+            if disk.exists(new):  # otherwise it was renamed before an interruption
+                disk.make_folders(old.parent)
+                if disk.exists(old) and not disk.exists(kept):
+                    disk.make_folders(kept.parent)
+                    disk.keep(old, kept)
+                disk.replace(new, old)
+
+    def take_back(self) -> None:
+        """Undo `put`, after whichever step it stopped."""
+        for name in reversed(self._names()):
+            new, old, kept = self.staged / name, self.place / name, aside(self.staged) / name
+            if not disk.exists(new):
+                disk.rename(old, new)
+            if disk.exists(kept):
+                disk.replace(kept, old)
+
+    def done(self) -> bool:
+        return all(_is(self.place / name, digest) for name, digest in self.digests.items())
+
+    def possible(self) -> bool:
+        return all(
+            _is(self.staged / name, digest) or _is(self.place / name, digest) for name, digest in self.digests.items()
+        )
+
+    def sync(self) -> None:
+        for folder in {(self.place / name).parent for name in self.digests}:
+            disk.sync_folder(folder)
+        disk.sync_folder(self.staged)
+
+    def _names(self) -> list[str]:
+        return sorted(self.digests, key=lambda name: (Path(name).name in LISTS, name))
+
+
+@dataclass(frozen=True)
+class AddedUpload:
+    """Files that are added to those of a release on an object store; datapackage.json, which lists them, comes last."""
+
+    staged: Path
+    place: str
+    digests: dict[str, str]
+
+    def put(self) -> None:
+        from anon.release.stores import add_files
+
+        add_files(self.staged, self.place, self.digests)
+
+    def take_back(self) -> None:
+        """Raise OSError if the new description is there: it can only be completed. A failed upload has undone
+        itself."""
+        if self.done():
+            raise OSError("an upload cannot be undone")
+
+    def done(self) -> bool:
+        from anon.release.stores import digests_at
+
+        return digests_at(self.place, set(self.digests)) == self.digests
+
+    def possible(self) -> bool:
+        return _holds(self.staged, self.digests)
+
+    def sync(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
 class Upload:
     """A folder whose files are uploaded to an object store."""
 
@@ -94,12 +172,15 @@ class Upload:
         pass
 
 
+Step = Move | Addition | Upload | AddedUpload
+
+
 @dataclass(frozen=True)
 class Publication:
     """The folders that one run puts in place, in this order, and the journal that exists meanwhile."""
 
     journal: Path
-    moves: tuple[Move | Upload, ...]
+    moves: tuple[Step, ...]
 
     @classmethod
     def read(cls, journal: Path) -> Publication | None:
@@ -111,7 +192,7 @@ class Publication:
         except ValueError:
             what = f"{journal}, which an interrupted publication left, is damaged"
             raise ResourceError(f"{what}; check release.path and release.run, and remove {journal.parent}") from None
-        return cls(journal, tuple(_move(**each) for each in content))
+        return cls(journal, tuple(_step(**each) for each in content))
 
     def check(self) -> None:
         """Raise VerificationError if the files are not those that were verified."""
@@ -130,7 +211,7 @@ class Publication:
         try:
             disk.write_sealed(self.journal, self._content())
             for move in self.moves:
-                if isinstance(move, Move):  # an upload may take long, and can be interrupted
+                if isinstance(move, Move | Addition):  # an upload may take long, and can be interrupted
                     defer_signals()
                 move.put()
         except BaseException as error:  # noqa: BLE001 - it is raised again
@@ -154,7 +235,10 @@ class Publication:
         return "completed" if possible else "undone"
 
     def _content(self) -> list[dict[str, Any]]:
-        return [{"staged": str(m.staged), "place": str(m.place), "digests": m.digests} for m in self.moves]
+        return [
+            {"kind": type(m).__name__, "staged": str(m.staged), "place": str(m.place), "digests": m.digests}
+            for m in self.moves
+        ]
 
     def _give_up(self, error: BaseException) -> NoReturn:
         """Undo the finished steps, and raise the error with the state of the publication."""
@@ -190,8 +274,15 @@ class Publication:
         disk.sync_folder(self.journal.parent)
 
 
-def _move(staged: str, place: str, digests: dict[str, str]) -> Move | Upload:
-    return Upload(Path(staged), place, digests) if "://" in place else Move(Path(staged), Path(place), digests)
+def _step(kind: str, staged: str, place: str, digests: dict[str, str]) -> Step:
+    if kind in ("Upload", "AddedUpload"):
+        return (Upload if kind == "Upload" else AddedUpload)(Path(staged), place, digests)
+    return (Move if kind == "Move" else Addition)(Path(staged), Path(place), digests)
+
+
+def _is(file: Path, digest: str) -> bool:
+    """Return whether a file exists and has this content."""
+    return disk.exists(file) and disk.digest(file) == digest
 
 
 def _holds(folder: Path, digests: dict[str, Any]) -> bool:

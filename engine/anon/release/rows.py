@@ -12,6 +12,7 @@ from anon.cube import Domain, Encoder
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import GroupCounts
+from anon.recoding.refined import RefinedRecoding
 from anon.release.files import ROW_GROUP
 from anon.source import Column, Source
 from anon.source.left_out import LeftOut
@@ -27,6 +28,7 @@ def in_groups(
 ) -> pa.RecordBatchReader:
     """Return the rows of the source, or of another view of it, as (group, sensitive codes, `plain` columns unchanged),
     in the order in which they are read; without suppressed rows. `sensitive` may be empty."""
+    assert not isinstance(recoding, RefinedRecoding), "its rows are dealt to groups (assigned.py)"
     coded = [*source.quasi_identifiers, *source.sensitive[: len(sensitive)]]
     columns = [*coded, *(column for column in plain if column not in coded)]
     encoder = Encoder(coded, [*recoding.domains, *sensitive])

@@ -22,10 +22,10 @@ def names_at(uri: str) -> set[str]:
     return {info.path.removeprefix(f"{store.path}/") for info in store.list()} - {PENDING}
 
 
-def digests_at(uri: str) -> dict[str, str]:
-    """Return the SHA-256 of the objects below a place, all of which are read."""
-    store = Store(uri)
-    return {name: _digest(store, name) for name in sorted(names_at(uri))}
+def digests_at(uri: str, only: set[str] | None = None) -> dict[str, str]:
+    """Return the SHA-256 of the objects below a place, or of some of them, all of which are read."""
+    store, names = Store(uri), names_at(uri)
+    return {name: _digest(store, name) for name in sorted(names if only is None else names & only)}
 
 
 def content_at(uri: str, name: str) -> bytes:
@@ -61,6 +61,24 @@ def put_release(folder: Path, uri: str, digests: dict[str, str]) -> None:
         if isinstance(error, AnonError):
             error.reword(lambda text: f"{text}; {gone}")
         raise
+
+
+def add_files(folder: Path, uri: str, digests: dict[str, str]) -> None:
+    """Write files of a release beside those that are there, and at last its description, in one step. If that fails
+    before, what was added is removed, and the release is what it was before."""
+    store, there = Store(uri), names_at(uri)
+    files = sorted(path for path in folder.iterdir() if path.name != MARKER)
+    try:
+        for path in files:
+            store.put(path, path.name)
+            _check_same(store, path.name, digests[path.name])
+        store.put(folder / MARKER, MARKER, via=PENDING)
+    except BaseException:
+        for path in files:
+            if path.name not in there:
+                _delete_if_possible(store, path.name)
+        raise
+    _check_same(store, MARKER, digests[MARKER])
 
 
 def _check_same(store: Store, name: str, digest: str) -> None:

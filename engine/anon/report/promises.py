@@ -113,9 +113,37 @@ def aggregated(utility: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield percent(min(facts["variance_lost"], 1.0)), words + more
 
 
+def predicted(found: dict[str, Any]) -> dict[str, str]:
+    """Return what was predicted from what, and how it was tested, in words."""
+    tested = counted(found["tested"], "row")
+    missing = found["tested"] - found["matched"]
+    rest = f"; {missing:,} of them are not in the release" if missing else ""
+    return {
+        "column": found["column"],
+        "features": ", ".join(found["features"]),
+        "tested": f"tested on {tested} of the source that were held out{rest}",
+        "majority": f"always predicting the most frequent of {found['classes']:,} values: {percent(found['majority'])}",
+    }
+
+
 def least_loss(bound: dict[str, Any]) -> str:
     """Return the lower bound of the loss in words."""
     whole = bound["sample"] == bound["individuals"]
     about = "" if whole else f" (estimated from {bound['sample']:,} of {bound['individuals']:,} individuals)"
     least = "at least" if whole else "at least about"
     return f"{least} {percent(bound['all'])} are lost by every release with k = {bound['k']:,}{about}"
+
+
+def guard_words(guard: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return figures about a guard and their meanings."""
+    every = sum(guard["individuals"].values()) + guard["unbounded"]
+    found = []
+    for count, people in guard["individuals"].items():
+        factor = figure(guard["skip"] ** -int(count))
+        words = f"of {counted(every)}: what was not cut multiplies the odds of a value by at most {factor}"
+        found.append((f"{people:,}", words if int(count) else f"of {counted(every)}: what was not cut reveals nothing"))
+    if guard["unbounded"]:
+        above = f"{guard['below']:,} or more, which toss no coins"
+        words = f"of {counted(every)}: no bound, because cuts that divide them were refused in groups of {above}"
+        found.append((f"{guard['unbounded']:,}", words))
+    return found

@@ -13,6 +13,7 @@ from anon.core.arrays import Ints
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding, LevelRecoding
+from anon.recoding.refined import RefinedRecoding
 from anon.recoding.tree import Recoding
 
 NODES = 3_000  # of a tree of cuts that are listed
@@ -33,6 +34,10 @@ def shape(
         columns = [_column(recoding, index, *recoding.span(index)) for index in range(len(recoding.domains))]
     if isinstance(recoding, LevelRecoding):
         return {"columns": columns, **({} if recoding.safe is None else {"lattice_nodes": _lattice(recoding.safe)})}
+    if isinstance(recoding, RefinedRecoding):  # the values above the lowest one from which labels extend
+        for facts, labels in zip(columns, recoding.labels):
+            facts["cuts"] = len(np.unique(labels.cells[:, 0])) - 1
+        return {"columns": columns}
     cuts = np.bincount(recoding.column[recoding.column >= 0], minlength=len(columns)).tolist()
     for facts, count in zip(columns, cuts):
         facts["cuts"] = count
@@ -82,7 +87,7 @@ class CutTree:
     def __init__(self, recoding: Recoding, number: Ints | None = None) -> None:
         self.recoding, self.number = recoding, np.arange(recoding.groups) if number is None else number
         split = np.flatnonzero(recoding.column >= 0).astype(np.uint32)
-        self.parts = np.where(recoding.column >= 0, np.diff(recoding.cut_start) + 1, 0).astype(np.uint32)
+        self.parts = np.where(recoding.column >= 0, recoding.children, 0).astype(np.uint32)
         self.parent = np.zeros(len(recoding.column), np.uint32)
         self.parent[1:] = np.repeat(split, self.parts[split])
         leaf = recoding.column < 0

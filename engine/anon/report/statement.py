@@ -11,6 +11,7 @@ from anon.artifacts.parts import ColumnFacts, CriterionFacts, LeftOutFacts, Sens
 from anon.artifacts.schema import Report
 from anon.config.warning_codes import HIGH, LOW
 from anon.core.phrases import counted, percent
+from anon.report import together
 from anon.report.promises import REASONS, other_rows
 from anon.report.tables import few, table
 
@@ -173,7 +174,11 @@ def _linkability(report: Report) -> dict[str, Any]:
         )
         meaning = "highest probability of a right guess (re-identification risk)"
     figures = [(percent(risk.highest), meaning), (percent(risk.mean), "on average over all individuals")]
-    answer += " Other releases about the same people are not covered."
+    if summary.together is None:
+        answer += " Other releases about the same people are not covered."
+    else:
+        answer += " Anyone who also holds the release that this one replaces can compare the two."
+        figures += together.figures(summary.together.to_dict())
     return _question("Linkability", "Can records of one person be linked, here or elsewhere?", answer, figures, summary)
 
 

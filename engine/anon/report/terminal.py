@@ -14,7 +14,9 @@ from rich.text import Text
 from anon.config.criteria.skyline import worst_first
 from anon.config.warning_codes import HIGH
 from anon.core.phrases import counted
-from anon.report.promises import aggregated, closest, least_loss, left_out, left_out_words
+from anon.report import together
+from anon.report.attack_rows import HEAD, attack_row
+from anon.report.promises import aggregated, closest, guard_words, least_loss, left_out, left_out_words, predicted
 from anon.report.warnings import standing
 
 WORST = 6  # (value, point) pairs that are shown
@@ -34,16 +36,22 @@ DROPPED = {
     "row order": "chooses among the rows of a person",
     "not named": "not named in the config",
 }
+SERIES = {
+    "new": "new in the source",
+    "again": "released before and left out",
+    "waiting": "waiting",
+    "released": "released in all parts",
+}
 LOST = "Information loss (0% is as in the source, 100% is nothing left)"
 UTILITY = "Utility of the release"
+GUARD = "What was not cut"
 
 
 def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places: dict[str, str]) -> None:
     """Print the result of a run or a check: which criteria hold and how closely, what was lost, where the files are."""
-    if facts.get("up_to_date"):
-        what = "trial" if "trial" in facts else "release"
-        message = f"Up to date: the {what} was made from the same source by the same config; nothing was done."
+    if message := _nothing_done(facts):
         console.print(Text(message, style="bold"), soft_wrap=True)
+        _series(console, facts)
         return
     if "trial" in facts:
         message = f"A trial on {facts['trial']} of the individuals: this is not the release and must not be published."
@@ -65,13 +73,52 @@ def show(console: Console, facts: dict[str, Any], report: dict[str, Any], places
     if "utility" in report:
         section(console, LOST, _loss(report["utility"]["loss"]))
         section(console, UTILITY, _utility(report["utility"], facts["left_out"]))
+        _show_guard(console, report.get("guard"))
     section(console, "Remaining risk", _risk(facts, report.get("labels") == "exact"))
+    show_attacks(console, facts.get("attacks", []))
     show_warnings(console, facts)
+    _series(console, facts)
     if report.get("individual") == "row":
         console.print("every row was counted as a different person (individual: row)", highlight=False)
     width = max(map(len, places), default=0)
     for name, place in places.items():
         console.print(Text.assemble((f"{name:{width}}", "bold"), "  ", _near(place)), soft_wrap=True)
+
+
+def show_attacks(console: Console, attacks: list[dict[str, Any]]) -> None:
+    """Print the overview of attacks, if any were carried out, and what each found."""
+    if not attacks:
+        return
+    table = new_table(*HEAD)
+    for attack in attacks:
+        name, *rest = attack_row(attack)
+        style = "bold red" if attack["breached"] else "" if attack["individuals"] is not None else "dim"
+        table.add_row(Text(name, style=style), *rest)
+    section(console, "Attacks", table)
+    for attack in attacks:
+        words = Text(f"{attack['name']}: {attack['found']}", style="red" * attack["breached"])
+        console.print(Padding(words, (0, 0, 0, 2)))
+    console.print()
+
+
+def _nothing_done(facts: dict[str, Any]) -> str:
+    """Return why a run published nothing; nothing if it did."""
+    if facts.get("up_to_date"):
+        what = "trial" if "trial" in facts else "release"
+        return f"Up to date: the {what} was made from the same source by the same config; nothing was done."
+    if "series" in facts and facts["series"]["part"] is None:
+        return f"No part was published. {facts.get('reason', 'Nobody in the source is new, and nobody waits.')}"
+    return ""
+
+
+def _series(console: Console, facts: dict[str, Any]) -> None:
+    """Print the counts of a night of a series."""
+    if "series" not in facts:
+        return
+    own = facts["series"]
+    words = [f"part {own['part']:,}"] if own["part"] is not None else []
+    words += [f"{own[name]:,} {text}" for name, text in SERIES.items()]
+    console.print(Text(f"series: {', '.join(words)}"), soft_wrap=True)
 
 
 def show_warnings(console: Console, facts: dict[str, Any]) -> None:
@@ -108,10 +155,29 @@ def show_utility(console: Console, utility: dict[str, Any]) -> None:
     console.print(f"{groups} of {mean:,.1f} individuals on average\n", highlight=False)
     section(console, LOST, _loss(utility["loss"]))
     section(console, UTILITY, _utility(utility, utility["left_out"]))
+    if "prediction" in utility:
+        _show_prediction(console, utility["prediction"])
+
+
+def _show_prediction(console: Console, found: dict[str, Any]) -> None:
+    words = predicted(found)
+    table = new_table("classifier", "trained on", "rows", "accuracy", "AUC")
+    table.columns[1].justify = "left"
+    for model in found["models"]:
+        for on, rows in found["trained"].items():
+            scores = model[on]
+            table.add_row(model["name"], f"the {on}", f"{rows:,}", f"{scores['accuracy']:.1%}", f"{scores['auc']:.3f}")
+    section(console, f"Prediction of {found['column']}", table)
+    for line in (words["majority"], words["tested"], f"from {words['features']}"):
+        console.print(Text(line), soft_wrap=True, highlight=False)
 
 
 def show_plan(console: Console, plan: dict[str, Any]) -> None:
     """Print what a run would do."""
+    _series(console, plan)
+    if "columns" not in plan:
+        console.print("Nobody in the source is new, and nobody waits: a run would publish no part.", highlight=False)
+        return
     people = "" if plan["individuals"] == plan["rows"] else f" of {counted(plan['individuals'], 'individual')}"
     rows = f"{counted(plan['rows'], 'row')}{people}, method {plan['method']}{_left_out(plan)}"
     console.print(f"{rows}\n", highlight=False)
@@ -357,6 +423,15 @@ def _utility(utility: dict[str, Any], absent: dict[str, dict[str, int]]) -> Tabl
     return table
 
 
+def _show_guard(console: Console, guard: dict[str, Any] | None) -> None:
+    """Print what a guarded search reveals, if the search was guarded."""
+    if guard is not None:
+        table = new_grid()
+        for people, meaning in guard_words(guard):
+            table.add_row(people, meaning)
+        section(console, GUARD, table)
+
+
 def new_grid() -> Table:
     """Return a grid of numbers and their meanings."""
     table = Table.grid(padding=(0, 2))
@@ -379,6 +454,8 @@ def _risk(facts: dict[str, Any], exact: bool) -> Table:
     for column, kept in facts["with_kept"].items():
         meaning = f"are unique in their group for an adversary who also knows {column}"
         table.add_row(f"{kept['unique_share']:.1%}", Text(meaning))
+    for figure, meaning in together.figures(facts["together"]) if "together" in facts else ():
+        table.add_row(figure, meaning)
     return table
 
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from anon.core.phrases import counted, percent
-from anon.report.terminal import new_grid, new_table, section, show_warnings
+from anon.report.terminal import new_grid, new_table, section, show_attacks, show_warnings
 
 POINTS = 24  # that are listed; --json has all of them
 SENTENCES = 5
@@ -89,6 +89,7 @@ def show_attack(console: Console, facts: dict[str, Any]) -> None:
         for step in facts["elimination"]:
             table.add_row(*(f"{step[name]:,}" for name in ("ruled_out", "affected_groups", "affected_rows")))
         section(console, f"Groups where {near} is reached once values of a person are ruled out", table)
+    show_attacks(console, facts["attacks"])
     if facts["beliefs"]:
         _show_beliefs(console, facts["beliefs"], near, percent(1 - facts["threshold"]))
 

@@ -10,10 +10,10 @@ from anon.artifacts.parts import PointFacts, Risk
 from anon.artifacts.schema import Report
 from anon.config.criteria.skyline import knowledge
 from anon.core.phrases import below, counted, percent
-from anon.report.promises import group_name, left_out, left_out_words, promises, reasons
+from anon.report.promises import group_name, guard_words, left_out, left_out_words, promises, reasons
 from anon.report.statement import statement, verdict
 from anon.report.tables import few, table
-from anon.report.view_groups import groups, lattice, lost, queries, tree
+from anon.report.view_groups import groups, lattice, lost, prediction, queries, tree
 from anon.report.view_risk import attacks, disclosure, skylines
 
 POINTS = 200  # (value, point) pairs that are listed
@@ -32,6 +32,14 @@ PARTS = {
 }
 
 
+def _guard(report: Report) -> dict[str, Any] | None:
+    """Return what the page says about the coins of a guarded search."""
+    if report.guard is None:
+        return None
+    facts = report.guard.to_dict()
+    return facts | {"skip": percent(report.guard.skip), "words": guard_words(facts)}
+
+
 def view(report: Report) -> dict[str, Any]:
     """Return the variables of the template. `data` is for the charts, by the name of the part that each is in."""
     parts = {
@@ -40,6 +48,7 @@ def view(report: Report) -> dict[str, Any]:
         "groups": groups(report),
         "lost": lost(report),
         "queries": queries(report),
+        "prediction": prediction(report),
         "cuts": tree(report),
         "lattice": lattice(report),
         "attacks": attacks(report),
@@ -50,6 +59,7 @@ def view(report: Report) -> dict[str, Any]:
         **parts,
         **_top(report),
         "parts": [{"id": id, "name": name} for id, name in PARTS.items() if parts.get(id, True)],
+        "guard": _guard(report),
         "promises": promises(report),
         "points": _points(report),
         "statement": statement(report),

@@ -17,11 +17,12 @@ from anon.artifacts.parts import (
 )
 from anon.artifacts.schema import Report
 from anon.core.phrases import figure, percent
-from anon.report.promises import aggregated, least_loss
+from anon.report.promises import aggregated, least_loss, predicted
 from anon.report.statement import level_words
 from anon.report.tables import table
 
 BINS = 32  # of the histogram of sizes
+TRAINED_ON = ("release", "source")
 LISTED = 60  # nodes of the tree, and minimal nodes of the lattice
 
 
@@ -107,6 +108,27 @@ def queries(report: Report) -> dict[str, Any] | None:
     return {
         "table": table("Error of COUNT queries by the share of rows that they select", head, rows),
         "data": {"label": label, "rows": bars, "largest": largest},
+    }
+
+
+def prediction(report: Report) -> dict[str, Any] | None:
+    """Return the accuracy of classifiers that predict a column, if `anon utility` measured it for this run."""
+    found = report.utility.prediction
+    if found is None:
+        return None
+    trained = [(f"{each.name}, trained on the {on}", getattr(each, on)) for each in found.models for on in TRAINED_ON]
+    head = ["classifier", "accuracy", "AUC"]
+    rows = [(name, percent(each.accuracy), f"{each.auc:.3f}") for name, each in trained]
+    bars = [
+        {"name": name, "share": each.accuracy, "title": f"{name}: {percent(each.accuracy)}", "bound": found.majority}
+        | ({"all": True} if name.endswith("source") else {})
+        for name, each in trained
+    ]
+    label = f"Accuracy of classifiers that predict {found.column}, in percent"
+    return {
+        **predicted(found.to_dict()),
+        "table": table(f"Prediction of {found.column}", head, rows),
+        "data": {"label": label, "rows": bars},
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from anon.artifacts.parts import PointFacts, SensitiveFacts
 from anon.artifacts.schema import Report
 from anon.core.phrases import percent
+from anon.report.attack_rows import HEAD, attack_row
 from anon.report.tables import table
 
 THRESHOLDS = (100, 95, 90, 75, 50)  # percent
@@ -62,10 +63,28 @@ def attacks(report: Report) -> dict[str, Any]:
             ["individuals who", "in the source", "in the release"],
             ((who, was, _of(count, everybody)) for who, was, count in rows),
         ),
+        "overview": _overview(report),
         "columns": columns,
         "kept": table("With a kept column", head, kept) if kept else None,
         "data": [column.pop("data") for column in columns],
     }
+
+
+def _overview(report: Report) -> dict[str, Any]:
+    """Return the table of all attacks, and a sentence about each: what it assumes, what it found and what would
+    help."""
+    attacks = [attack.to_dict() for attack in report.summary.attacks]
+    sentences = [
+        {
+            "name": attack_row(attack)[0],
+            "text": f"The adversary {attack['assumes']}. Result: {attack['found']}.",
+            "helps": attack["helps"],
+            "breached": attack["breached"],
+        }
+        for attack in attacks
+    ]
+    label = "Attacks: individuals affected, and the confidence that an attack gives and that the criteria promise"
+    return {"table": table(label, list(HEAD), map(attack_row, attacks)), "sentences": sentences}
 
 
 def disclosure(report: Report) -> dict[str, Any] | None:

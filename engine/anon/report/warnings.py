@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from anon.config import Absolute, Config, Ordered, TCloseness
-from anon.config.warning_codes import STALE, WARNINGS
+from anon.config.warning_codes import LOW, STALE, WARNINGS
 from anon.core.text import SPELLING, folded, meant
 from anon.criteria import RRobustness
+from anon.source import Source
+from anon.source.column_words import names_people
 from anon.source.left_out import LeftOut
 from anon.verify.judge import FEW, NEARLY, Findings
 
@@ -42,9 +44,13 @@ class Warned:
     count: int
     text: str
     column: str | None = None
+    severity: str = ""  # if it is another than that of the code
 
     def to_dict(self) -> dict[str, Any]:
-        facts = {"code": self.code, "count": self.count, "text": self.text, "severity": WARNINGS[self.code].severity}
+        those, _, rest = self.text.partition(" ")  # always in the plural
+        text = f"{those.removesuffix('s')} {rest}" if self.count == 1 else self.text
+        severity = self.severity or WARNINGS[self.code].severity
+        facts = {"code": self.code, "count": self.count, "text": text, "severity": severity}
         return facts if self.column is None else facts | {"column": self.column}
 
 
@@ -161,14 +167,25 @@ def value_warnings(config: Config, found: Findings) -> Iterator[Warned]:
         yield Warned("csv_formula", cells, text, column)
 
 
-def repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
+def people_warnings(config: Config, source: Source) -> list[dict[str, Any]]:
+    """Return the warnings about who is counted as a person."""
+    column = config.columns.individual
+    text = (
+        f"individuals whose {column} differs from another one only in spaces, dashes or case: each counts as a person"
+    )
+    alike = Warned("spelled_alike", source.spelled_alike, text, column)
+    return _repeated(source.repeated) + ([alike.to_dict()] if alike.count else [])
+
+
+def _repeated(found: Mapping[str, tuple[int, int]]) -> list[dict[str, Any]]:
     """Return the warnings about identifiers that rows share although each row counts as a person
-    (`PersonSearch.repeated_identifiers`)."""
+    (`PersonSearch.repeated_identifiers`); first and last names are shared by different people too."""
     listed = []
     for column, (rows, part) in found.items():
         sampled = f" (one row in {part:,} was compared)" if part > 1 else ""
         text = f"rows that share their {column} with another row{sampled}: `individual: row` counts each as a person"
-        listed.append(Warned("repeated_identifier", rows, text, column).to_dict())
+        severity = LOW if names_people(column) else ""
+        listed.append(Warned("repeated_identifier", rows, text, column, severity).to_dict())
     return listed
 
 

@@ -11,7 +11,7 @@ from anon.errors import ConfigError
 from anon.search import budget
 from anon.source import Source
 
-STEPS = 3  # the form of the steps of a search that a checkpoint holds; those of another form are not resumed
+STEPS = 4  # the form of the steps of a search that a checkpoint holds; those of another form are not resumed
 
 
 def same_run(config: Config, source: Source, resume: bool, files: dict[str, str]) -> RunIdentity:

@@ -25,6 +25,7 @@ class Options:
     show_values: bool = False
     strict: bool = False
     prior: Path | None = None  # of `check`: replaces the priors of the config
+    held_with: tuple[Path, ...] = ()  # of `check`: earlier releases that somebody holds as well
     save_priors: Path | None = None  # of `check`: the folder for the priors that it estimates
 
     @classmethod

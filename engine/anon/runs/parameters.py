@@ -8,6 +8,7 @@ import re
 TRUTHS = ("overwrite", "force", "resume", "strict", "show-values")  # flags without a value
 NAMES = {  # parameters that are not named like their flags
     "on": "table",
+    "with": "held_with",
     "value": "values",
     "confidence": "confidences",
     "identifier": "identifiers",
@@ -15,7 +16,7 @@ NAMES = {  # parameters that are not named like their flags
 }
 ALIKE = (
     "out", "memory", "threads", "sample", "prior", "save-priors", "sensitive", "max-k", "threshold", "rho1", "rho2",
-    "individual", "keep", "drop",
+    "individual", "keep", "drop", "template",
 )  # fmt: skip
 NAMES |= {flag: flag.replace("-", "_") for flag in (*TRUTHS, *ALIKE)}
 # Commands in backticks stay as they are; the word after some flags is their value.

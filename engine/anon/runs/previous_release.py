@@ -19,6 +19,7 @@ from anon.artifacts.schema import Dependencies, Manifest, PreviousRun, Report
 from anon.config import Config, redact
 from anon.core import disk
 from anon.errors import ConfigError, SourceError
+from anon.report.together import warning_text
 from anon.report.warnings import Warned
 from anon.source.origins import Mark, Origin
 
@@ -63,7 +64,7 @@ class PreviousRelease:
             and not _has_variables(self.config)
             and not any(callable(getattr(spec, "distance", None)) for spec in self.config.privacy)
             and self.dependencies == self.manifest.dependencies
-            and self.manifest.release == _released(self.config)
+            and self.manifest.release == released_files(self.config)
         )
 
     def is_current(self, origin: Origin) -> bool:
@@ -79,15 +80,21 @@ class PreviousRelease:
             return {}
         return {"previous": PreviousRun(run=self.manifest.run, manifest_sha256=self.digest)}
 
-    def warnings(self, released: dict[str, str], recoding: str, individuals: int) -> list[Json]:
-        """Return the warning that a second release of a changed source can be compared with the first; equal files add
-        nothing."""
-        if self.manifest is None or self.is_trial or self.manifest.release == released:
+    def differs_from(self, released: dict[str, str]) -> bool:
+        """Return whether there is a release, which is not a trial and has other files than these."""
+        return self.manifest is not None and not self.is_trial and self.manifest.release != released
+
+    def warnings(self, released: dict[str, str], recoding: str, individuals: int, together: Json) -> list[Json]:
+        """Return the warning that a second release of a changed source can be compared with the first, with what both
+        reveal together if that is known; equal files add nothing."""
+        if self.manifest is None or not self.differs_from(released) or self.config.release.series is not None:
             return []
-        if self.manifest.recoding_sha256 == recoding:
-            what, use = "with the groups of the one before", "subtract one from the other"
-        else:
-            what, use = "that replaces another of the same people", "intersect them"
+        same = self.manifest.recoding_sha256 == recoding
+        use = "subtract one from the other" if same else "intersect them"
+        if together:
+            both, text = together["individuals"], warning_text(together, use)
+            return [Warned("intersection", both, text).to_dict()] if both else []
+        what = "with the groups of the one before" if same else "that replaces another of the same people"
         text = f"individuals in a release {what}: anyone holding both can {use}"
         return [Warned("intersection", individuals, text).to_dict()]
 
@@ -152,7 +159,7 @@ def digest(path: Path) -> str:
         return ""
 
 
-def _released(config: Config) -> dict[str, str]:
+def released_files(config: Config) -> dict[str, str]:
     """Return the digests of the files that are now at the place of the release."""
     from anon.release.stores import digests_at
 

@@ -77,3 +77,11 @@ def refuse_warnings(summary: dict[str, Any], then: str = "") -> None:
     if warnings := standing(summary["warnings"]):
         lines = [f"  {w['code']}: {w['count']:,} {one_line(w['text'])}" for w in warnings]
         raise UnsafeError("\n".join([f"warnings count as failures (--strict){then}", *lines]))
+
+
+def refuse_breaches(summary: dict[str, Any], then: str = "") -> None:
+    """Raise UnsafeError if an attack gives more confidence than the criteria of the config promise (--strict)."""
+    if breached := [attack for attack in summary["attacks"] if attack["breached"]]:
+        lines = [f"  {attack['name']}: {one_line(attack['found'])}" for attack in breached]
+        words = f"attacks that break the promise of the criteria count as failures (--strict){then}"
+        raise UnsafeError("\n".join([words, *lines]))

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,16 @@ from anon.core.database import translated
 from anon.errors import ConfigError, Problem, ResourceError
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
-from anon.release.publication import Move, Publication, Upload
+from anon.release.publication import Move, Publication, Step, Upload
 from anon.report.page import render
-from anon.runs.previous_release import PreviousRelease, manifest_marks
+from anon.runs.members import MEMBERS
+from anon.runs.previous_release import PreviousRelease, digest, manifest_marks
 from anon.runs.workspace import Workspace
 from anon.source import Source
 
 RUN_LEAVES = re.compile(
-    r"(release|qi|sensitive)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv"
+    r"(release|qi|sensitive|counterfeits)\.(parquet|csv)|datapackage\.json|(manifest|recoding|report)\.json|report\.html|prior-\d+\.csv|"
+    r"(members|run)\.key|members\.parquet|ledger"
 )
 
 
@@ -78,11 +82,12 @@ def _left_by_a_run(names: list[str], mark: str) -> bool:
 
 @dataclass(frozen=True)
 class RunArtifacts:
-    """What a run has written before its report: SHA-256 of the files of its release and of its recoding; and the
-    release that was there before."""
+    """What a run has written before its report: SHA-256 of the files of its release, of its recoding and of the file of
+    its members, if it has one; and the release that was there before."""
 
     release: dict[str, str]
     recoding: str
+    members: str
     before: PreviousRelease
 
     @classmethod
@@ -91,10 +96,10 @@ class RunArtifacts:
         path = work.run / "recoding.json"
         with translated("writing the run folder", disk=True):
             recoding.write(path)
-            return cls(disk.digests(work.release), disk.digest(path), before)
+            return cls(disk.digests(work.release), disk.digest(path), digest(work.run / MEMBERS), before)
 
-    def warnings(self, individuals: int) -> list[dict[str, Any]]:
-        return self.before.warnings(self.release, self.recoding, individuals)
+    def warnings(self, individuals: int, together: dict[str, Any]) -> list[dict[str, Any]]:
+        return self.before.warnings(self.release, self.recoding, individuals, together)
 
 
 def write_run(
@@ -117,6 +122,7 @@ def write_run(
         warnings=facts["summary"]["warnings"],
         release=artifacts.release,
         recoding_sha256=artifacts.recoding,
+        members_sha256=artifacts.members,
         **artifacts.before.previous(),
         **_reused(config),
     )
@@ -146,25 +152,37 @@ def publish(work: Workspace, config: Config, overwrite: bool, artifacts: RunArti
     """Put the release and its run folder in place: both or neither, and only what was verified. What was in their
     places before is afterwards in the workspace, and goes with it."""
     check_places(config, overwrite)  # again: the run took its time, and others may have written there
-    state, release = work.state, config.release
-    try:
+    release = config.release
+    with _publishing():
         run = Move(work.run, release.run, disk.digests(work.run) | {"recoding.json": artifacts.recoding})
         files = _publication_of(work.release, release.path, artifacts.release)
-        # a folder comes last, because readers look there; an upload first, because it may fail or take long
-        publication = Publication(state.journal, (run, files) if isinstance(files, Move) else (files, run))
+    # a folder comes last, because readers look there; an upload first, because it may fail or take long
+    put_in_place(work, (run, files) if isinstance(files, Move) else (files, run))
+
+
+def put_in_place(work: Workspace, steps: tuple[Step, ...]) -> None:
+    """Carry out the steps of a publication, all or none, and only with the files that have the digests of the steps."""
+    state, publication = work.state, Publication(work.state.journal, steps)
+    with _publishing():
         publication.check()
         disk.chmod_tree(work.release, state.umask)
         for folder in (work.run, work.release):
             disk.sync_tree(folder)
             disk.sync_folder(folder.parent)
-    except OSError as error:
-        raise ResourceError(f"publishing: {error.strerror}; nothing was published") from error
     interrupt.check()
     failure = publication.carry_out(state.signals.begin, state.checkpoint.folder)
     state.published = True
     if failure is not None:
         why = f"not everything could be cleaned up ({failure.strerror}); the next run to this place does that"
         state.alert(f"the release is published, but {why}")
+
+
+@contextmanager
+def _publishing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ResourceError(f"publishing: {error.strerror}; nothing was published") from error
 
 
 def _publication_of(folder: Path, place: Path | str, digests: dict[str, str]) -> Move | Upload:

@@ -17,7 +17,7 @@ from anon.core.checkpoint import Checkpoint
 from anon.core.memory import Memory
 from anon.core.progress import ProgressCallback
 from anon.core.terminal import one_line
-from anon.criteria import Criterion, Groups, Signatures, Values, bind, prunes
+from anon.criteria import Criterion, EarlierGroups, Groups, Signatures, Values, bind, prunes
 from anon.criteria.value_names import Names, refusal
 from anon.cube import Cube
 from anon.errors import BlockedByValue, UnsafeError
@@ -27,6 +27,7 @@ from anon.search.cross_tables import CrossTables
 if TYPE_CHECKING:
     from anon.recoding.outcome import Outcome
     from anon.search.lattice.search import LatticeSearch
+    from anon.search.partition.guard import Guard
     from anon.search.partition.search import PartitionSearch
 
 CORES = os.cpu_count() or 1
@@ -58,10 +59,11 @@ def searched(
     show_values: bool,
     on_progress: ProgressCallback,
     searches: Searches = LOCAL,
+    earlier: EarlierGroups | None = None,
 ) -> Outcome:
     """Return the result of a run's search; raise UnsafeError, with values named as the user may see them, if no release
-    is safe."""
-    values = sensitive_values(config, cube)
+    is safe. `earlier`: groups that are published already, beside which it must be safe."""
+    values = sensitive_values(config, cube, earlier)
     erratic = check_whole_table(config, cube, values, show_values)
     budget = budget_for(config, cube, spill, checkpoint)
     try:
@@ -161,7 +163,23 @@ def partition_search(
     assert isinstance(method, Partition)
     criteria = bind(config.privacy, values, shared=True)
     prefer = method.prefer if isinstance(method.prefer, str) else "information_gain"
-    return searches.partition()(cube, criteria, prefer, budget, on_progress, tight=method.labels == "tight")
+    tight, guard = method.labels == "tight", _guard(config, cube, values)
+    return searches.partition()(cube, criteria, prefer, budget, on_progress, tight, method.peel, method.refine, guard)
+
+
+def _guard(config: Config, cube: Cube, values: Values) -> Guard | None:
+    """Return the coins of a search; with the criteria of each level, if these are enforced."""
+    from anon.search.partition.guard import MOST, Guard
+
+    method = config.method
+    if not isinstance(method, Partition) or method.guard is None:
+        return None
+    skip, levels = Fraction(method.guard.skip), []
+    for level in range(1, MOST + 1) if method.guard.enforce else ():
+        specs = [spec.tightened(skip**-level) for spec in config.privacy]
+        criteria = bind([spec for spec in specs if spec is not None], values, shared=True)
+        levels.append([(criterion, cube.reading(criterion)) for criterion in criteria])
+    return Guard(config.key, skip, method.guard.limit, levels)
 
 
 def lattice_search(
@@ -173,8 +191,12 @@ def lattice_search(
     searches: Searches = LOCAL,
 ) -> LatticeSearch:
     """Return the search over the lattice, ready to run."""
+    from anon.recoding.levels import ColumnLevels
+    from anon.search.lattice.search import size
+
     method = config.method
     assert isinstance(method, Lattice)
+    nodes = size([ColumnLevels(domain) for domain in cube.domains])
     return searches.lattice()(
         cube,
         bind(config.privacy, values, shared=True),
@@ -183,7 +205,7 @@ def lattice_search(
         released_values(config, values),
         budget,
         on_progress,
-        every=method.minimal == "all",
+        every=method.lists_all(nodes),
     )
 
 
@@ -205,8 +227,9 @@ def released_values(config: Config, values: Values) -> Callable[[int, list[int]]
     return bound
 
 
-def sensitive_values(config: Config, cube: Cube) -> Values:
-    """Return the sensitive values of the table and the number of individuals with each."""
+def sensitive_values(config: Config, cube: Cube, earlier: EarlierGroups | None = None) -> Values:
+    """Return the sensitive values of the table and the number of individuals with each, with the groups that are
+    published already."""
     texts, frequency, objects = {}, {}, {}
     for index, column in enumerate(config.columns.sensitive):
         domain, whole = cube.domain(column), cube.whole_table(index)
@@ -214,7 +237,8 @@ def sensitive_values(config: Config, cube: Cube) -> Values:
         counts[whole.value] = whole.count
         texts[column], frequency[column], objects[column] = domain.texts, counts.tolist(), domain.objects
     crossed = CrossTables(cube, config.limits.memory)
-    return Values(texts, frequency, crossed, cube.tuples, objects, config.columns.multiplicity)
+    earlier = earlier or EarlierGroups()
+    return Values(texts, frequency, crossed, cube.tuples, objects, config.columns.multiplicity, earlier)
 
 
 def whole_table(cube: Cube, values: Values, criterion: Criterion) -> Groups:
@@ -236,7 +260,8 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
     erratic: list[str] = []
     for criterion in bind(config.privacy, values):
         whole = whole_table(cube, values, criterion)
-        failed = [finding for finding in criterion.verdict(criterion.state(whole)).findings if not finding.safe]
+        state = criterion.with_earlier(criterion.state(whole))
+        failed = [finding for finding in criterion.verdict(state).findings if not finding.safe]
         messages = lines if prunes(criterion, suppress) else erratic
         for finding in sorted(failed, key=lambda f: f.bound - f.figure)[:FEW_REFUSALS]:
             near = criterion.nearest(whole, finding)

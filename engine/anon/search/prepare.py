@@ -10,7 +10,7 @@ from math import gcd, lcm
 
 from anon import cube as cubes
 from anon.config import Config, InformationGain, Reuse
-from anon.config.support import exact_labels
+from anon.config.support import IN_ORDER, exact_labels
 from anon.core.text import text
 from anon.criteria import check_names
 from anon.cube import Combinations, Combined, Cube, RecordStore, Tuples, WidenCounts
@@ -21,7 +21,6 @@ from anon.source.person_keys import refuse_person_keys
 
 MANY_NAMES = 65_537  # distinct values, more than a cube can hold
 MANY_NUMBERS = 1_000  # distinct values; more of them are unlikely to be categories
-IN_ORDER = ("hierarchy", "suppress", "digits")  # builders of columns that may be cut in the order of their leaves
 NUMBERS = ("integer", "number", "decimal")
 
 
@@ -33,8 +32,8 @@ def build_cube(config: Config, source: Source, store: RecordStore) -> Cube:
     cube = cubes.build(source, builders, _target(config), _combined(config), store, *_widened(config, source))
     ordered, weights = _ordered(config), whole_weights([builder.weight for builder in builders])
     cube.domains[:] = [
-        replace(domain, ordered=domain.column in ordered, weight=weight)
-        for domain, weight in zip(cube.domains, weights, strict=True)
+        replace(domain, ordered=domain.column in ordered, weight=weight, capped=builder.capped)
+        for domain, weight, builder in zip(cube.domains, weights, builders, strict=True)
     ]
     check_sensitive_numbers(config, source.sensitive, [domain.size for domain in cube.others])
     if not exact_labels(config):

@@ -18,7 +18,7 @@ from anon.errors import Problem, UnknownColumns
 from anon.source.cells import like_value
 from anon.source.left_out import Reasons
 from anon.source.many_columns import answers, stacked
-from anon.source.requirements import COUNT, Aggregate, Requirement, RowAnswers, SqlTable
+from anon.source.requirements import COUNTED_ROWS, Aggregate, Requirement, RowAnswers, SqlTable
 from anon.source.tables import Registered, one
 
 LONGEST = 32_768  # bytes of a quasi-identifier or a sensitive value
@@ -160,7 +160,7 @@ class NullPolicy:
                 self.of_kept(cell.missing),
                 Problem(
                     f"columns.{cell.role}.{cell.name}",
-                    f"{COUNT} rows without a value",
+                    f"{COUNTED_ROWS} without a value",
                     "a value in every row",
                     f"or set nulls.{cell.role} to value or drop",
                 ),
@@ -184,7 +184,7 @@ class NullPolicy:
 
 def named_in_every_row(who: str, policy: NullPolicy) -> Requirement:
     """Return the requirement that every row that is not dropped says whom it is about."""
-    message = Problem(PERSON, f"{COUNT} rows that do not say whose they are", "an individual in every row")
+    message = Problem(PERSON, f"{COUNTED_ROWS} without an individual", "an individual in every row")
     return Requirement("rows of nobody", policy.of_kept(f"({who}) IS NULL"), message)
 
 
@@ -193,13 +193,34 @@ def width_problems(cells: list[tuple[str, str, int]]) -> list[Problem]:
     return [
         Problem(
             f"columns.{role}.{name}",
-            f"{count:,} rows with a value of more than {LONGEST:,} bytes",
+            f"{counted(count, 'row')} with a value of more than {LONGEST:,} bytes",
             "shorter values",
             "every different value is held in memory; shorten them in the source",
         )
         for role, name, count in cells
         if count
     ]
+
+
+@dataclass(frozen=True)
+class People:
+    """The rows of individuals beyond the first of each, the individuals with several rows, and those who are spelled
+    like another one."""
+
+    repeated: int
+    several: int
+    alike: int
+
+
+def people_of(table: SqlTable, who: str, text: bool = False) -> People:
+    """Count the rows of individuals. `text`: whether they are named by text, which may have several spellings."""
+    spelled = f", min(lower(replace(replace({who}, ' ', ''), '-', ''))) AS spelled" if text else ""
+    rows = f"(SELECT count(*) AS n{spelled} FROM {table.name} WHERE {who} IS NOT NULL GROUP BY {who}) AS people"
+    again = Aggregate("repeated", "coalesce(sum(n - 1), 0)")
+    several = Aggregate.counting("several", "n > 1")
+    alike = Aggregate("alike", "count(*) - count(DISTINCT spelled)" if text else "0")
+    answers = table.evaluate([again, several, alike], rows)
+    return People(*(int(answers[each.name]) for each in (again, several, alike)))
 
 
 def individual_problems(
@@ -209,20 +230,18 @@ def individual_problems(
     multiplicity: str,
     keep: Mapping[str, str] = MappingProxyType({}),
     hint: str = "set columns.multiplicity if people have several values",
+    people: People | None = None,
 ) -> list[Problem]:
     """Return repeated individuals where each should have one row, and individuals whose rows disagree. Columns are
     given as SQL by their names. Kept columns matter where individuals may have several rows: they are published once
-    for each. `hint`: what to do about several rows."""
-    rows = f"(SELECT count(*) AS n FROM {table.name} WHERE {who} IS NOT NULL GROUP BY {who}) AS people"
-    again = Aggregate("repeated", "coalesce(sum(n - 1), 0)")
-    several = Aggregate.counting("several", "n > 1")
-    answers = table.evaluate([again, several], rows)
-    if not (repeated := int(answers[again.name])):
+    for each. `hint`: what to do about several rows; `people`: the count of their rows, if it is known."""
+    people = people or people_of(table, who)
+    if not people.repeated:
         return []
     problems = []
     if multiplicity == "single":
-        people = counted(int(answers[several.name]))
-        found = f"{repeated:,} rows that repeat an individual, of {people} with several rows"
+        rows = counted(people.repeated, "row that repeats", "rows that repeat")
+        found = f"{rows} an individual, of {counted(people.several)} with several rows"
         problems.append(Problem(PERSON, found, "one row per individual", hint))
     return problems + disagreements(table, who, quasi_identifiers, {} if multiplicity == "single" else keep)
 
@@ -248,7 +267,7 @@ def disagreements(
     for at, (role, path, values, advice, columns) in enumerate(roles):
         if count := int(answers[any_[at].name]):
             counts = {name: int(answers[each[at, name].name]) for name in columns}
-            found = f"{count:,} individuals whose rows disagree on a {role} ({_most(counts)})"
+            found = f"{counted(count)} whose rows disagree on a {role} ({_most(counts)})"
             problems.append(Problem(path, found, f"the same {values} in all rows of an individual", advice))
     return problems
 

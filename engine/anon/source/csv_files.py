@@ -17,7 +17,7 @@ from anon.errors import Problem, SourceError, UnknownColumns
 from anon.source.bad_cells import BadCell, BadCells, count_in_words, nearly
 from anon.source.cells import CODE, CellType, CellTypes
 from anon.source.csv_layout import WORDS, header, sniff
-from anon.source.csv_records import Layout, bad_cells, first_malformed
+from anon.source.csv_records import CsvLayout, bad_cells, first_malformed
 from anon.source.encodings import BLOCK, UTF8, blocks, copy_as_utf8, not_in
 from anon.source.many_columns import VECTOR, answers, stacked
 from anon.source.tables import COMPRESSED, Registered, Take, describe, one
@@ -35,7 +35,7 @@ class Misfit:
 
 
 @dataclass(frozen=True)
-class Column:
+class CsvColumn:
     """A column of a copy: its name in the file, its name in the copy and the SQL for its text."""
 
     name: str
@@ -48,9 +48,9 @@ class TextCopy:
     """CSV files as text: the files in UTF-8, how they are written, and the Parquet copy of some of their columns."""
 
     paths: list[Path]
-    layout: Layout
+    layout: CsvLayout
     copy: Path
-    columns: list[Column]
+    columns: list[CsvColumn]
     nulls: tuple[str, ...]  # what stands for no value
     size: int  # bytes of the files
 
@@ -163,7 +163,7 @@ def copy_text(
             error.problems.append(Problem("source.csv", "", better))
         raise
     nulls = tuple(csv.nulls)
-    used = [Column(own, f"c{at}", text_sql(f"c{at}", nulls)) for at, own in enumerate(layout.names) if own in wanted]
+    used = [CsvColumn(own, f"c{at}", text_sql(f"c{at}", nulls)) for at, own in enumerate(layout.names) if own in wanted]
     listed = [column.alias for column in used]
     for number, own in enumerate(tokens.names):
         text = f"nullif({text_sql(f'c{layout.names.index(own)}', nulls)}, '')"
@@ -177,7 +177,7 @@ def copy_text(
     return copied
 
 
-def _layout(paths: list[Path], csv: Csv, complete: bool) -> Layout:
+def _layout(paths: list[Path], csv: Csv, complete: bool) -> CsvLayout:
     """Return the layout of all files; `complete`: their first lines must name every column."""
     first, *others = (header(path, csv.delimiter, csv.quote, csv.header, complete) for path in paths)
     other = [path.name for path, layout in zip(paths[1:], others) if layout != first]
@@ -197,7 +197,7 @@ def text_sql(alias: str, nulls: Sequence[str]) -> str:
     return f"CASE WHEN {alias} IN ({', '.join(map(literal, nulls))}) THEN NULL ELSE {alias} END"
 
 
-def _read_csv(paths: list[Path], layout: Layout) -> str:
+def _read_csv(paths: list[Path], layout: CsvLayout) -> str:
     columns = ", ".join(f"c{index}: 'VARCHAR'" for index in range(len(layout.names)))
     mark = literal(layout.quote)
     return (
@@ -219,7 +219,7 @@ def copy_rows(database: Database, rows: str, copy: str) -> None:
         database.execute(f"SET threads = {threads}")
 
 
-def _explained(paths: list[Path], layout: Layout, error: duckdb.Error, hinted: bool) -> Exception:
+def _explained(paths: list[Path], layout: CsvLayout, error: duckdb.Error, hinted: bool) -> Exception:
     """Return the failure to read CSV files with the line of the file: DuckDB counts records. Any other failure is
     returned as it is."""
     if "state machine" in str(error):
@@ -236,7 +236,7 @@ def _explained(paths: list[Path], layout: Layout, error: duckdb.Error, hinted: b
     return SourceError(f"reading {paths[0]}: {said}")
 
 
-def _better(path: Path, layout: Layout) -> str:
+def _better(path: Path, layout: CsvLayout) -> str:
     """Return the options that divide a file into equal records, if others do."""
     found = sniff(path)
     other = {
@@ -256,7 +256,7 @@ def column_types(
     """Return the type of each column that is not text, and the columns with values that do not fit. An empty field is
     null where it is not quoted, and in typed columns always."""
     types, kinds, misfits = CellTypes(csv), {}, []
-    groups: defaultdict[tuple[tuple[CellType, ...], bool], list[Column]] = defaultdict(list)
+    groups: defaultdict[tuple[tuple[CellType, ...], bool], list[CsvColumn]] = defaultdict(list)
     for column in copied.columns:
         if column.name not in as_text:
             tried, required = types.of_column(column.name)
@@ -273,15 +273,15 @@ def column_types(
 
 
 def _counted(
-    database: Database, copied: TextCopy, tried: Sequence[CellType], columns: Sequence[Column], rows: int
-) -> Iterator[tuple[Column, int, int, Sequence[int]]]:
+    database: Database, copied: TextCopy, tried: Sequence[CellType], columns: Sequence[CsvColumn], rows: int
+) -> Iterator[tuple[CsvColumn, int, int, Sequence[int]]]:
     """Yield of each column the number of values, of those with a leading zero, and of those that are of each type."""
     if not tried:
         return
     fits = ", ".join(f"count(*) FILTER ({kind.fits('v')})" for kind in tried)
     code = f"count(*) FILTER (regexp_full_match(v, {literal(CODE)}))"
 
-    def query(part: Sequence[Column]) -> str:
+    def query(part: Sequence[CsvColumn]) -> str:
         values = stacked(copied.base, [column.text for column in part])
         return f"SELECT nth, count(nullif(v, '')), {code}, {fits} FROM {values} GROUP BY nth"
 
@@ -310,7 +310,7 @@ def typed_view(
     return Registered(list(copied.layout.names), copied.base, sql)
 
 
-def _typed(column: Column, kinds: Mapping[str, CellType], lenient: Mapping[str, CellType]) -> str:
+def _typed(column: CsvColumn, kinds: Mapping[str, CellType], lenient: Mapping[str, CellType]) -> str:
     if column.name in lenient:
         kind = lenient[column.name]
         return f"CASE WHEN {kind.fits(column.text)} THEN {kind.value(column.text)} END"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from anon.errors import SourceError
 from anon.source.cells import like_value
-from anon.source.csv_records import Layout, reader
+from anon.source.csv_records import CsvLayout, reader
 
 SEPARATORS = ",;\t|"
 QUOTES = ('"', "'")
@@ -24,13 +24,13 @@ WORDS = {"\t": "tab", " ": "space"}
 class Sniffed:
     """The layout of a file and what shows it."""
 
-    layout: Layout
+    layout: CsvLayout
     delimiter_evidence: str
     quote_evidence: str
     header_evidence: str
 
 
-def header(path: Path, delimiter: str | None, quote: str, named: bool = True, complete: bool = False) -> Layout:
+def header(path: Path, delimiter: str | None, quote: str, named: bool = True, complete: bool = False) -> CsvLayout:
     """Return the layout of a file by its first line, which has the names of the columns or is data. Without a
     delimiter it is the one that divides the line into most fields. `complete`: a column without a name is an error,
     and not named after its place."""
@@ -40,10 +40,10 @@ def header(path: Path, delimiter: str | None, quote: str, named: bool = True, co
     except csv.Error:
         raise SourceError(f"{path}: line 1: it is not well-formed CSV") from None
     if not named:
-        return Layout(used, quote, numbered(len(fields)), header=False)
+        return CsvLayout(used, quote, numbered(len(fields)), header=False)
     if not any(fields) or (complete and not all(fields)):
         raise SourceError(f"{path}: line 1: it does not name every column")
-    return Layout(used, quote, _named(fields))
+    return CsvLayout(used, quote, _named(fields))
 
 
 def numbered(width: int) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def sniff(path: Path) -> Sniffed:
     said = f"{agreeing:,} of the first {len(found):,} records have {width:,} fields"
     named, header_evidence = _has_header(found[0], found[1:])
     names = _named(found[0]) if named else numbered(len(found[0]))
-    return Sniffed(Layout(delimiter, quote, names, named), said, quote_evidence, header_evidence)
+    return Sniffed(CsvLayout(delimiter, quote, names, named), said, quote_evidence, header_evidence)
 
 
 def _quote(lines: list[str]) -> tuple[str, str]:

@@ -25,7 +25,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """How the fields of a file are divided, and the names of its columns."""
 
     delimiter: str
@@ -49,7 +49,7 @@ def reader(lines: Iterable[str], delimiter: str, quote: str, strict: bool = True
     return csv.reader(lines, delimiter=delimiter, quotechar=quote, doublequote=True, strict=strict)
 
 
-def records(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def records(path: Path, layout: CsvLayout) -> Iterator[tuple[int, list[str]]]:
     """Yield the records after the header, without empty lines; Malformed at the first that is not well-formed."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = reader(file, layout.delimiter, layout.quote)
@@ -63,7 +63,7 @@ def records(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
             raise Malformed(line, "a quote is not closed, or stands inside a field") from None
 
 
-def first_malformed(path: Path, layout: Layout) -> tuple[int, str] | None:
+def first_malformed(path: Path, layout: CsvLayout) -> tuple[int, str] | None:
     """Return the line of the first record that has another number of fields than the file has columns, and why it is
     refused; None if there is none."""
     width = len(layout.names)
@@ -76,7 +76,7 @@ def first_malformed(path: Path, layout: Layout) -> tuple[int, str] | None:
     return None
 
 
-def bad_cells(paths: list[Path], layout: Layout, bad: Mapping[str, str]) -> dict[str, list[BadCell]]:
+def bad_cells(paths: list[Path], layout: CsvLayout, bad: Mapping[str, str]) -> dict[str, list[BadCell]]:
     """Return the first cells of each column that meet a condition, given as SQL about the text `v`."""
     found: dict[str, list[BadCell]] = {column: [] for column in bad}
     with closing(Database.in_memory()) as database:
@@ -90,7 +90,7 @@ def bad_cells(paths: list[Path], layout: Layout, bad: Mapping[str, str]) -> dict
     return found
 
 
-def _batches(paths: list[Path], layout: Layout) -> Iterator[tuple[Path, list[tuple[int, list[str]]]]]:
+def _batches(paths: list[Path], layout: CsvLayout) -> Iterator[tuple[Path, list[tuple[int, list[str]]]]]:
     for path in paths:
         batch = []
         for record in records(path, layout):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ from anon.source.tables import COMPRESSED
 
 BLOCK = 8 * 2**20  # bytes; under half of the 32 MB from which on DuckDB drops an unquoted last line without an error
 UTF8 = ("utf-8", "utf-8-sig")
-LABELS = {"cp1252": "windows-1252", "iso8859-1": "iso-8859-1", "iso8859-15": "iso-8859-15"}  # as users write them
+LABELS = {  # as users write them
+    "cp1250": "windows-1250", "cp1252": "windows-1252", "iso8859-1": "iso-8859-1", "iso8859-2": "iso-8859-2",
+    "iso8859-15": "iso-8859-15",
+}  # fmt: skip
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -31,6 +35,10 @@ C1 = slice(0x80, 0xA0)  # control characters of ISO 8859, letters and signs of W
 UNDEFINED = [0x81, 0x8D, 0x8F, 0x90, 0x9D]  # in Windows-1252
 EURO = 0xA4  # of ISO 8859-15
 LETTER = rb"[A-Za-z\xc0-\xff]"
+CENTRAL = re.compile(LETTER + rb"[\x9d\xa3\xa5\xaf\xb1\xb3\xb6\xb9\xba\xbf]" + LETTER)  # signs in Western Europe
+LATIN_2 = re.compile(LETTER + rb"[\xb1\xb6]" + LETTER)  # letters of ISO 8859-2, signs in Windows-1250
+HACEKS = [0x8A, 0x8E, 0x9A, 0x9E]  # letters of Windows-1250 and -1252 that are rare in Western Europe
+SHARE = 0.08  # of the bytes beyond ASCII that show Central Europe
 FRENCH = re.compile(LETTER + rb"[\xa6\xa8\xb4\xb8\xbc-\xbe]" + LETTER)  # letters of ISO 8859-15, signs in the others
 
 
@@ -110,15 +118,16 @@ def _of_bytes(path: Path) -> Encoding:
     """Return the encoding of a file without zero bytes: UTF-8 if all of it is, or the 8-bit one that its bytes are
     letters and signs in."""
     decoder = codecs.getincrementaldecoder("utf-8")("strict")
-    utf8, counts, french = True, np.zeros(256, np.int64), 0
+    utf8, counts, found = True, np.zeros(256, np.int64), Counter[re.Pattern[bytes]]()
     for block in blocks(path):
         utf8 = utf8 and _decodes(decoder, block)
         counts += np.bincount(np.frombuffer(block, np.uint8), minlength=256)
-        french += 0 if utf8 else len(FRENCH.findall(block))
+        if not utf8:
+            found.update({pattern: len(pattern.findall(block)) for pattern in (CENTRAL, LATIN_2, FRENCH)})
     beyond = int(counts[128:].sum())
     if utf8 and _decodes(decoder, b"", final=True):
         return Encoding("utf-8", f"{beyond:,} bytes beyond ASCII, all UTF-8" if beyond else "plain ASCII", beyond)
-    return _of_counts(counts, beyond, french)
+    return _of_counts(counts, beyond, found)
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:
@@ -129,7 +138,12 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = Fal
     return True
 
 
-def _of_counts(counts: Ints, beyond: int, french: int) -> Encoding:
+def _of_counts(counts: Ints, beyond: int, found: Counter[re.Pattern[bytes]]) -> Encoding:
+    haceks, french = int(counts[HACEKS].sum()), found[FRENCH]
+    central = max(found[CENTRAL], haceks if haceks > 1 else 0)  # one may be a foreign name
+    if central and central >= SHARE * beyond:
+        name = "iso8859-2" if found[LATIN_2] and not counts[C1].any() else "cp1250"
+        return Encoding(name, f"{central:,} of {beyond:,} bytes beyond ASCII are letters of Central Europe there")
     if undefined := int(counts[UNDEFINED].sum()):
         return Encoding(None, f"{undefined:,} bytes are no character in Windows-1252, ISO-8859-1 and ISO-8859-15")
     if windows := int(counts[C1].sum()):

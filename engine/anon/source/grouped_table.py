@@ -4,7 +4,7 @@ a bucketized one: `qi`, a row for every individual, and `sensitive`, how often e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from anon.source.checks import (
 )
 from anon.source.files import register
 from anon.source.left_out import LeftOut, Reasons, left_out_people
-from anon.source.requirements import COUNT, ROWS, DuckDBRows, Question, Requirement, RowAnswers, Rows
+from anon.source.requirements import COUNTED_ROWS, ROWS, DuckDBRows, Question, Requirement, RowAnswers, Rows
 from anon.source.rows import Column, Typing
+from anon.source.series_files import register_parts, series_tables
 from anon.source.tables import bucketized_pair, describe
 from anon.source.types import label_sql, negative_zeros
 
@@ -40,6 +41,7 @@ class GroupedTable:
     values: str
     sensitive: list[Column]
     left_out: LeftOut = field(default_factory=LeftOut)
+    part: str = ""  # the column with the number of the part of a series
 
     @property
     def bucketized(self) -> bool:
@@ -53,17 +55,30 @@ def open_grouped(database: Database, name: str, config: Config, table: Any, spil
     single values allow. Quasi-identifiers of a CSV file stay the text they are, as labels. A missing label is a label,
     published like any other: no row is dropped for it, whatever `nulls` says, though it may call it an error.
     """
-    pair = bucketized_pair(table)
+    series = series_tables(table)
+    if "part" in series:
+        return _open_labels(database, name, config, series["part"], spill)
+    pair = (series["qi"], series["sensitive"]) if series else bucketized_pair(table)
     return (
         _open_pair(database, name, config, pair, spill) if pair else _open_labels(database, name, config, table, spill)
     )
 
 
+def _registered(
+    database: Database, name: str, table: Any, spill: Path, as_text: Collection[str] = ()
+) -> tuple[list[str], str]:
+    """Register a table, or the parts of one; return the names of its columns, and the one of the part, if it has
+    any."""
+    if isinstance(table, dict):
+        return register_parts(database, name, table, spill, as_text)
+    return register(database, name, table, spill, as_text), ""
+
+
 def _open_labels(database: Database, name: str, config: Config, table: Any, spill: Path) -> GroupedTable:
     every = f"{name}_read"
-    names = register(database, every, table, spill, as_text=config.columns.quasi_identifiers)
+    names, part = _registered(database, every, table, spill, config.columns.quasi_identifiers)
     columns, types = present(config.columns, names), describe(database, every)
-    check_present(columns, types, names)
+    check_present(columns, _without(types, part), names)
     who = individual_sql(columns, types)
     checked = check_labels(DuckDBRows(database, every), config, columns, types, who)
     policy, problems = checked.policy, checked.problems
@@ -79,7 +94,7 @@ def _open_labels(database: Database, name: str, config: Config, table: Any, spil
     if who is not None and people.all:
         nulls = f"SELECT {who} AS who, false AS no_quasi_identifier, {policy.no_sensitive} AS no_sensitive FROM {every}"
         people = left_out_people(kept, f"({nulls}) AS nulls")
-    return GroupedTable(name, name, checked.sensitive, LeftOut(checked.dropped, people))
+    return GroupedTable(name, name, checked.sensitive, LeftOut(checked.dropped, people), part)
 
 
 @dataclass(frozen=True)
@@ -148,22 +163,29 @@ def present(columns: Columns, names: list[str]) -> Columns:
 def _open_pair(database: Database, name: str, config: Config, pair: tuple[Any, Any], spill: Path) -> GroupedTable:
     _check_columns(config.columns)
     qi, values = f"{name}_qi", f"{name}_sensitive"
-    names = register(database, qi, pair[0], spill, as_text=config.columns.quasi_identifiers)
-    held = register(database, values, pair[1], spill)
+    names, part = _registered(database, qi, pair[0], spill, config.columns.quasi_identifiers)
+    held, of_values = _registered(database, values, pair[1], spill)
+    if part != of_values:
+        raise SourceError("qi and sensitive: only one of them has a column named like the part")
     _check_apart(config.columns, names, held)
     # every row of qi is another individual, whatever the multiplicity
     people = present(config.columns.model_copy(update={"multiplicity": "single", "sensitive": {}}), names)
     alone = {"identifiers": [], "individual": "row", "rows": RowRule(), "quasi_identifiers": {}, "keep": []}
     types, value_types = describe(database, qi), describe(database, values)
-    check_present(people, types, names)
-    check_present(config.columns.model_copy(update=alone), value_types, held)
+    check_present(people, _without(types, part), names)
+    check_present(config.columns.model_copy(update=alone), _without(value_types, part), held)
     who = individual_sql(people, types)
     rows = DuckDBRows(database, qi)
     checked = check_labels(rows, config, people, types, who)
     problems = checked.problems
     if who is not None:
         problems = problems + individual_problems(rows, who, checked.labels_of(people), people.multiplicity)
-    return GroupedTable(qi, values, _check_values(DuckDBRows(database, values), config, value_types, problems))
+    sensitive = _check_values(DuckDBRows(database, values), config, value_types, problems)
+    return GroupedTable(qi, values, sensitive, part=part)
+
+
+def _without(types: dict[str, str], part: str) -> dict[str, str]:
+    return {name: kind for name, kind in types.items() if name != part}
 
 
 def _check_values(rows: Rows, config: Config, types: dict[str, str], of_people: list[Problem]) -> list[Column]:
@@ -207,5 +229,5 @@ def _check_apart(columns: Columns, qi: list[str], sensitive: list[str]) -> None:
 def _value_in_every_row(cell: Cell) -> Requirement:
     hint = "or set nulls.sensitive to value; the table does not say whose rows to drop"
     path = f"columns.{cell.role}.{cell.name}"
-    message = Problem(path, f"{COUNT} rows without a value", "a value in every row", hint)
+    message = Problem(path, f"{COUNTED_ROWS} without a value", "a value in every row", hint)
     return Requirement(f"nulls of {path}", cell.missing, message)

@@ -33,7 +33,7 @@ PYTHON: dict[str, Callable[[Any], bool]] = {
 
 
 @dataclass(frozen=True)
-class _Key:
+class _JsonKey:
     """A key of the objects: its name, and the SQL for the value as JSON and as text."""
 
     name: str
@@ -66,11 +66,11 @@ def copy_json(
     base = f"read_json_objects({file_list(paths)}, format = 'newline_delimited', maximum_object_size = 16777216)"
     try:
         names = _names(database, base)
-        wanted = [_Key(name) for name in take(names)]
+        wanted = [_JsonKey(name) for name in take(names)]
         kinds = _kinds(database, base, wanted)
         _check_kinds(paths, kinds)
         selected = [f"{_value(database, base, key, kinds[key.name])} AS {quote(key.name)}" for key in wanted]
-        selected += [f"{tokens.sql(_Key(own).text)} AS {quote(token)}" for own, token in tokens.columns.items()]
+        selected += [f"{tokens.sql(_JsonKey(own).text)} AS {quote(token)}" for own, token in tokens.columns.items()]
         tokens.share_key(database)
         copy_rows(database, f"SELECT {', '.join(selected)} FROM {base}", literal(str(to)))
     except duckdb.InvalidInputException as error:
@@ -87,7 +87,7 @@ def _names(database: Database, base: str) -> list[str]:
     return [name for (name,) in found]
 
 
-def _kinds(database: Database, base: str, keys: Sequence[_Key]) -> dict[str, dict[str, int]]:
+def _kinds(database: Database, base: str, keys: Sequence[_JsonKey]) -> dict[str, dict[str, int]]:
     """Return how many values of each kind every column has."""
     rows = int(one(database, f"SELECT count(*) FROM {base}")[0])
     found: dict[str, dict[str, int]] = {key.name: {} for key in keys}
@@ -129,7 +129,7 @@ def _others(paths: list[Path], name: str, fits: Callable[[Any], bool]) -> Iterat
                 return
 
 
-def _value(database: Database, base: str, key: _Key, counts: dict[str, int]) -> str:
+def _value(database: Database, base: str, key: _JsonKey, counts: dict[str, int]) -> str:
     """Return the SQL for the values of a column in their type. Objects and lists are kept from being used."""
     kinds = set(counts)
     if "nested" in kinds:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from anon.config import Columns, Config, Postgres
 from anon.core import interrupt
 from anon.core.database import Database, literal, quote, translated
+from anon.core.phrases import counted
 from anon.errors import ConfigError, Problem, SourceError
 from anon.source.databases import Query
 from anon.source.origins import wanted
@@ -198,5 +199,6 @@ def _digits(column: str, copy: Path, name: str) -> tuple[int, int]:
     with translated(f"reading {name}"), closing(Database.in_memory()) as database:
         digits, scale, infinite = database.one(sql)
     if infinite:
-        raise SourceError(f"{name}: column {column}: {infinite:,} values that are not finite; filter them in the query")
+        values = counted(infinite, "value that is", "values that are")
+        raise SourceError(f"{name}: column {column}: {values} not finite; filter them in the query")
     return int(digits) + int(scale), int(scale)

@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from anon.core.database import Database, translated
+from anon.core.phrases import counted
 from anon.errors import Problem, SourceError
 from anon.source.many_columns import MOST
 
-COUNT = "{count}"  # in a message, the number of rows that do not meet a requirement
+COUNT, COUNTED_ROWS = "{count}", "{rows}"  # in a message, how many rows do not meet a requirement
 
 
 class Unanswered(SourceError):
@@ -37,7 +38,7 @@ class Aggregate:
 @dataclass(frozen=True)
 class Requirement:
     """A condition in SQL that no row may meet, and the message if rows do; `{count}` in what was found stands for the
-    number of these rows."""
+    number of these rows, `{rows}` for the number with its noun."""
 
     name: str
     sql: str
@@ -48,7 +49,8 @@ class Requirement:
         return Aggregate.counting(self.name, self.sql)
 
     def problem(self, count: int) -> Problem:
-        return replace(self.message, found=self.message.found.replace(COUNT, f"{count:,}"))
+        found = self.message.found.replace(COUNT, f"{count:,}").replace(COUNTED_ROWS, counted(count, "row"))
+        return replace(self.message, found=found)
 
 
 ROWS = Aggregate("rows", "count(*)")

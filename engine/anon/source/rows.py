@@ -27,6 +27,7 @@ from anon.source.checks import (
     individual_problems,
     individual_sql,
     named_in_every_row,
+    people_of,
     width_problems,
 )
 from anon.source.left_out import LeftOut, OtherRows, Reasons, left_out_people
@@ -85,6 +86,7 @@ class Source:
     origin: Origin | None = None
     multiplicity: str = "single"
     repeated: dict[str, tuple[int, int]] = field(default_factory=dict)  # see `PersonSearch`
+    spelled_alike: int = 0  # individuals whose name or number is that of another one but for its spelling
     widths: dict[str, float] = field(default_factory=dict)  # bytes of a text, on average, per column of the view
     held: int = 0  # bytes that the different texts of quasi-identifiers and sensitive columns take, if they are long
     threads: int | None = None  # of DuckDB, if long texts allow fewer than the config
@@ -214,6 +216,7 @@ class CheckedRows:
     dropped: Reasons
     problems: list[Problem]
     moment: str | None = None  # the SQL of what orders the rows of an individual, of whom one is used
+    text: bool = False  # whether individuals are named by text
 
     @property
     def aliases(self) -> list[str]:
@@ -292,7 +295,8 @@ def check_rows(rows: Rows, config: Config, types: dict[str, str], who: str | Non
         raise ConfigError(problems)
     reasons = policy.dropped(answers) if policy.drops else Reasons()
     by = moment.sql if isinstance(moment, TypedColumn) else None
-    return CheckedRows(list(typed.values()), typing.labels, total, reasons, answers.problems(requirements), by)
+    text = who is not None and types[columns.individual] == "VARCHAR"
+    return CheckedRows(list(typed.values()), typing.labels, total, reasons, answers.problems(requirements), by, text)
 
 
 def _moment_problems(rows: Rows, moment: TypedColumn | Unusable | None) -> list[Problem]:
@@ -499,6 +503,8 @@ def check_people(source: Source, checked: CheckedRows, people: SqlTable | None, 
     problems = checked.problems
     if people is not None:
         known, kept = ({c.name: c.alias for c in columns} for columns in (source.quasi_identifiers, source.keep))
-        problems = problems + individual_problems(people, "who", known, source.multiplicity, kept, ways())
+        found = people_of(people, "who", checked.text)
+        problems = problems + individual_problems(people, "who", known, source.multiplicity, kept, ways(), found)
+        source.spelled_alike = found.alike
     if problems:
         raise ConfigError(problems)

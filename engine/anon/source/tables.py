@@ -57,13 +57,13 @@ class Registered:
 def resolve(path: str) -> list[Path]:
     """Return the files behind a path, a glob or a folder, in the order of their names."""
     if Path(path).is_dir():
-        if not (found := _data_files(Path(path))):
+        if not (found := data_files(Path(path))):
             raise SourceError(f"{path}: the folder holds no file that is named {', '.join(KINDS)}")
         return _once(_plain(found))
     if Path(path).exists():
         return _plain([Path(path)])
     matches = {Path(match) for match in glob.glob(path, recursive=True)}  # noqa: PTH207
-    found = sorted({file for match in matches for file in (_data_files(match) if match.is_dir() else [match])})
+    found = sorted({file for match in matches for file in (data_files(match) if match.is_dir() else [match])})
     if not found:
         raise SourceError(f"{path}: no such file, and no file matches it as a pattern")
     return _once(_plain(found))
@@ -91,7 +91,7 @@ def _once(files: list[Path]) -> list[Path]:
     return files
 
 
-def _data_files(folder: Path) -> list[Path]:
+def data_files(folder: Path) -> list[Path]:
     """Return the tables anywhere in a folder. Names that begin with a dot or an underscore are other programs' notes,
     and those that end in .txt people's."""
     return sorted(
@@ -132,7 +132,8 @@ def bucketized_pair(table: Any) -> tuple[Any, Any] | None:
             what = "more than one" if found else "no"
             raise SourceError(f"{folder}: {what} table `{name}`; a bucketized folder holds one qi and one sensitive")
     (qi,), (sensitive,) = there
-    more = [file for file in _data_files(folder) if not {qi, sensitive} & {file, *file.parents}]
+    own = {qi, sensitive, qi.with_stem("counterfeits")}
+    more = [file for file in data_files(folder) if not own & {file, *file.parents}]
     if more:
         raise SourceError(f"{folder}: {len(more):,} more tables beside {qi.name} and {sensitive.name}")
     return qi, sensitive

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from anon.config import Columns
 from anon.core.database import Database, literal, quote
+from anon.core.phrases import counted
 from anon.release import WrittenRelease
 from anon.source import describe
 from anon.verify.content import Content
@@ -87,9 +88,10 @@ def open_written(database: Database, files: list[File], columns: Columns, known:
     return Grouped.from_pair(database, first.view, others[0].view, columns, known, [first.row_hash, others[0].row_hash])
 
 
-def difference_in_form(database: Database, files: list[File]) -> str:
-    """Open the files in the order of their rows; return what is wrong with them apart from the rows, or ""."""
-    names = sorted(["datapackage.json", *(file.path.name for file in files)])
+def difference_in_form(database: Database, files: list[File], beside: Path | None = None) -> str:
+    """Open the files in the order of their rows; return what is wrong with them apart from the rows, or "". `beside`: a
+    file that is verified by others."""
+    names = sorted(["datapackage.json", *(file.path.name for file in files), *([beside.name] if beside else [])])
     if sorted(path.name for path in files[0].path.parent.iterdir()) != names:
         return STRANGERS
     return difference_in_files(database, files)
@@ -110,7 +112,7 @@ def difference_in_files(database: Database, files: list[File]) -> str:
 def difference_in_content(found: Content, expected: Content) -> str:
     """Return how the rows differ from the source's rows under the recoding, or ""; without any data value."""
     if found.groups != expected.groups:
-        return f"has {found.groups:,} groups, not {expected.groups:,}"
+        return f"has {counted(found.groups, 'group')}, not {expected.groups:,}"
     if found.labels != expected.labels:
         return "has groups with other labels or of other sizes than the source's rows have under the recoding"
     if found != expected:
@@ -133,7 +135,7 @@ def difference_in_numbers(grouped: Grouped, first: int = 0) -> str:
     if database.one(f"SELECT {gaps} FROM {grouped.GROUPS}")[0]:
         return GAPS
     wrong = groups_out_of_order(grouped)
-    return f"has {wrong:,} groups whose numbers are not in canonical order" if wrong else ""
+    return f"has {counted(wrong, 'group')} whose numbers are not in canonical order" if wrong else ""
 
 
 def formula_cells(database: Database, files: list[File]) -> dict[str, int]:
@@ -169,5 +171,5 @@ def _out_of_order(database: Database, reader: str, names: list[str]) -> int:
             f"CASE WHEN {c} IS NOT DISTINCT FROM p{c} THEN {earlier} "
             f"ELSE {c} IS NULL OR (p{c} IS NOT NULL AND p{c} > {c}) END"
         )
-    counted = f"SELECT count(*) FILTER ({earlier}) FROM ({pairs} FROM ({runs})) WHERE line > 1"
-    return int(database.one(counted)[0])
+    late = f"SELECT count(*) FILTER ({earlier}) FROM ({pairs} FROM ({runs})) WHERE line > 1"
+    return int(database.one(late)[0])

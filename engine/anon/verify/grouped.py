@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anon.config import Columns
 from anon.core.database import Database, quote, translated
+from anon.core.phrases import counted
 from anon.criteria import Ints
 from anon.criteria.prior_tables import Counting, SignatureTable, check_room
 from anon.errors import ConfigError, SourceError
@@ -23,6 +24,7 @@ from anon.source import GroupedTable, Unusable, as_read, canonical, describe, in
 
 FEW_VALUES = 64  # at most; their counts are columns of one row for each group: a GROUP BY of the labels alone
 KnownValues = dict[tuple[str, ...], pa.Table]  # by sensitive columns: their values v, the count n and the code of each
+GROUPS_OF_A_PART = 10**10  # more than any part has
 READ = 4_096  # sensitive values that are read at a time
 LONG_TEXTS = 8_000_000  # bytes of the distinct texts of a column from which on rows are counted by their hashes
 
@@ -58,6 +60,7 @@ class Grouped:
     known: KnownValues = field(default_factory=dict)  # of the whole table, if this is a part of it
     weighted: bool = False  # the view has equal rows only once
     by_hash: set[tuple[str, ...]] = field(default_factory=set)  # sensitive columns whose values hashes distinguish
+    parts: bool = False  # the view has the part of a series, p
     hashed: bool = False  # the view and COUNTS have the `hash` of each row, GROUPS the sum of those of the view
 
     VIEW = "grouped_rows"
@@ -67,8 +70,8 @@ class Grouped:
     @classmethod
     def from_opened(cls, database: Database, table: GroupedTable, columns: Columns) -> Grouped:
         if table.bucketized:
-            return cls.from_pair(database, table.rows, table.values, columns)
-        return cls.from_table(database, table.rows, columns)
+            return cls.from_pair(database, table.rows, table.values, columns, part=table.part)
+        return cls.from_table(database, table.rows, columns, part=table.part)
 
     @classmethod
     def from_table(
@@ -78,9 +81,11 @@ class Grouped:
         columns: Columns,
         known: KnownValues | None = None,
         hashed: str = "",
+        part: str = "",
     ) -> Grouped:
         """Return a registered table with its columns in the roles of the config; kept ones may be missing. If it is a
-        part of a table, `known` are the values of the whole. `hashed`: SQL for a hash of each row."""
+        part of a table, `known` are the values of the whole. `hashed`: SQL for a hash of each row; `part`: the column
+        with the part of a series, whose groups are different from those of other parts."""
         types = describe(database, table)
         grouped = cls(
             database,
@@ -90,8 +95,9 @@ class Grouped:
             columns.multiplicity,
             known=known or {},
             hashed=bool(hashed),
+            parts=bool(part),
         )
-        named = grouped._published(table, types) | ({"hash": hashed} if hashed else {})
+        named = grouped._published(table, types, part) | ({"hash": hashed} if hashed else {})
         named |= {f"s{i}": _sensitive(database, table, name, types) for i, name in enumerate(columns.sensitive)}
         if columns.multiplicity != "single":
             named["who"] = str(individual_sql(columns, types))
@@ -107,22 +113,27 @@ class Grouped:
         columns: Columns,
         known: KnownValues | None = None,
         hashed: Sequence[str] = (),
+        part: str = "",
     ) -> Grouped:
         """Return the two registered tables of a bucketized one, which must have the same groups. `hashed`: SQL for a
-        hash of the rows of each."""
+        hash of the rows of each; `part`: the column with the part of a series, which has groups of its own."""
         types, held = describe(database, qi), describe(database, sensitive)
         keep = [name for name in columns.keep if name in types]
         names = list(columns.quasi_identifiers), list(columns.sensitive), keep
-        grouped = cls(database, *names, columns.multiplicity, bucketized=True, known=known or {}, hashed=bool(hashed))
+        grouped = cls(
+            database, *names, columns.multiplicity, bucketized=True, known=known or {}, hashed=bool(hashed),
+            parts=bool(part),
+        )  # fmt: skip
+        before = f"{quote(part)} * {GROUPS_OF_A_PART} + " if part else ""
         own, of_values = ({"hash": hashed[0]}, {"hash": hashed[1]}) if hashed else ({}, {})
         _view(
             database,
             cls.VIEW,
-            grouped._published(qi, types) | {"g": _whole(database, qi, "qi", "group", types)} | own,
+            grouped._published(qi, types, part) | {"g": before + _whole(database, qi, "qi", "group", types)} | own,
             qi,
         )
         counts = of_values | {
-            "g": _whole(database, sensitive, "sensitive", "group", held),
+            "g": before + _whole(database, sensitive, "sensitive", "group", held),
             "s0": _sensitive(database, sensitive, grouped.sensitive[0], held),
             "c": _whole(database, sensitive, "sensitive", "count", held),
         }
@@ -140,11 +151,12 @@ class Grouped:
         weighted = columns.multiplicity == "single"
         return cls(database, *names, columns.multiplicity, known=known, weighted=weighted)._counted()
 
-    def _published(self, table: str, types: dict[str, str]) -> dict[str, str]:
-        """Return SQL for the labels and the kept columns by their neutral names."""
+    def _published(self, table: str, types: dict[str, str], part: str) -> dict[str, str]:
+        """Return SQL for the labels, the kept columns and the part by their neutral names."""
         named = dict(zip(self.labels, self.quasi_identifiers))
         named |= {f"k{index}": name for index, name in enumerate(self.keep)}
-        return {alias: as_read(self.database, table, name, types[name]) for alias, name in named.items()}
+        own = {"p": quote(part)} if part else {}
+        return own | {alias: as_read(self.database, table, name, types[name]) for alias, name in named.items()}
 
     def _counted(self) -> Grouped:
         """Return the table with its sensitive values numbered and its groups counted."""
@@ -194,9 +206,14 @@ class Grouped:
         return [f"q{index}" for index in range(len(self.quasi_identifiers))]
 
     @property
+    def classes(self) -> list[str]:
+        """Return the columns that distinguish the classes of equal published labels."""
+        return ["p", *self.labels] if self.parts else self.labels
+
+    @property
     def key(self) -> list[str]:
         """Return the columns that distinguish groups."""
-        return ["g"] if self.bucketized else self.labels
+        return ["g"] if self.bucketized else self.classes
 
     @property
     def values_view(self) -> str:
@@ -265,7 +282,7 @@ def _whole(database: Database, table: str, name: str, column: str, types: dict[s
         count = database.one(f"SELECT count(*) FROM {table} WHERE {wrong}")[0]
     if count:
         positive = "positive " if column == "count" else ""
-        raise SourceError(f"{name}: {count:,} rows whose `{column}` is not a {positive}whole number")
+        raise SourceError(f"{name}: {counted(count, 'row')} whose `{column}` is not a {positive}whole number")
     return sql
 
 
@@ -370,7 +387,7 @@ def labels_of(grouped: Grouped, groups: set[int]) -> dict[int, dict[str, str | N
     labels, places = listed(grouped.labels), ", ".join(str(group) for group in sorted(groups))
     rows = grouped.database.query(
         f"SELECT place, CAST(COLUMNS(* EXCLUDE (place)) AS VARCHAR) FROM "
-        f"(SELECT {labels}, row_number() OVER (ORDER BY {in_order(grouped.labels)}) - 1 AS place "
+        f"(SELECT {labels}, row_number() OVER (ORDER BY {in_order(grouped.key)}) - 1 AS place "
         f"FROM {grouped.GROUPS}) WHERE place IN ({places}) ORDER BY place"
     ).fetchall()
     return {place: dict(zip(grouped.quasi_identifiers, own)) for place, *own in rows}
@@ -382,7 +399,7 @@ def rows_of(grouped: Grouped, groups: set[int]) -> dict[int, list[int]]:
     if grouped.bucketized:
         return {}
     places = ", ".join(str(group) for group in sorted(groups))
-    order = f"ORDER BY {in_order(grouped.labels)}"
+    order = f"ORDER BY {in_order(grouped.key)}"
     found = grouped.database.query(
         f"SELECT place, before - rows + 1, before FROM (SELECT rows, row_number() OVER ({order}) - 1 AS place, "
         f"CAST(sum(rows) OVER ({order} ROWS UNBOUNDED PRECEDING) AS BIGINT) AS before FROM {grouped.GROUPS}) "

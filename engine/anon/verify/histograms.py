@@ -35,7 +35,7 @@ def _sizes(grouped: Grouped, classes: bool) -> Iterator[Groups]:
     first group it is in."""
     query = f"SELECT n FROM {grouped.GROUPS}"
     if classes:
-        labels = grouped.labels
+        labels = grouped.classes
         counted = f"SELECT {grouped.people} AS n, min(g) AS row FROM {grouped.VIEW} GROUP BY {listed(labels)}"
         query = f"{counted} ORDER BY {in_order(labels)}"
     first = 0

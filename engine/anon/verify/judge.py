@@ -5,7 +5,7 @@ shares only the formulas with what it checks."""
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from anon.config import Config, Reuse
 from anon.core.database import Database, translated
 from anon.core.memory import Memory
+from anon.core.phrases import counted
 from anon.core.text import text
-from anon.criteria import Criterion, Groups, Ints, State, Values, Verdict, bind
+from anon.criteria import Criterion, EarlierGroups, Groups, Ints, State, Values, Verdict, bind
 from anon.errors import ConfigError, SourceError, UnsafeError, VerificationError
 from anon.release import WrittenRelease
 from anon.verify.bounds import difference_in_bounds
@@ -52,6 +53,8 @@ class Findings:
     sizes: dict[int, int] = field(default_factory=dict)  # number of groups by number of individuals
     verdicts: list[Verdict] = field(default_factory=list)
     criteria: list[Criterion] = field(default_factory=list)
+    beside: list[Criterion] = field(default_factory=list)  # with what is published already, where all groups count
+    states: dict[int, State] = field(default_factory=dict)  # of `criteria` and then `beside`, by their places
     with_kept: dict[str, dict[str, float]] = field(default_factory=dict)
     with_all_kept: dict[str, float] = field(default_factory=dict)  # if there are several kept columns
     values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
@@ -68,7 +71,13 @@ class Findings:
 
     @property
     def safe(self) -> bool:
-        return all(verdict.safe for verdict in self.verdicts)
+        return all(verdict.safe for verdict in self.verdicts) and not self.unsafe_beside_earlier
+
+    @property
+    def unsafe_beside_earlier(self) -> list[str]:
+        """Return the criteria that the groups fail together with those that are published already."""
+        pairs = [(each, self.states[at]) for at, each in enumerate(self.beside, len(self.criteria))]
+        return [each.name for each, state in pairs if not each.holds(each.with_earlier(state))]
 
     def close(self) -> None:
         """Close the table that was examined, with all tables about its groups."""
@@ -76,8 +85,9 @@ class Findings:
             self.table.database.close()
 
 
-def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
-    """Judge a grouped table by the config's criteria, and count what every report contains."""
+def examine(grouped: Grouped, config: Config, absent: bool = False, earlier: EarlierGroups | None = None) -> Findings:
+    """Judge a grouped table by the config's criteria, and count what every report contains. `earlier`: groups that are
+    published already, beside which it must be safe."""
     found = Findings(grouped)
     with translated("examining the table"):
         found.frequency = grouped.frequency
@@ -95,7 +105,11 @@ def examine(grouped: Grouped, config: Config, absent: bool = False) -> Findings:
             grouped.multiplicity,
         )
         found.criteria = bind(config.privacy, values, absent=absent)
-        found.verdicts = _judge(grouped, found)
+        if earlier is not None and earlier.groups:
+            together = bind(config.privacy, replace(values, earlier=earlier), absent=True)
+            found.beside = [criterion for criterion in together if criterion.earlier is not None]
+        found.states = judged(grouped, found)
+        found.verdicts = [criterion.verdict(found.states[at]) for at, criterion in enumerate(found.criteria)]
         if len(grouped.sensitive) > 1:
             found.homogeneous_rows = people_of(grouped, alike(grouped, grouped.key))["homogeneous"]
         add_shares_with_kept(found, people_with_kept(grouped, found))
@@ -118,17 +132,13 @@ def locate_worst(found: Findings, show_values: bool) -> None:
         add_labels(found.table, found)
 
 
-def _judge(grouped: Grouped, found: Findings) -> list[Verdict]:
-    states = judged(grouped, found)
-    return [criterion.verdict(states[at]) for at, criterion in enumerate(found.criteria)]
-
-
 def judged(grouped: Grouped, found: Findings) -> dict[int, State]:
     """Stream the histograms that the criteria need through them, each kind of histogram once; return their states, in
     terms of whole groups."""
     counted = Reading(tuple(grouped.sensitive[:1]))
     readings: dict[Reading, list[int]] = {}
-    for at, criterion in enumerate(found.criteria):
+    criteria = [*found.criteria, *found.beside]
+    for at, criterion in enumerate(criteria):
         readings.setdefault(_reading(grouped, criterion, counted), []).append(at)
     counted = next((one for one in readings if one._replace(attributes=()) == counted), counted)
     readings.setdefault(counted, [])
@@ -142,7 +152,7 @@ def judged(grouped: Grouped, found: Findings) -> dict[int, State]:
             if groups.row is not None:
                 whole.append(groups.row)
             for at in about:
-                state = found.criteria[at].state(groups)
+                state = criteria[at].state(groups)
                 states[at] = states[at].merge(state) if at in states else state
         every |= {at: of_groups(state, whole) if whole else state for at, state in states.items()}
     return every
@@ -236,7 +246,7 @@ def people_with_kept(grouped: Grouped, found: Findings) -> dict[str, dict[str, i
 def _people_with(grouped: Grouped, kept: list[int], found: Findings) -> dict[str, int]:
     """Return the numbers of people in the classes of equal labels and values of some kept columns. Those of a
     bucketized table still have the values of their whole group."""
-    by = [*grouped.labels, *(f"k{index}" for index in kept)]
+    by = [*grouped.classes, *(f"k{index}" for index in kept)]
     if grouped.bucketized:
         people = people_of(grouped, f"SELECT n, false AS same FROM ({grouped.sizes(by)})")
         return people | {"homogeneous": found.homogeneous_rows}
@@ -258,13 +268,20 @@ def _shares(people: dict[str, int]) -> dict[str, float]:
     }
 
 
-def verify(database: Database, written: WrittenRelease, config: Config, expected: Content) -> Findings:
+def verify(
+    database: Database,
+    written: WrittenRelease,
+    config: Config,
+    expected: Content,
+    earlier: EarlierGroups | None = None,
+) -> Findings:
     """Examine the files of a release that was just written; VerificationError if they are not what they must be.
-    `expected`: the content of the source's rows under the written recoding."""
+    `expected`: the content of the source's rows under the written recoding; `earlier`: groups that are published
+    already."""
     files = files_of(written)
     try:
         with translated("reading it back"), ThreadPoolExecutor(1) as beside:
-            refuse(difference_in_form(database, files))
+            refuse(difference_in_form(database, files, written.counterfeits))
             # takes one thread about as long as the rest takes the others
             disorder = beside.submit(rows_out_of_order, database.cursor(), files)
             if Memory(config.limits.memory).tight:
@@ -274,10 +291,10 @@ def verify(database: Database, written: WrittenRelease, config: Config, expected
             refuse(difference_in_content(published(grouped, bool(written.labelled)), expected))
             if grouped.bucketized:
                 refuse(difference_in_numbers(grouped))
-            found = examine(grouped, config, absent=True)
+            found = examine(grouped, config, True, earlier)
             found.formulas = formula_cells(database, files)
             if disorder.result():
-                refuse(f"has {disorder.result():,} rows out of order")
+                refuse(f"has {counted(disorder.result(), 'row')} out of order")
     except (SourceError, ConfigError, ValueError) as error:
         reason = f" ({error})" if isinstance(error, SourceError) else ""
         raise VerificationError(f"the written release cannot be read back{reason}; nothing was published") from error
@@ -289,13 +306,14 @@ def refuse_unsafe(found: Findings, written: WrittenRelease, config: Config) -> N
     """Raise VerificationError if the number of groups is wrong or the release is not safe; UnsafeError if it is not
     safe because rows are new to a reused recoding."""
     if found.groups != written.groups:
-        refuse(f"has {found.groups:,} groups, not {written.groups:,}")
+        refuse(f"has {counted(found.groups, 'group')}, not {written.groups:,}")
     if not found.safe and isinstance(config.method, Reuse):
         failed = ", ".join(f"{v.name} {v.figure:.6g} (required {v.bound:.6g})" for v in found.verdicts if not v.safe)
         raise UnsafeError(f"the recoding is no longer safe for these rows: {failed}; nothing was published")
     if not found.safe:
-        failed = ", ".join(verdict.name for verdict in found.verdicts if not verdict.safe)
-        refuse(f"is not safe ({failed})")
+        unsafe = [verdict.name for verdict in found.verdicts if not verdict.safe]
+        unsafe += [f"{name} with the earlier parts" for name in found.unsafe_beside_earlier]
+        refuse(f"is not safe ({', '.join(unsafe)})")
 
 
 def refuse(wrong: str) -> None:

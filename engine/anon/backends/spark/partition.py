@@ -26,6 +26,7 @@ from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, runs_of
 from anon.search.partition.candidates import Demands, OpenNodes
 from anon.search.partition.fragments import Fragment
+from anon.search.partition.passes import Tree
 from anon.search.partition.search import LEVELS, PartitionSearch
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ class SparkPartition(PartitionSearch):
     ) -> tuple[list[Fragment], Records, OpenNodes, int, list[State]]:
         cube, rules = self.cube, self.rules
         if cube.individuals <= self.limit:
-            root = top.root(cube, rules.demands)
-            root.safe = np.array([rules.whole_table_safe(cube)])
+            root = top.root(cube, rules)
             self.tree = _uncut()
             return [], cube.records, root, 0, state
         assert isinstance(cube.records, SparkRecords)
@@ -145,9 +145,9 @@ class SparkPartition(PartitionSearch):
         return sum(int(np.frombuffer(each.as_buffer(), np.int64)[0]) for each in table["arrays"])
 
 
-def _uncut() -> tuple[Ints, Ints, Ints, Ints]:
+def _uncut() -> Tree:
     """Return a tree of the root alone."""
-    return np.array([-1]), np.zeros(2, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64)
+    return np.array([-1]), np.zeros(2, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, bool)
 
 
 def _placed(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -20,6 +20,7 @@ from anon.backends.spark import executors
 from anon.backends.spark.parts import part_name
 from anon.config import Config
 from anon.core.database import Database, translated
+from anon.core.phrases import counted
 from anon.core.text import text
 from anon.criteria import Criterion, Ints, State, Values, bind
 from anon.errors import ClusterLost, SourceError, VerificationError
@@ -128,7 +129,7 @@ def _look(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
             files = files_of(part)
             wrong = difference_in_files(database, files)
             if not wrong and (disorder := rows_out_of_order(database, files)):
-                wrong = f"has {disorder:,} rows out of order"
+                wrong = f"has {counted(disorder, 'row')} out of order"
             wrong = wrong or difference_in_bounds(database, files[0].view, part.bounds)
             seen = PartContent(number, wrong)
             if not wrong:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from pydantic import Field
 
-from anon.config.criterion import Criterion, Facts, column_of
+from anon.config.criterion import Confidence, Criterion, Facts, column_of
+from anon.config.odds import share_with_odds
 from anon.config.values import Absent, Names, Positive, Share
 from anon.core.phrases import counted, percent
 
@@ -23,6 +26,15 @@ class AlphaK(Criterion):
 
     def named_values(self) -> set[str]:
         return set(self.values or ())
+
+    def confidence(self, value: str | None) -> Confidence | None:
+        return Confidence(Fraction(self.alpha)) if self.values is None or value in self.values else None
+
+    def follows_from_unique(self, m: int) -> bool:
+        return self.alpha * m >= 1 and self.k <= m
+
+    def tightened(self, factor: Fraction) -> AlphaK:
+        return self.model_copy(update={"alpha": share_with_odds(self.alpha, factor)})
 
     def vacuous(self) -> bool:
         return self.alpha >= 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from pydantic import Field
 
-from anon.config.criterion import Criterion, Facts, column_of
+from anon.config.criterion import Confidence, Criterion, Facts, column_of
 from anon.config.values import Count, Share
 from anon.core.phrases import counted, percent
 
@@ -13,11 +15,15 @@ class CKSafety(Criterion):
     """Maximum disclosure below c against k implications."""
 
     name = "ck_safety"
+    unguarded = "implications link people of several groups, and the factors of all these groups would multiply"
     position = 5
     categorical = True
     loosest = (("c", 1), ("k", 0))
     c: Share = Field(gt=0, le=1, description="maximum disclosure must stay below this share, of 1")
     k: Count = Field(le=1_000, description="pieces of knowledge (implications), at most 1,000")
+
+    def confidence(self, value: str | None) -> Confidence:
+        return Confidence(Fraction(self.c), open=True)
 
     @classmethod
     def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from anon.config.criterion import Criterion, Facts, column_of
+from anon.config.criterion import RELATIVE, Criterion, Facts, column_of
 from anon.config.values import Exact
 from anon.core.phrases import figure
 
@@ -17,6 +17,9 @@ class DeltaDisclosure(Criterion):
     categorical = True
     loosest = (("delta", None),)
     delta: Exact = Field(gt=0, description="|ln(share in a group / share in the table)| must stay below this")
+
+    def in_series(self) -> str:
+        return RELATIVE
 
     @classmethod
     def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from anon.config.columns import Columns
 from anon.config.criterion import ENFORCED, EXHAUSTIVE_ONLY, Criterion, Facts, Support, column_of, stray_columns
-from anon.config.distances import Distance, Variational
+from anon.config.distances import Distance, Ordered, Variational
 from anon.config.mistakes import mistake
 from anon.config.values import Exact, Mistakes, Positive, Share
 from anon.core.phrases import counted, figure, percent
@@ -32,6 +32,10 @@ class Dissimilarity(Criterion):
 
     def tuple_columns(self) -> tuple[str, ...]:
         return tuple(self.distance.columns) if isinstance(self.distance, Variational) else ()
+
+    def in_series(self) -> str:
+        ranks = "distances of ranks change when a part brings a new value, also for parts that are published"
+        return ranks if isinstance(self.distance, Ordered) else ""
 
     def wrong_columns(self, columns: Columns) -> Mistakes:
         yield from super().wrong_columns(columns)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+
 from pydantic import Field
 
-from anon.config.criterion import EXHAUSTIVE_ONLY, Criterion, Facts, Support, column_of
+from anon.config.criterion import EXHAUSTIVE_ONLY, Confidence, Criterion, Facts, Support, column_of
+from anon.config.odds import parts_with_odds
 from anon.config.values import Exact, Positive
 from anon.core.phrases import figure, percent
 
@@ -18,6 +23,12 @@ class EpsilonM(Criterion):
     loosest = (("epsilon", 0), ("m", 1))
     epsilon: Exact = Field(ge=0, description="half width of the neighbourhood, in units of the column")
     m: Positive = Field(description="at most 1/m of a group in any neighbourhood")
+
+    def confidence(self, value: str | None) -> Confidence:
+        return Confidence(Fraction(1, self.m))
+
+    def tightened(self, factor: Fraction) -> EpsilonM:
+        return self.model_copy(update={"m": ceil(parts_with_odds(Decimal(self.m), factor))})
 
     def vacuous(self) -> bool:
         return self.m == 1

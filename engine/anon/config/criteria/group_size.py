@@ -19,6 +19,9 @@ class GroupSize(Criterion):
     loosest = (("k", 1),)
     k: Positive = Field(description="smallest group, in individuals")
 
+    def follows_from_unique(self, m: int) -> bool:
+        return self.k <= m
+
     def vacuous(self) -> bool:
         return self.k == 1
 

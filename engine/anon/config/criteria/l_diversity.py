@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from fractions import Fraction
+from math import ceil
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from anon.config.criterion import Criterion, Facts
+from anon.config.criterion import Confidence, Criterion, Facts
 from anon.config.loosening import Number, field_number, step_of
 from anon.config.mistakes import Model, mistake, refusal
+from anon.config.odds import divided, parts_with_odds
 from anon.config.values import Absent, Exact, Mistakes, NameList, Names, Percent
 from anon.core.phrases import figure, percent
 
@@ -60,6 +63,30 @@ class LDiversity(Criterion):
 
     def named_values(self) -> set[str]:
         return {*self.dont_care, *(self.keep_possible.values if self.keep_possible else ())}
+
+    def confidence(self, value: str | None) -> Confidence | None:
+        """Return 1/l of the kind frequency. Of the kind recursive, r_y < c tail <= c (n - r_y) for every value that is
+        cared for, so that its share is below c / (1 + c)."""
+        if self.kind == "frequency":
+            return Confidence(1 / Fraction(self.l))
+        if self.kind == "recursive" and self.c is not None and self.l > 1 and value not in self.dont_care:
+            return Confidence(Fraction(self.c) / (1 + Fraction(self.c)), open=True)
+        return None
+
+    def fewest_values(self) -> int:
+        return 1 if self.dont_care or self.kind == "frequency" else ceil(self.l)
+
+    def follows_from_unique(self, m: int) -> bool:
+        return self.kind != "recursive" and not self.dont_care and self.keep_possible is None and self.l <= m
+
+    def tightened(self, factor: Fraction) -> LDiversity | None:
+        """Frequency bounds the share of a value by 1 / l. Recursive bounds the odds of a value by c, for somebody who
+        knows l - 2 values that the individual does not have."""
+        if self.keep_possible is not None or self.kind in ("distinct", "entropy"):
+            return None
+        if self.kind == "frequency":
+            return self.model_copy(update={"l": parts_with_odds(self.l, factor)})
+        return self.model_copy(update={"c": divided(self.c or Decimal(1), factor)})
 
     def vacuous(self) -> bool:
         return self.l == 1 and (self.keep_possible is None or self.keep_possible.percent == 0)

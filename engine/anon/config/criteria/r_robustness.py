@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from anon.config.columns import Columns
-from anon.config.criterion import ENFORCED, Criterion, Facts, Support, column_of, stray_columns
+from anon.config.criterion import ENFORCED, Confidence, Criterion, Facts, Support, column_of, stray_columns
 from anon.config.mistakes import Model, mistake
 from anon.config.values import Exact, File, Mistakes, Names, as_mapping
 from anon.core.phrases import percent
@@ -66,6 +67,13 @@ class RRobustness(Criterion):
             if isinstance(prior, PriorEstimate):
                 loc = ("priors", index, "estimate")
                 yield from stray_columns(loc, prior.estimate, known, "quasi-identifier or kept")
+
+    def confidence(self, value: str | None) -> Confidence:
+        return Confidence(1 / Fraction(self.r))
+
+    def in_series(self) -> str:
+        estimated = any(isinstance(prior, PriorEstimate) for prior in self.priors)
+        return "an estimated prior changes with every part: name a prior file" if estimated else ""
 
     @classmethod
     def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:

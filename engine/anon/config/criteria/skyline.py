@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo, model_validator
 
-from anon.config.criterion import SEVERAL_EXHAUSTIVE, Criterion, Facts, Support
+from anon.config.criterion import SEVERAL_EXHAUSTIVE, Confidence, Criterion, Facts, Support
 from anon.config.loosening import Number, step_of
 from anon.config.mistakes import Model, closest, mistake, refusal
+from anon.config.odds import share_with_odds
 from anon.config.values import Absent, Count, Name, Share
 from anon.core.phrases import below, counted, percent
 
@@ -39,6 +41,7 @@ class Skyline(Criterion):
     """No adversary with the knowledge of a point reaches its confidence."""
 
     name = "skyline"
+    unguarded = "points with m > 0 link people of several groups, and the factors of all these groups would multiply"
     position = 4
     support = Support(several_values=SEVERAL_EXHAUSTIVE)
     categorical = True
@@ -63,6 +66,24 @@ class Skyline(Criterion):
 
     def named_values(self) -> set[str]:
         return set(self.values)
+
+    def confidence(self, value: str | None) -> Confidence | None:
+        """Return the lowest confidence of the points of a value: knowing nothing is less than every point."""
+        points = self.points if value is None else self.values.get(value, self.points)
+        lowest = min((Fraction(point.c) for point in points if isinstance(point, Point)), default=None)
+        return None if lowest is None else Confidence(lowest, open=True)
+
+    def tightened(self, factor: Fraction) -> Skyline | None:
+        every = [self.points, *(each for each in self.values.values() if each != "exempt")]
+        if any(point.m for points in every for point in points):
+            return None
+
+        def tight(points: Any) -> Any:
+            changed = ({"c": share_with_odds(point.c, factor)} for point in points)
+            return [point.model_copy(update=change) for point, change in zip(points, changed)]
+
+        values = {name: each if each == "exempt" else tight(each) for name, each in self.values.items()}
+        return self.model_copy(update={"points": tight(self.points), "values": values})
 
     def numbers(self) -> Iterator[Number]:
         """Yield the confidence of each point, then its amounts of knowledge."""

@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from anon.config.criterion import Criterion, Facts, column_of
+from anon.config.criterion import RELATIVE, Criterion, Facts, column_of
 from anon.config.distances import Absolute, AlongValues
 from anon.config.loosening import Number, field_number
 from anon.config.values import Exact, by_kind
@@ -23,6 +23,9 @@ class TCloseness(Criterion):
         description="distance between sensitive values"
     )
     t: Exact = Field(ge=0, description="largest distance between distributions, in units of the distance")
+
+    def in_series(self) -> str:
+        return RELATIVE
 
     def vacuous(self) -> bool:
         return self.t >= 1 and not isinstance(self.distance, Absolute)

@@ -34,7 +34,7 @@ AT_AREAS = {
 
 
 @dataclass(frozen=True)
-class Form:
+class PostcodeForm:
     """How the postcodes of a country are written, the lengths of the prefixes that mean an area from long to short,
     and the names of areas by prefix. A length below 0 counts from the end of the code, 0 stands for the first group of
     the pattern."""
@@ -44,17 +44,17 @@ class Form:
     names: tuple[tuple[str, str], ...] = ()
 
 
-FIVE, FOUR = Form("[0-9]{5}", (3, 2, 1)), Form("[0-9]{4}", (2, 1))
+FIVE, FOUR = PostcodeForm("[0-9]{5}", (3, 2, 1)), PostcodeForm("[0-9]{4}", (2, 1))
 FORMS = {
-    "US": Form("[0-9]{5}(?:-?[0-9]{4})?", (5, 3, 1), tuple(US_AREAS.items())),
-    "AT": Form("[1-9][0-9]{3}", (2, 1), tuple(AT_AREAS.items())),
-    "GB": Form(r"([A-Z]{1,2})[0-9][0-9A-Z]? ?[0-9][A-Z]{2}", (-3, 0)),
-    "NL": Form("[1-9][0-9]{3} ?[A-Z]{2}", (4, 2, 1)),
-    "CA": Form("[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]", (3, 1)),
-    "PL": Form("[0-9]{2}-?[0-9]{3}", (2, 1)),
-    "CZ": Form("[0-9]{3} ?[0-9]{2}", (3, 2, 1)),
-    "SE": Form("[0-9]{3} ?[0-9]{2}", (3, 2, 1)),
-    "PT": Form("[0-9]{4}(?:-?[0-9]{3})?", (4, 2, 1)),
+    "US": PostcodeForm("[0-9]{5}(?:-?[0-9]{4})?", (5, 3, 1), tuple(US_AREAS.items())),
+    "AT": PostcodeForm("[1-9][0-9]{3}", (2, 1), tuple(AT_AREAS.items())),
+    "GB": PostcodeForm(r"([A-Z]{1,2})[0-9][0-9A-Z]? ?[0-9][A-Z]{2}", (-3, 0)),
+    "NL": PostcodeForm("[1-9][0-9]{3} ?[A-Z]{2}", (4, 2, 1)),
+    "CA": PostcodeForm("[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]", (3, 1)),
+    "PL": PostcodeForm("[0-9]{2}-?[0-9]{3}", (2, 1)),
+    "CZ": PostcodeForm("[0-9]{3} ?[0-9]{2}", (3, 2, 1)),
+    "SE": PostcodeForm("[0-9]{3} ?[0-9]{2}", (3, 2, 1)),
+    "PT": PostcodeForm("[0-9]{4}(?:-?[0-9]{3})?", (4, 2, 1)),
     **dict.fromkeys(("DE", "FR", "ES", "IT", "FI"), FIVE),
     **dict.fromkeys(("BE", "CH", "DK", "HU", "LU", "NO", "AU"), FOUR),
 }

@@ -1,4 +1,4 @@
-// The plain charts: sizes of groups, breach probabilities, loss per column, errors of queries, certainty, seconds.
+// The plain charts: sizes of groups, breach probabilities, loss per column, errors of queries, predictions, certainty, seconds.
 
 function drawSizes(place, facts) {
   const { root, width, height } = box(place, 260, facts.label);
@@ -115,4 +115,4 @@ function drawSeconds(place, facts) {
   });
 }
 
-const CHARTS = { groups: drawSizes, lost: drawShares, queries: drawShares, breach: drawBreach, attacks: drawShare, disclosure: drawPieces, seconds: drawSeconds };
+const CHARTS = { groups: drawSizes, lost: drawShares, queries: drawShares, prediction: drawShares, breach: drawBreach, attacks: drawShare, disclosure: drawPieces, seconds: drawSeconds };

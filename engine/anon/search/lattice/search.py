@@ -159,7 +159,9 @@ class LatticeSearch:
         nodes = prod(column.height + 1 for column in self.columns)
         names = ", ".join(dict.fromkeys(criterion.name for criterion in self.criteria))
         few = f", also if up to {float(self.suppress):.4g} of the individuals are left out" if self.suppress else ""
-        return f"no safe release was found: none of the {nodes:,} combinations of levels satisfies {names}{few}"
+        capped = ", ".join(domain.column for domain in self.cube.domains if domain.capped)
+        within = f" within at_most of {capped}" if capped else ""
+        return f"no safe release was found: none of the {nodes:,} combinations of levels{within} satisfies {names}{few}"
 
     def _outcome(
         self, found: FrequencySet, chosen: Choice, choices: list[Choice], safe: Flags | None, unique: int

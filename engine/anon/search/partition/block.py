@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.core.arrays import Codes, Ints
+from anon.core.arrays import Codes, Flags, Ints, ranges
 from anon.core.checkpoint import Arrays
 from anon.core.progress import ProgressCallback
 from anon.criteria import Groups, State
@@ -29,12 +29,12 @@ from anon.search.partition.candidates import (
     Splits,
     children_cells,
     in_order,
-    ranges,
     unreached,
 )
 from anon.search.partition.decide import Decisions, Rules, state_arrays, states_of
 from anon.search.partition.fragments import Fragment
 from anon.search.partition.passes import ReusePool
+from anon.search.partition.refine import REGION, Refinement, Regrouped
 from anon.search.partition.threads import Crew
 
 WORTH_A_THREAD = 65_536  # records
@@ -53,11 +53,13 @@ class BlockResult:
     people: NDArray[Any]
     unique: int  # individuals with unique codes
     state: list[State]
+    regrouped: Regrouped | None = None  # the groups after the post-pass
 
     def arrays(self) -> Arrays:
         """Return the result as named arrays."""
         own: Arrays = {"group": self.group, "codes": self.codes, "entries": self.people}
         own["unique"] = np.array(self.unique)
+        own |= {} if self.regrouped is None else self.regrouped.arrays()
         return own | self.fragment.arrays() | state_arrays(self.state)
 
     def after(self, state: list[State]) -> list[State]:
@@ -67,7 +69,7 @@ class BlockResult:
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> BlockResult:
         own = arrays["group"], arrays["codes"], arrays["entries"], int(arrays["unique"])
-        return cls(Fragment.from_arrays(arrays), *own, states_of(arrays))
+        return cls(Fragment.from_arrays(arrays), *own, states_of(arrays), Regrouped.from_arrays(arrays))
 
 
 class Scratch:
@@ -148,9 +150,14 @@ class Block(Evaluator):
 
     @cached_property
     def _measure(self) -> kernels.Measure:
-        start = np.append(0, np.cumsum([len(each) for each in self.scales])).astype(np.int64)
         assert self.small is not None
-        return start, np.concatenate(self.scales), self.demands.least, self.small
+        return *self.measures, self.demands.least, self.small
+
+    @property
+    def measures(self) -> tuple[Ints, Ints]:
+        """Return the scales of the columns (CSR)."""
+        start = np.append(0, np.cumsum([len(each) for each in self.scales])).astype(np.int64)
+        return start, np.concatenate(self.scales)
 
     def least(self, nodes: OpenNodes, which: Ints, column: Ints) -> tuple[Ints, Ints]:
         start, stop = nodes.start[which], nodes.stop[which]
@@ -206,8 +213,9 @@ class Block(Evaluator):
         cut_start, cut = chosen.cuts()
         sizes = chosen.people
         if self.people_at >= 0:
-            sizes = np.zeros(len(chosen.low), np.int64)
-            kernels.part_sizes(self.records, -1, start, stop, chosen.column, cut_start, cut, sizes)
+            parts, sizes = np.zeros(len(cut) + len(chosen), np.int64), np.zeros(len(chosen.low), np.int64)
+            kernels.part_sizes(self.records, -1, start, stop, chosen.column, cut_start, cut, parts)
+            np.add.at(sizes, chosen.child_of_part(cut_start), parts)
         low, high = unreached(len(sizes), self.columns)
 
         def work(s: slice) -> None:
@@ -215,7 +223,7 @@ class Block(Evaluator):
             cuts = cut_start[s.start : s.stop + 1]
             with self.scratch.aside.one() as aside:
                 ranges = start[s], stop[s], chosen.column[s]
-                kernels.route(self.records, ranges, (cuts, cut), low[parts], high[parts], aside)
+                kernels.route(self.records, ranges, (cuts, cut), chosen.peeled[s], low[parts], high[parts], aside)
 
         if len(chosen):
             self._share(nodes, chosen.node, work)
@@ -278,20 +286,38 @@ def search(
     decisions = Decisions(cube, rules, evaluator, state, cells)
     fragment, nodes = Fragment(), roots
     entries: list[tuple[NDArray[Any], Codes, NDArray[Any]]] = []
+    ranges_found: list[tuple[Ints, Ints, Flags]] = []
     unique = level = 0
     while len(nodes):
         on_progress(level=level, open_nodes=len(nodes), individuals=int(nodes.people.sum()))
         chosen = decisions.decide(nodes)
-        leaf = fragment.add_level(nodes, chosen, cube.domains, rules.tight)
+        leaf = fragment.add_level(nodes, chosen, cube.domains, rules.tight, rules.public)
         leaves = np.flatnonzero(leaf)
+        some = leaf | (nodes.people <= REGION)
+        ranges_found.append((nodes.start[some], nodes.stop[some], leaf[some]))
         for first, last in runs_of(nodes.stop[leaves] - nodes.start[leaves], PIECE):
             node, codes, people = evaluator.groups_of(nodes, leaves[first:last], cube.sensitive)
             group = fragment.groups - len(leaves) + np.searchsorted(leaves, node)
             entries.append((group.astype(np.uint32), codes, narrow(people)))
         unique += evaluator.unique(nodes, leaves)
-        nodes, level = evaluator.route(nodes, chosen), level + 1
+        children = evaluator.route(nodes, chosen)
+        rules.inherit(nodes, chosen, children)
+        nodes, level = children, level + 1
     group, codes, people = (np.concatenate(arrays) for arrays in zip(*entries))
-    return BlockResult(fragment, group, codes, people, unique, decisions.state)
+    regrouped = _regrouped(cube, rules, evaluator, ranges_found) if rules.refine else None
+    return BlockResult(fragment, group, codes, people, unique, decisions.state, regrouped)
+
+
+def _regrouped(cube: Cube, rules: Rules, evaluator: Block, found: list[tuple[Ints, Ints, Flags]]) -> Regrouped:
+    """Return the groups after the post-pass, given the ranges of groups and of nodes that are small enough for it."""
+    start, stop, leaf = (np.concatenate(arrays) for arrays in zip(*found))
+    leaves = np.append(np.sort(start[leaf]), stop.max())
+    order = np.lexsort((-stop, start))
+    before = np.maximum.accumulate(np.append(0, stop[order][:-1]))
+    largest = order[stop[order] > before]
+    regions = list(zip(start[largest].tolist(), stop[largest].tolist()))
+    criteria = [criterion for criterion, _ in rules.alone]
+    return Refinement(cube, criteria, rules.demands.least, evaluator.measures).run(evaluator.records, regions, leaves)
 
 
 def narrow(people: Ints) -> NDArray[Any]:

@@ -12,9 +12,10 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from anon.core.arrays import Codes, Flags, Floats, Ints
+from anon.core.arrays import Codes, Flags, Floats, Ints, ranges
 from anon.criteria import Groups
 from anon.cube import Cube, Domain
+from anon.search.partition.peel import Peels
 
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
 TABLE = 2_000_000  # counters of a table; splits that would take more are counted in lists too
@@ -35,6 +36,12 @@ class OpenNodes:
     people: Ints
     safe: Flags  # by every criterion that is not monotone
     barren: Flags  # no split of it can be safe
+    passed: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))  # [nodes, columns], with a guard: guard.py
+    slack: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # the last level of an enforced guard that holds
+
+    def __post_init__(self) -> None:
+        if len(self.passed) != len(self.start):
+            self.passed, self.slack = np.zeros((len(self.start), 0), np.int64), np.zeros(len(self.start), np.int64)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -45,7 +52,9 @@ class OpenNodes:
 
 @dataclass
 class Splits:
-    """Candidate splits, each into parts of one node along one column; the parts of split i start at part_start[i]."""
+    """Candidate splits, each into parts of one node along one column; the parts of split i start at part_start[i]. The
+    last part of a split that is `peeled` is the rest: what is in the node but in none of the other parts, which are
+    nodes of a hierarchy in order. Its cell is that of the node above them, within which the others lie."""
 
     node: Ints
     column: Ints
@@ -54,11 +63,16 @@ class Splits:
     high: Ints
     people: Ints  # [parts]
     groups: dict[int, Groups] = field(default_factory=dict)  # per column of the cube's others: the parts as groups
+    counted: dict[int, Groups] = field(default_factory=dict)  # the same as they were counted, not taken apart
+    peeled: Flags = field(init=False)
     safe: Flags = field(init=False)  # [parts] by every criterion that is not monotone
     barren: Flags = field(init=False)  # [parts] no split of it can be safe
+    slack: Ints = field(init=False)  # [parts] the last level of an enforced guard that holds
 
     def __post_init__(self) -> None:
         self.safe, self.barren = np.ones(len(self.low), bool), np.zeros(len(self.low), bool)
+        self.peeled = np.zeros(len(self.node), bool)
+        self.slack = np.zeros(len(self.low), np.int64)
 
     def __len__(self) -> int:
         return len(self.node)
@@ -68,10 +82,23 @@ class Splits:
         return np.repeat(np.arange(len(self)), np.diff(self.part_start))
 
     def cuts(self) -> tuple[Ints, Ints]:
-        """Return the first codes of all parts but the first of each split (CSR)."""
-        inner = np.ones(len(self.low), bool)
-        inner[self.part_start[:-1]] = False
-        return self.part_start - np.arange(len(self.part_start)), self.low[inner]
+        """Return the first codes of all parts but the first of each split (CSR); of a split that is peeled where each
+        part but the rest begins and ends, without an end that is also that of the rest."""
+        ends = np.stack([self.low, self.high + 1], axis=1)
+        peeled, inner = self.peeled[self.owner], np.ones(ends.shape, bool)
+        inner[self.part_start[:-1]] = inner[:, 1] = False
+        inner[peeled] = ends[peeled] <= self.high[self.part_start[1:] - 1][self.owner[peeled], None]
+        inner[self.part_start[1:][self.peeled] - 1] = False
+        return np.append(0, np.cumsum(inner.sum(axis=1)))[self.part_start], ends[inner]
+
+    def child_of_part(self, cut_start: Ints) -> Ints:
+        """Return the child, counted through all splits, that each part between the cuts of each split belongs to."""
+        cuts = np.diff(cut_start)
+        part = ranges(np.zeros(len(self), np.int64), cuts + 1)
+        rest = np.repeat((cuts + 1) // 2, cuts + 1)
+        child = np.where(np.repeat(self.peeled, cuts + 1), np.where(part % 2, part // 2, rest), part)
+        found: Ints = np.repeat(self.part_start[:-1], cuts + 1) + child
+        return found
 
     def take(self, index: Ints) -> Splits:
         """Return some of the splits, without their histograms."""
@@ -79,7 +106,8 @@ class Splits:
         rows = ranges(self.part_start[index], parts)
         start = np.append(0, np.cumsum(parts))
         taken = Splits(self.node[index], self.column[index], start, self.low[rows], self.high[rows], self.people[rows])
-        taken.safe, taken.barren = self.safe[rows], self.barren[rows]
+        taken.safe, taken.barren, taken.peeled = self.safe[rows], self.barren[rows], self.peeled[index]
+        taken.slack = self.slack[rows]
         return taken
 
     def keep(self, index: Ints, columns: set[int]) -> Splits:
@@ -101,8 +129,9 @@ class Splits:
         taken = Splits(
             together("node"), together("column"), start, together("low"), together("high"), together("people")
         )
-        for name in ("safe", "barren"):
+        for name in ("safe", "barren", "peeled"):
             setattr(taken, name, np.concatenate([np.empty(0, bool), *(getattr(batch, name) for batch in batches)]))
+        taken.slack = together("slack")
         return taken
 
     def children(self, index: int, column: int) -> Groups:
@@ -295,7 +324,37 @@ class Evaluator(ABC):
     ) -> Splits:
         people = next(iter(groups.values())).n
         seen = {value: self.cube.seen_by(each, value) for value, each in groups.items()}
-        return Splits(node, column, part_start, low, high, people, seen)
+        return Splits(node, column, part_start, low, high, people, seen, groups)
+
+    def peel(self, nodes: OpenNodes, splits: Splits, peels: Peels) -> Splits:
+        """Return splits by hierarchies of which only some parts leave, and the rest stays together; where all leave,
+        the split as it was."""
+        at = peels.split
+        parts = np.diff(splits.part_start)[at]
+        peeled, leaving = peels.leaving < parts, peels.leaving + (peels.leaving < parts)
+        start = np.append(0, np.cumsum(leaving))
+        old = ranges(splits.part_start[at], parts)
+        new = np.repeat(start[1:] - 1, parts)
+        new[peels.leaves] = ranges(start[:-1], peels.leaving)
+        low, high = np.empty(start[-1], np.int64), np.empty(start[-1], np.int64)
+        low[new], high[new] = splits.low[old], splits.high[old]
+        rest, node, column = start[1:][peeled] - 1, splits.node[at], splits.column[at]
+        ends = (nodes.low[node, column][peeled], nodes.high[node, column][peeled])
+        low[rest], high[rest] = self._covers(column[peeled], *ends)
+        groups = {value: each.merged(old, new, int(start[-1])) for value, each in splits.counted.items()}
+        found = self._splits(node, column, start, low, high, groups)
+        found.peeled = peeled
+        return found
+
+    def _covers(self, column: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """Return the codes of the lowest hierarchy node that covers low..high, per element."""
+        found = np.empty((2, len(column)), np.int64)
+        for j in np.unique(column).tolist():
+            tree, at = self.cube.domains[j].tree, np.flatnonzero(column == j)
+            assert tree is not None
+            cover = tree.common(low[at], high[at])
+            found[:, at] = tree.low[cover], tree.high[cover]
+        return found[0], found[1]
 
     def _children(self, column: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the cells of the children of the lowest hierarchy node that covers low..high, per element (CSR)."""
@@ -357,16 +416,6 @@ def in_order(node: Ints, cut: Ints, off: Ints) -> Boundaries:
     """Return cuts of nodes, the nearest to the median of each first; `off` is their distance from it."""
     order = np.lexsort((cut, off, node))
     return Boundaries(node[order], cut[order])
-
-
-def ranges(start: Ints, length: Ints) -> Ints:
-    """Return start[0], start[0] + 1, ... (length[0] of them), then the same from start[1], and so on.
-
-    >>> ranges(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    found: Ints = np.arange(length.sum()) + np.repeat(start - (np.cumsum(length) - length), length)
-    return found
 
 
 def _sides(counts: Ints, parts: Ints, order: Ints) -> Ints:

@@ -3,10 +3,12 @@
 A node's candidates come column by column in order of preference. A column that is cut freely offers every boundary
 between two codes that occur in the node, nearest to the median first (ties to the lower); the cut lies half-way
 between the two codes, so that no cell ends at the extremes of its members. A column with a hierarchy offers one split:
-the lowest hierarchy node that covers the members, into its non-empty children. Where splits are preferred by loss,
+the lowest hierarchy node that covers the members, into its non-empty children; or, if splits are peeled, also splits
+into some of these children and the rest (peel.py). Where splits are preferred by loss,
 columns come in the order of the least that a split of them loses, first each with its best split, then each with the
-others in the order of what they lose (`Evaluator.least`). The first candidate that keeps all criteria safe together
-with the state of the whole release is taken; a node without one is a group.
+others in the order of what they lose (`Evaluator.least`). With public cuts, columns come in the order of the widths of
+the node's cells, and a column that is cut freely offers the one cut of its cell (public.py). The first candidate that
+keeps all criteria safe together with the state of the whole release is taken; a node without one is a group.
 
 The result is defined by strict node order. A criterion that judges groups alone decides each node separately. For the
 others the state only worsens, so a candidate that the current state refuses is also refused when its turn comes, and
@@ -27,14 +29,20 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from anon.artifacts.recoding import Reach
 from anon.core.arrays import Flags, Floats, Ints
 from anon.core.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
-from anon.cube import Cube
+from anon.cube import Cube, Domain
 from anon.search.partition.candidates import Boundaries, Demands, Evaluator, OpenNodes, Splits, widths
+from anon.search.partition.guard import Guard, PassedOver, inherit
+from anon.search.partition.peel import PeelOrder
+from anon.search.partition.public import PublicCuts
 
 CELLS = 2_000_000  # counters (parts x sensitive values) that are evaluated at a time, and that may be stored
 CELL = 100  # bytes of each counter, with everything that is derived from it
@@ -46,9 +54,10 @@ MORE = 16  # the number of cuts of a column offered next, as a multiple of those
 
 @dataclass(frozen=True)
 class Rules:
-    """The criteria of a release, the preferred split of its groups (widest | balanced | loss | information_gain), and
-    whether labels of columns that are cut freely are tight. `small`: see `Evaluator.least`; None if splits are not
-    preferred by loss."""
+    """The criteria of a release, the preferred split of its groups (widest | balanced | loss | public |
+    information_gain), and whether labels of columns that are cut freely are tight. `small`: see `Evaluator.least`; None
+    if splits are not preferred by loss. `public`: the cuts, if these depend on public things alone. `peel`: whether
+    splits by hierarchies are peeled. `refine`: groups are divided anew afterwards (refine.py)."""
 
     alone: list[tuple[Criterion, int]]  # criteria that judge groups alone, and the column that they read
     erratic: list[tuple[Criterion, int]]  # those of them that are not monotone
@@ -57,20 +66,38 @@ class Rules:
     demands: Demands
     tight: bool = False
     small: int | None = None
+    public: PublicCuts | None = None
+    peel: bool = False
+    refine: bool = False
+    guard: Guard | None = None  # only with public cuts
 
     @classmethod
-    def from_criteria(cls, cube: Cube, criteria: list[Criterion], prefer: str, tight: bool = False) -> Rules:
+    def from_criteria(
+        cls,
+        cube: Cube,
+        criteria: list[Criterion],
+        prefer: str,
+        tight: bool = False,
+        peel: bool = False,
+        guard: Guard | None = None,
+    ) -> Rules:
         """Return the rules for a cube."""
         alone = [(c, cube.reading(c)) for c in criteria if c.alone and c.monotone]
         erratic = [(c, cube.reading(c)) for c in criteria if not c.monotone]
         whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
         demands = _demands([*alone, *whole], [*alone, *erratic, *whole])
-        return cls(alone, erratic, whole, prefer, demands, tight)
+        public = PublicCuts.from_cube(cube) if prefer == "public" else None
+        return cls(alone, erratic, whole, prefer, demands, tight, public=public, peel=peel, guard=guard)
 
     def with_small(self, people: int) -> Rules:
         """Return the same rules for a search whose blocks have this number of people, so that small nodes are in
         blocks. With splits by hierarchies no node is small: their parts are measured in one column."""
         return replace(self, small=people) if self.prefer == "loss" else self
+
+    @property
+    def reach(self) -> Reach:
+        """Return how far the labels of columns that are cut freely reach."""
+        return "tight" if self.tight else "cells" if self.public is None else "public"
 
     @property
     def value_columns(self) -> list[int]:
@@ -81,14 +108,46 @@ class Rules:
         return all(criterion.holds(criterion.state(cube.whole_table(column))) for criterion, column in self.erratic)
 
     def first_state(self, cube: Cube) -> list[State]:
-        """Return the state of the criteria about all groups together before any split: that of the table, except that
-        for a criterion that is not monotone and that the table fails it is the state of no group."""
+        """Return the state of the criteria about all groups together before any split: that of the table and of the
+        groups that are published already, except that for a criterion that is not monotone and that the table fails it
+        is without the table."""
         found = []
         for criterion, column in self.whole:
             whole = cube.whole_table(column)
             state = criterion.state(whole)
             nobody = not criterion.monotone and not criterion.holds(state)
-            found.append(criterion.state(whole.only(np.zeros(1, bool))) if nobody else state)
+            state = criterion.state(whole.only(np.zeros(1, bool))) if nobody else state
+            found.append(criterion.with_earlier(state))
+        return found
+
+    @property
+    def by_values(self) -> bool:
+        """Return whether a criterion judges values, and not only the sizes of groups, which an adversary knows."""
+        every = (criterion for criterion, _ in self.alone + self.erratic + self.whole)
+        return any(each.column is not None or each.columns or each.context for each in every)
+
+    def passed_over(self, nodes: OpenNodes) -> PassedOver | None:
+        """Return what counts candidates that are passed over, if there is a guard."""
+        if self.guard is None or self.public is None:
+            return None
+        return PassedOver(self.guard, self.public, nodes)
+
+    def inherit(self, nodes: OpenNodes, chosen: Splits, children: OpenNodes) -> None:
+        """Set what the children of the chosen splits of nodes have from these, if there is a guard."""
+        if self.guard is not None and self.public is not None:
+            inherit(self.public, nodes, chosen, children)
+
+    def last_level(self, groups: dict[int, Groups], part_start: Ints) -> Ints:
+        """Return the last level of the guard, of those that are enforced, whose criteria hold for all parts of each
+        owner; the parts of owner i start at part_start[i]."""
+        found = np.zeros(len(part_start) - 1, np.int64)
+        for level in self.guard.levels if self.guard is not None else ():
+            fine = found == found.max(initial=0)
+            for criterion, column in level:
+                fine &= _safe(criterion, groups[column], part_start, fine)
+            if not fine.any():
+                break
+            found[fine] += 1
         return found
 
     def hold(self, state: list[State]) -> bool:
@@ -153,6 +212,7 @@ class LevelDecisions:
     offered: Ints  # candidates of it that were offered
     open: Flags  # nodes that are not decided
     best: Ints | None = None  # [nodes, columns] the cuts that lose least, if splits are preferred by loss
+    passed: PassedOver | None = None  # with a guard
     waiting: dict[int, deque[Candidate]] = field(default_factory=dict)  # until all nodes before are decided
     chosen: list[Splits] = field(default_factory=list)
 
@@ -198,16 +258,20 @@ class Decisions:
     def decide(self, nodes: OpenNodes) -> Splits:
         """Return the chosen splits in node order, without their histograms; nodes without one are groups."""
         best = np.full(nodes.low.shape, -1) if self.rules.prefer == "loss" else None
-        columns, count = self._preferences(nodes, best)
+        columns, count = self._below_caps(nodes, *self._preferences(nodes, best))
         zero = np.zeros(len(nodes), np.int64)
-        level = LevelDecisions(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0), best)
+        passed = self.rules.passed_over(nodes)
+        level = LevelDecisions(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0), best, passed)
         while level.open.any():
             if len(hungry := level.hungry(self._ahead(level))):
                 for splits in self._offer(level, hungry):
                     self._admit(level, splits)
             self._settle(level)
         taken = Splits.concatenate(level.chosen)
-        return taken.take(np.argsort(taken.node, kind="stable"))
+        taken = taken.take(np.argsort(taken.node, kind="stable"))
+        if passed is not None:
+            passed.close(taken, columns)
+        return taken
 
     def _ahead(self, level: LevelDecisions) -> int:
         """Return the number of first open nodes that may have stored candidates: all, where none need to wait."""
@@ -225,6 +289,14 @@ class Decisions:
         one."""
         return max(int(np.searchsorted(np.cumsum(cells), self.cells, "right")), 1)
 
+    def _below_caps(self, nodes: OpenNodes, columns: Ints, count: Ints) -> tuple[Ints, Ints]:
+        """Return the columns of nodes, except that a node at the root of a column that is capped has that column alone,
+        the first of several: it must be split whole, into the nodes at the cap."""
+        for j in reversed(range(len(self.cube.domains))):
+            above = at_root(self.cube.domains[j], nodes.low[:, j], nodes.high[:, j])
+            columns[above, 0], count[above] = j, 1
+        return columns, count
+
     def _preferences(self, nodes: OpenNodes, best: Ints | None) -> tuple[Ints, Ints]:
         """Return per node its columns, the preferred first, ties in config order; and the number of columns that can be
         split. If splits are preferred by loss, fill in the best cuts."""
@@ -232,7 +304,9 @@ class Decisions:
         if best is not None:
             loss = self._losses(nodes, splittable, best)
             return _twice(np.argsort(loss, axis=1, kind="stable"), (loss < NEVER).sum(axis=1))
-        if self.rules.prefer == "widest":
+        if self.rules.public is not None:
+            rank = -widths(self.cube.domains, *self.rules.public.cells(nodes.low, nodes.high))
+        elif self.rules.prefer == "widest":
             rank = -widths(self.cube.domains, nodes.low, nodes.high)
         else:
             rank = self._first_splits(nodes, splittable)
@@ -245,7 +319,7 @@ class Decisions:
         nodes."""
         loss = np.full(nodes.low.shape, NEVER)
         count = self.evaluator.counting(None)
-        for j, domain in enumerate(self.cube.domains):
+        for j in range(len(self.cube.domains)):
             which = np.flatnonzero(splittable[:, j] & ~nodes.barren)
             column = np.full(len(which), j)
             if self.is_free[j]:
@@ -253,14 +327,22 @@ class Decisions:
                 best[which, j] = cut
                 loss[which, j] = np.where(cut < 0, NEVER, own)
             elif len(which):
-                splits, at = count.split_whole(nodes, which, column), self.evaluator.scales[j]
-                parts = np.add.reduceat(splits.people * (at[splits.high] - at[splits.low]), splits.part_start[:-1])
-                assert domain.tree is not None
-                cover = domain.tree.common(nodes.low[which, j], nodes.high[which, j])
-                loss[which, j] = parts - nodes.people[which] * (
-                    at[domain.tree.high[cover]] - at[domain.tree.low[cover]]
-                )
+                loss[which, j] = self._loss_of_nodes(nodes, count.split_whole(nodes, which, column), j)
         return loss
+
+    def _loss_of_nodes(self, nodes: OpenNodes, splits: Splits, j: int) -> Ints:
+        """Return by how much the parts of splits by a hierarchy lose more than their nodes. If splits are peeled, parts
+        with fewer people than any safe group stay under the node; without any other there is no split."""
+        tree, at = self.cube.domains[j].tree, self.evaluator.scales[j]
+        assert tree is not None
+        cover = tree.common(nodes.low[splits.node, j], nodes.high[splits.node, j])
+        whole, own = at[tree.high[cover]] - at[tree.low[cover]], at[splits.high] - at[splits.low]
+        gain = splits.people * (own - whole[splits.owner])
+        if not self.rules.peel:
+            return np.add.reduceat(gain, splits.part_start[:-1])
+        leaves = splits.people >= self.rules.demands.least
+        found = np.add.reduceat(gain * leaves, splits.part_start[:-1])
+        return np.where(np.logical_or.reduceat(leaves, splits.part_start[:-1]), found, NEVER)
 
     def _first_splits(self, nodes: OpenNodes, splittable: Flags) -> Floats:
         """Return the cost of the first split of each column, lower is better: the people in the largest child, or the
@@ -285,11 +367,15 @@ class Decisions:
 
     def _offer(self, level: LevelDecisions, which: Ints) -> list[Splits]:
         """Return the next splits of these nodes along their current columns: for a free column the nearest cut first
-        and more when those were refused, for a hierarchy its only split."""
+        and more when those were refused, for a hierarchy its only split, or if splits are peeled the next ones."""
         if level.best is not None:
             return self._offer_by_loss(level, which)
         column = level.columns[which, level.place[which]]
         free = self.is_free[column]
+        if self.rules.public is not None:
+            which, column, free = self._willing(level, which, column, free)
+            found = [self._offer_public(self.rules.public, level, which[free], column[free])]
+            return [each for each in (*found, self._offer_whole(level, which[~free], column[~free])) if len(each)]
         first = free & (level.offered[which] == 0)
         found = []
         if first.any():
@@ -319,9 +405,81 @@ class Decisions:
         return [splits for splits in found if len(splits)]
 
     def _offer_whole(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
-        fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
+        cells = self.evaluator.takes(level.nodes, which, column)
+        if self.rules.peel:
+            cells = cells * np.maximum(MORE * level.offered[which], 2)
+        fitting = self._fitting(cells)
+        splits = self.evaluator.split_whole(level.nodes, which[:fitting], column[:fitting])
+        if self.rules.peel:
+            return self._offer_peels(level, splits)
         level.place[which[:fitting]] += 1
-        return self.evaluator.split_whole(level.nodes, which[:fitting], column[:fitting])
+        return splits
+
+    def _offer_peels(self, level: LevelDecisions, splits: Splits) -> Splits:
+        """Return the next candidates of splits by hierarchies: first one each, then more than were refused."""
+        fine = self._safe_alone(level, splits)
+        order = PeelOrder(
+            splits.part_start, splits.people, fine, self.rules.demands.least, self._whole_only(level, splits)
+        )
+        offered = level.offered[splits.node][order.split]
+        window = (order.rank >= offered) & (order.rank < np.maximum(MORE * offered, 1))
+        level.offered[splits.node] = np.maximum(MORE * level.offered[splits.node], 1)
+        done = np.bincount(order.split, minlength=len(splits)) <= level.offered[splits.node]
+        level.place[splits.node[done]] += 1
+        level.offered[splits.node[done]] = 0
+        if not window.any():
+            return Splits.concatenate([])
+        return self.evaluator.peel(level.nodes, splits, order.peels(np.flatnonzero(window)))
+
+    def _whole_only(self, level: LevelDecisions, splits: Splits) -> Flags:
+        """Return which splits are of the root of a column that is capped, so that nobody may stay there."""
+        found = np.zeros(len(splits), bool)
+        for j in np.unique(splits.column).tolist():
+            own = np.flatnonzero(splits.column == j)
+            ends = (each[splits.node[own], j] for each in (level.nodes.low, level.nodes.high))
+            found[own] = at_root(self.cube.domains[j], *ends)
+        return found
+
+    def _safe_alone(self, level: LevelDecisions, splits: Splits) -> Flags:
+        """Return which parts are safe by themselves, whatever the other groups are; of a node that fails a criterion
+        which is not monotone, parts may fail it too."""
+        each, fine = np.arange(len(splits.low) + 1), splits.people >= self.rules.demands.least
+        for criterion, column in [*self.rules.alone, *self.rules.whole]:
+            if criterion.monotone:
+                fine &= _safe(criterion, splits.groups[column], each, fine)
+        exempt = ~level.nodes.safe[splits.node][splits.owner]
+        for criterion, column in self.rules.erratic:
+            fine &= exempt | _safe(criterion, splits.groups[column], each, fine)
+        return fine
+
+    def _willing(self, level: LevelDecisions, which: Ints, column: Ints, free: Flags) -> tuple[Ints, Ints, Flags]:
+        """Return the nodes that may offer another candidate. If the guard is enforced, a node whose criteria would not
+        hold if that was passed over too is a group."""
+        if level.passed is None or not level.passed.guard.levels:
+            return which, column, free
+        stop = level.nodes.slack[which] <= level.passed.counted(which).sum(axis=1)
+        level.place[which[stop]] = level.count[which[stop]]
+        return which[~stop], column[~stop], free[~stop]
+
+    def _guarded(self, level: LevelDecisions, splits: Splits, fine: Flags, undecided: Flags) -> Flags:
+        """Return which of the splits that are fine remain so with a guard; `undecided`: their parts are large
+        enough."""
+        passed = level.passed
+        assert passed is not None
+        if passed.guard.levels:
+            splits.slack = self.rules.last_level(splits.groups, np.arange(len(splits.low) + 1))
+            fine = fine & (np.minimum.reduceat(splits.slack, splits.part_start[:-1]) >= passed.before(splits))
+        fine = fine & ~passed.skips(splits, fine)
+        if self.rules.by_values:
+            passed.offer(splits, undecided)
+        return fine
+
+    def _offer_public(self, public: PublicCuts, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
+        fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
+        which, column = which[:fitting], column[:fitting]
+        level.place[which] += 1
+        cut = public.cuts(column, level.nodes.low[which, column], level.nodes.high[which, column])
+        return self.evaluator.cut_once(level.nodes, Boundaries(which, cut), column)
 
     def _offer_nearest(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
         fitting = self._fitting(self.evaluator.takes(level.nodes, which, column))
@@ -353,7 +511,8 @@ class Decisions:
 
     def _admit(self, level: LevelDecisions, splits: Splits) -> None:
         """Choose the splits that are certain to be accepted, and store those that may be accepted at their turn."""
-        fine = np.minimum.reduceat(splits.people, splits.part_start[:-1]) >= self.rules.demands.least
+        large = np.minimum.reduceat(splits.people, splits.part_start[:-1]) >= self.rules.demands.least
+        fine = large.copy()
         splits.barren = self.rules.demands.barren(splits.people, splits.groups[self.rules.demands.value])
         for criterion, column in self.rules.alone:
             fine &= _safe(criterion, splits.groups[column], splits.part_start, fine)
@@ -362,6 +521,8 @@ class Decisions:
             for criterion, column in self.rules.erratic:
                 splits.safe &= _safe(criterion, splits.groups[column], each, splits.safe)
             fine &= ~level.nodes.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
+        if level.passed is not None:
+            fine = self._guarded(level, splits, fine, large)
         free = np.ones(len(splits), bool)
         for (criterion, column), state in zip(self.rules.whole, self.state):
             groups, owner = splits.groups[column], splits.owner
@@ -437,6 +598,15 @@ class Decisions:
         given = zip(self.rules.whole, self.state, added)
         self.state = [criterion.lowered(state, children) for (criterion, _), state, children in given]
         return True
+
+
+def at_root(domain: Domain, low: NDArray[Any], high: NDArray[Any]) -> Flags:
+    """Return which ranges of codes only the root of a column that is capped covers."""
+    if not domain.capped or not domain.by_nodes:
+        return np.zeros(len(low), bool)
+    assert domain.tree is not None
+    above: Flags = domain.tree.common(low, high) == domain.tree.node_at[-1][0]
+    return above
 
 
 def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: Flags) -> Flags:

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.core.arrays import Codes, Flags, Ints
+from anon.artifacts.recoding import Reach
+from anon.core.arrays import Codes, Flags, Ints, ranges
 from anon.core.checkpoint import Arrays
 from anon.cube import Domain
-from anon.recoding.tree import ColumnLabels, Recoding, column_labels
-from anon.search.partition.candidates import OpenNodes, Splits, ranges
+from anon.recoding.tree import ColumnLabels, Recoding, children_of, column_labels
+from anon.search.partition.candidates import OpenNodes, Splits
+from anon.search.partition.guard import UNBOUNDED
+from anon.search.partition.public import PublicCuts
 
-LISTS = ("column", "cuts", "cut", "own_low", "own_high", "low", "high", "people")
+LISTS = ("column", "cuts", "cut", "peeled", "own_low", "own_high", "low", "high", "people", "passed")
 PIECE = 131_072  # nodes
 Numbers = NDArray[np.uint32]  # of nodes or groups
 GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node continues in another fragment
@@ -24,17 +27,20 @@ GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node
 
 @dataclass
 class Fragment:
-    """A part of a tree of cuts, level by level: for each node the column of its split and the number of its cuts, for
-    each split the cuts, for each child its cell in the column that its parent is split by, for each group its cells."""
+    """A part of a tree of cuts, level by level: for each node the column of its split, the number of its cuts and
+    whether it is peeled, for each split the cuts, for each child its cell in the column that its parent is split by,
+    for each group its cells."""
 
     column: list[NDArray[np.int8]] = field(default_factory=list)
     cuts: list[Codes] = field(default_factory=list)
     cut: list[Codes] = field(default_factory=list)
+    peeled: list[Flags] = field(default_factory=list)
     own_low: list[Codes] = field(default_factory=list)  # of the children of a level, in order
     own_high: list[Codes] = field(default_factory=list)
     low: list[Codes] = field(default_factory=list)  # [groups, columns]
     high: list[Codes] = field(default_factory=list)
     people: list[Ints] = field(default_factory=list)
+    passed: list[Codes] = field(default_factory=list)  # candidates of each group that count for a guard
     groups: int = 0
     broken: int = 0  # groups that fail a criterion which is not monotone
 
@@ -60,23 +66,26 @@ class Fragment:
         splits: Splits,
         domains: list[Domain],
         tight: bool = False,
+        public: PublicCuts | None = None,
         elsewhere: Flags | None = None,
     ) -> Flags:
         """Add the nodes of a level and the splits of some, in order; return which of the others are groups, and do not
-        continue elsewhere. `tight`: the cells of groups are as small as their members allow."""
+        continue elsewhere. `tight`: the cells of groups are as small as their members allow; else with `public` cuts as
+        small as these allow."""
         column = np.full(len(nodes), GROUP, np.int8)
         if elsewhere is not None:
             column[elsewhere] = ELSEWHERE
         column[splits.node] = splits.column
         cut_start, cut = splits.cuts()
-        cuts = np.zeros(len(nodes), np.uint16)
-        cuts[splits.node] = np.diff(cut_start)
+        cuts, peeled = np.zeros(len(nodes), np.uint16), np.zeros(len(nodes), bool)
+        cuts[splits.node], peeled[splits.node] = np.diff(cut_start), splits.peeled
         own_cut, own_low, own_high = (codes.astype(np.uint16) for codes in (cut, splits.low, splits.high))
         group: Flags = column == GROUP
-        low, high = _published(nodes.take(np.flatnonzero(group)), domains, tight)
+        passed = np.minimum(nodes.passed[group].sum(axis=1), UNBOUNDED).astype(np.uint16)
+        low, high = _published(nodes.take(np.flatnonzero(group)), domains, tight, public)
         for name, array in (
-            ("column", column), ("cuts", cuts), ("cut", own_cut), ("own_low", own_low), ("own_high", own_high),
-            ("low", low), ("high", high), ("people", nodes.people[group]),
+            ("column", column), ("cuts", cuts), ("cut", own_cut), ("peeled", peeled), ("own_low", own_low),
+            ("own_high", own_high), ("low", low), ("high", high), ("people", nodes.people[group]), ("passed", passed),
         ):  # fmt: skip
             getattr(self, name).append(array)
         self.groups += int(group.sum())
@@ -84,11 +93,14 @@ class Fragment:
         return group
 
 
-def _published(nodes: OpenNodes, domains: list[Domain], tight: bool) -> tuple[Codes, Codes]:
+def _published(nodes: OpenNodes, domains: list[Domain], tight: bool, public: PublicCuts | None) -> tuple[Codes, Codes]:
     """Return the cells of nodes as they are published: in a hierarchy column the hierarchy node that covers the
-    members, elsewhere the cell between cuts or, if tight, from the lowest to the highest code of the members. Nodes
-    are apart in some column that was cut between them, so their tight cells are apart there too."""
+    members, elsewhere the cell between cuts, with public cuts the smallest public cell that holds the members, or, if
+    tight, from the lowest to the highest code of the members. Nodes are apart in some column that was cut between them,
+    so their tight cells are apart there too."""
     ends = (nodes.low, nodes.high) if tight else (nodes.cell_low, nodes.cell_high)
+    if public is not None and not tight:
+        ends = public.cells(nodes.low, nodes.high)
     low, high = (end.astype(np.uint16) for end in ends)
     for j, domain in enumerate(domains):
         if domain.tree is not None and domain.by_nodes:
@@ -104,13 +116,14 @@ class _RawNodes:
     column: NDArray[np.int8]
     cuts: Codes
     cut: Codes
+    peeled: Flags
     child: Numbers  # the first child; for a group its number; for a node that continues elsewhere that node
     own_low: Codes
     own_high: Codes
 
 
 def assemble(
-    domains: list[Domain], top: Fragment | None, blocks: list[Fragment], tight: bool = False
+    domains: list[Domain], top: Fragment | None, blocks: list[Fragment], reach: Reach = "cells"
 ) -> tuple[Recoding, Numbers]:
     """Return one tree, and for the groups, counted through all fragments, their number in canonical order. The nodes of
     the top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree.
@@ -126,7 +139,14 @@ def assemble(
     child[group] = rank[raw.child[order[group]]]
     starts = np.append(0, np.cumsum(raw.cuts[order], dtype=np.uint32)).astype(np.uint32)
     cut, own_low, own_high = _cuts(raw, order), raw.own_low[order], raw.own_high[order]
-    return Recoding(domains, column, starts, cut, child, own_low, own_high, labels, people, tight=tight), rank
+    tree = domains, column, starts, cut, child, raw.peeled[order], own_low, own_high
+    return Recoding(*tree, labels, people, reach=reach), rank
+
+
+def passed_over(fragments: list[Fragment]) -> Codes:
+    """Return for the groups, counted through all fragments, the candidates that count for a guard; before they are
+    assembled."""
+    return _taken(fragments, "passed")
 
 
 def _taken(fragments: list[Fragment], name: str) -> NDArray[Any]:
@@ -142,13 +162,13 @@ def _raw(fragments: list[Fragment], has_top: bool) -> _RawNodes:
     for fragment, first in zip(fragments, roots):  # the cells of its roots are in another fragment
         for cells in (fragment.own_low, fragment.own_high):
             cells.insert(0, np.zeros(first, np.uint16))
-    names = ("column", "cuts", "cut", "own_low", "own_high")
-    column, cuts, cut, own_low, own_high = (_taken(fragments, name) for name in names)
+    names = ("column", "cuts", "cut", "peeled", "own_low", "own_high")
+    column, cuts, cut, peeled, own_low, own_high = (_taken(fragments, name) for name in names)
     child, arrived, offset, groups = np.zeros(len(column), np.uint32), [np.empty(0, np.int64)], 0, 0
     for number, (fragment, size, first) in enumerate(zip(fragments, sizes, roots)):
         own = slice(offset, offset + size)
         split = column[own] >= 0
-        children = cuts[own][split].astype(np.int64) + 1
+        children = children_of(cuts[own][split].astype(np.int64), peeled[own][split])
         child[own][split] = offset + first + np.cumsum(children) - children
         child[own][column[own] == GROUP] = groups + np.arange(fragment.groups)
         if number or not has_top:
@@ -158,7 +178,7 @@ def _raw(fragments: list[Fragment], has_top: bool) -> _RawNodes:
         away, target = np.flatnonzero(column == ELSEWHERE), np.concatenate(arrived)
         child[away] = target
         own_low[target], own_high[target] = own_low[away], own_high[away]
-    return _RawNodes(column, cuts, cut, child, own_low, own_high)
+    return _RawNodes(column, cuts, cut, peeled, child, own_low, own_high)
 
 
 def _breadth_first(raw: _RawNodes) -> tuple[Numbers, Numbers]:
@@ -168,7 +188,7 @@ def _breadth_first(raw: _RawNodes) -> tuple[Numbers, Numbers]:
     level, numbered = _arrived(raw, np.zeros(1, np.uint32)), 1
     while len(level):
         split = raw.column[level] >= 0
-        count = np.where(split, raw.cuts[level].astype(np.int64) + 1, 0)
+        count = np.where(split, children_of(raw.cuts[level].astype(np.int64), raw.peeled[level]), 0)
         order.append(level)
         first_child.append((numbered + np.cumsum(count) - count).astype(np.uint32))
         numbered += int(count.sum())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.core.arrays import Codes, Ints
+from anon.core.arrays import Codes, Flags, Ints
 from anon.core.kernels import kernel
 
 Ranges = tuple[Ints, Ints, Ints]  # of nodes: where each starts and stops, and the column that is evaluated
@@ -89,13 +89,13 @@ def losses(
     return used, cut[kept].astype(np.int64), loss[kept]
 
 
-def route(codes: Codes, ranges: Ranges, cuts: Cuts, low: Codes, high: Codes, aside: Codes) -> None:
-    """Move the records of each part together. `aside` has a place for each record of the longest node, and BESIDE
+def route(codes: Codes, ranges: Ranges, cuts: Cuts, peeled: Flags, low: Codes, high: Codes, aside: Codes) -> None:
+    """Move the records of each child together. `aside` has a place for each record of the longest node, and BESIDE
     more."""
     longest, parts = _longest(ranges), int(np.diff(cuts[0]).max(initial=1)) + 1
     over, ends = np.empty(longest // 8 + 1, np.uint8), np.empty(parts + 1, np.int64)
-    part_of = np.empty(longest if parts > 2 else 0, np.uint16)
-    _route(codes, *ranges, *cuts, RUN, low, high, over, aside, part_of, ends)
+    part_of = np.empty(longest if parts > 2 or peeled.any() else 0, np.uint16)
+    _route(codes, *ranges, *cuts, peeled, RUN, low, high, over, aside, part_of, ends)
 
 
 def top_codes(

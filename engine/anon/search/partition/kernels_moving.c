@@ -132,10 +132,10 @@ static void split_many(const Moving *node, ARRAY(const uint16_t) part_of, int64_
     }
 }
 
-/* Moves the records of each part of a node together, the parts in order, in the place of the node; low and high become
-   the lowest and highest codes of each part in the first columns. The rest is scratch space, for the longest node:
-   `over` has a place for each eight records and one more, `aside` one for each record and eight more, `part_of` one for
-   each record if a node has more than two parts, and `ends` one more than a node has parts. */
+/* Moves the records of each child of a node together, the children in order, in the place of the node; low and high
+   become the lowest and highest codes of each child in the first columns. The rest is scratch space, for the longest
+   node: `over` has a place for each eight records and one more, `aside` one for each record and eight more, `part_of`
+   one for each record if a node is not cut in two, and `ends` one more than a node has parts. */
 KERNEL(search_route)
 {
     OUT(uint16_t, codes, ANY, ANY);
@@ -145,14 +145,22 @@ KERNEL(search_route)
     REQUIRE(are_columns(column, nodes.size, SIZE(codes)));
     Cuts cuts;
     TAKE(Cuts, &cuts, nodes.size);
+    IN(bool, peeled, nodes.size);
+    int64_t children = 0;
+    bool in_two = true; /* every node */
+    for (int64_t node = 0; node < nodes.size; node++) {
+        const int64_t own = cuts.start[node + 1] - cuts.start[node];
+        children += children_of(own, peeled[node]);
+        in_two &= own == 1 && !peeled[node];
+    }
     INTEGER(run);
     REQUIRE(run > 0 && run % 8 == 0);
-    OUT(uint16_t, low, cuts.parts, ANY);
-    OUT(uint16_t, high, cuts.parts, COLUMNS(low));
+    OUT(uint16_t, low, children, ANY);
+    OUT(uint16_t, high, SIZE(low), COLUMNS(low));
     REQUIRE(COLUMNS(low) <= SIZE(codes));
     OUT(uint8_t, over, AT_LEAST(nodes.longest / 8 + 1));
     OUT(uint16_t, aside, AT_LEAST(nodes.longest + 8));
-    OUT(uint16_t, part_of, AT_LEAST(cuts.most_parts > 2 ? nodes.longest : 0));
+    OUT(uint16_t, part_of, AT_LEAST(in_two ? 0 : nodes.longest));
     OUT(int64_t, ends, AT_LEAST(cuts.most_parts + 1));
     const int64_t records = COLUMNS(codes), bounded = COLUMNS(low);
     Shuffle shuffles[256];
@@ -160,21 +168,21 @@ KERNEL(search_route)
     int64_t first = 0;
     for (int64_t node = 0; node < nodes.size; node++) {
         const ARRAY(const int64_t) cut = cuts.cut + cuts.start[node];
-        const int64_t parts = cuts.start[node + 1] - cuts.start[node] + 1;
+        const int64_t own = cuts.start[node + 1] - cuts.start[node], parts = children_of(own, peeled[node]);
         const int64_t begin = nodes.start[node], length = nodes.stop[node] - begin;
         const ARRAY(const uint16_t) by = column_of(codes, records, column[node]) + begin;
         const Moving moving = {
             codes + begin, records, SIZE(codes), length, bounded,
             low + first * bounded, high + first * bounded, aside, run,
         };
-        if (parts == 2) { /* as nearly always */
+        if (parts == 2 && !peeled[node]) { /* as nearly always */
             fill_over(by, length, (uint16_t)cut[0], over);
             split(&moving, over, shuffles);
         } else {
             for (int64_t p = 0; p <= parts; p++)
                 ends[p] = 0;
             for (int64_t i = 0; i < length; i++) {
-                part_of[i] = (uint16_t)part_at(cut, 0, parts - 1, by[i]);
+                part_of[i] = (uint16_t)child_at(part_at(cut, 0, own, by[i]), own, peeled[node]);
                 ends[part_of[i] + 1]++;
             }
             for (int64_t p = 0; p < parts; p++)

@@ -37,6 +37,19 @@ static inline int64_t part_at(ARRAY(const int64_t) cut, int64_t first, int64_t l
     return low - first;
 }
 
+/* Returns the child that a part between cuts belongs to. Of a node that is peeled, the cuts are where each child but the
+   last begins and where it ends, without the end of one after which nothing comes: the last child, the rest, has
+   everything in between. */
+static inline int64_t child_at(int64_t part, int64_t cuts, bool peeled)
+{
+    if (!peeled)
+        return part;
+    return part % 2 ? part / 2 : (cuts + 1) / 2;
+}
+
+/* Returns the number of children of a node with some cuts. */
+static inline int64_t children_of(int64_t cuts, bool peeled) { return (peeled ? (cuts + 1) / 2 : cuts) + 1; }
+
 /* Nodes that are ranges of records: start[node] up to but not including stop[node]. */
 typedef struct {
     ARRAY(const int64_t) start, stop;

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anon.core.arrays import Codes, Ints
+from anon.core.arrays import Codes, Flags, Ints
 from anon.cube.records import WIDE, Records
 from anon.recoding.kernels import walk
 from anon.search.partition import kernels
@@ -21,7 +21,7 @@ CHUNK = 2**18  # records that a thread takes at a time, or fewer where they are 
 CHUNK_BYTES = 5 * 2**20  # of these; much larger ones leave the caches
 BEYOND = 2**32 - 1  # an edge that no code reaches
 
-Tree = tuple[Ints, Ints, Ints, Ints]  # for recoding.kernels.walk
+Tree = tuple[Ints, Ints, Ints, Ints, Flags]  # for recoding.kernels.walk
 Node = NDArray[np.uint32]  # of each record
 
 
@@ -36,10 +36,15 @@ class Descent:
     @classmethod
     def down(cls, tree: Tree, since: int = 0) -> Descent:
         """Return the descent in a tree; `since` is the number of nodes when the records reached their current ones."""
-        column, cut_start, cut, child = tree
+        column, cut_start, cut, child, peeled = tree
         split = np.flatnonzero((column >= 0) & (child >= since))
         below = child[split]
-        single = (np.diff(cut_start)[split] == 1) & (column[below] < 0) & (child[below + 1] == child[below] + 1)
+        single = (
+            (np.diff(cut_start)[split] == 1)
+            & ~peeled[split]
+            & (column[below] < 0)
+            & (child[below + 1] == child[below] + 1)
+        )
         if not single.all() or (column[below + 1] >= 0).any():
             return cls(tree, None)
         by, edge, to = np.zeros(len(column), np.uint8), np.full(len(column), BEYOND, np.uint32), child.astype(np.uint32)

@@ -18,27 +18,32 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, log2
 
 import numpy as np
 
 from anon.core.checkpoint import LIMIT, Arrays
+from anon.core.phrases import counted
 from anon.core.progress import ProgressCallback
 from anon.criteria import Criterion, State
 from anon.cube import Cube
 from anon.cube.records import Records, make
 from anon.errors import UnsafeError
+from anon.recoding.assignment import Assignment
 from anon.recoding.outcome import GroupCounts, Outcome
+from anon.recoding.refined import REFINED, RefinedRecoding
 from anon.search.budget import SearchBudget
 from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, Scratch, runs_of
 from anon.search.partition.candidates import OpenNodes
-from anon.search.partition.decide import Rules, cells_within
-from anon.search.partition.fragments import Fragment, assemble
+from anon.search.partition.decide import Rules, at_root, cells_within
+from anon.search.partition.fragments import Fragment, assemble, canonical, passed_over
+from anon.search.partition.guard import Guard
 from anon.search.partition.kernels import MOST_SMALL
 from anon.search.partition.passes import Passes, ReusePool, shaped
+from anon.search.partition.refine import entries_of
 from anon.search.partition.resuming import Steps
 from anon.search.partition.threads import Crew
 
@@ -74,20 +79,28 @@ class PartitionSearch:
         budget: SearchBudget | None = None,
         progress: ProgressCallback = lambda **facts: None,
         tight: bool = False,
+        peel: bool = False,
+        refine: bool = False,
+        guard: Guard | None = None,
     ) -> None:
-        """Take a cube and criteria; `prefer` is widest | balanced | loss | information_gain (of cube.target). With
-        `tight`, labels of columns that are cut freely reach only as far as the members of the group."""
+        """Take a cube and criteria; `prefer` is widest | balanced | loss | public | information_gain (of cube.target).
+        With `tight`, labels of columns that are cut freely reach only as far as the members of the group. With `peel`,
+        the safe parts of a split by a hierarchy leave although others are not. With `refine`, groups are divided anew
+        where that loses less (refine.py). `guard`: coins, with prefer public."""
         self.cube, self.budget = cube, budget or SearchBudget()
-        self.rules = Rules.from_criteria(cube, criteria, prefer, tight)
+        self.rules = replace(Rules.from_criteria(cube, criteria, prefer, tight, peel, guard), refine=refine)
         self.cells = cells_within(self.budget.memory.search, self.budget.threads)
         self.steps = Steps(self.budget.checkpoint)
         self.limit = self.steps.take(LIMIT, BlockLimit.from_arrays, self._limit).individuals
         by_nodes = any(domain.by_nodes for domain in cube.domains)
         self.rules = self.rules.with_small(0 if by_nodes else min(MOST_SMALL, self.limit))
         self.pace = Pace(cube.individuals, self.limit, progress)
+        self.assignment: Assignment | None = None  # of individuals to the groups after the post-pass
 
     def run(self) -> Outcome:
         """Return a safe release, given that the whole table as one group is safe. Consumes the records of the cube."""
+        if self.rules.refine:
+            return self._refined()
         cube, state = self.cube, self.rules.first_state(self.cube)
         counts = GroupCounts(cube.sensitive, self.budget.spill)
         fragments, records, nodes, unique, state = self._top(state, counts)
@@ -100,17 +113,57 @@ class PartitionSearch:
             unique += found.unique
         records.close()
         self._refuse_broken(fragments)
-        recoding, counts.rank = assemble(cube.domains, upper, fragments[upper is not None :], self.rules.tight)
-        return Outcome(recoding, counts, unique)
+        self._refuse_above_caps(fragments)
+        passed = passed_over(fragments)
+        recoding, counts.rank = assemble(cube.domains, upper, fragments[upper is not None :], self.rules.reach)
+        if self.rules.guard is None:
+            return Outcome(recoding, counts, unique)
+        return Outcome(recoding, counts, unique, passed=passed[np.argsort(counts.rank)])
+
+    def _refined(self) -> Outcome:
+        """Return the release after the post-pass."""
+        cube, state = self.cube, self.rules.first_state(self.cube)
+        counts = GroupCounts(cube.sensitive, self.budget.spill)
+        self.assignment = assignment = Assignment(REFINED, cube.domains, self.budget.spill)
+        fragments, records, nodes, unique, state = self._top(state, counts)
+        low, high = ([cell for fragment in fragments for cell in getattr(fragment, end)] for end in ("low", "high"))
+        groups = sum(map(len, low))
+        for found in self._blocks(records, nodes, state):
+            own = found.regrouped
+            assert own is not None, "every block has had its post-pass"
+            assignment.add(own.codes, own.group + groups, own.people)
+            counts.add(own.group + groups, own.codes[-1:].T, own.people)
+            low.append(own.low)
+            high.append(own.high)
+            groups += len(own.low)
+            unique += found.unique
+        records.close()
+        labels, counts.rank = canonical(cube.domains, np.concatenate(low), np.concatenate(high))
+        assignment.merge(counts.rank.astype(np.int64))
+        return Outcome(RefinedRecoding(cube.domains, labels, assignment.people, assignment), counts, unique)
 
     def _refuse_broken(self, fragments: list[Fragment]) -> None:
         broken = sum(fragment.broken for fragment in fragments)
         if broken:
             names = ", ".join(criterion.name for criterion, _ in self.rules.erratic)
+            groups = counted(
+                broken, "group that cannot be split further does", "groups that cannot be split further do"
+            )
             raise UnsafeError(
-                f"no safe release was found: {broken:,} groups that cannot be split further do not satisfy "
+                f"no safe release was found: {groups} not satisfy "
                 f"{names}, which may hold for other groupings of the same people"
             )
+
+    def _refuse_above_caps(self, fragments: list[Fragment]) -> None:
+        """Raise UnsafeError if groups could not be split down to the cap of a column."""
+        capped = [j for j, domain in enumerate(self.cube.domains) if domain.capped]
+        for j in capped:
+            pairs = ((low[:, j], high[:, j]) for each in fragments for low, high in zip(each.low, each.high))
+            above = sum(np.count_nonzero(at_root(self.cube.domains[j], low, high)) for low, high in pairs)
+            if above:
+                name = self.cube.domains[j].column
+                found = f"no safe release was found within columns.quasi_identifiers.{name}.at_most"
+                raise UnsafeError(f"{found}: {above:,} of the groups would have to be coarser in that column")
 
     def _limit(self) -> BlockLimit:
         """Return the number of individuals of a block: those whose records fit in its bytes if each has a record of
@@ -140,8 +193,8 @@ class PartitionSearch:
         remain to be searched, these nodes, the number of unique individuals in groups of the top, and the state."""
         cube, budget, rules = self.cube, self.budget, self.rules
         if cube.individuals <= self.limit:
-            root = top.root(cube, rules.demands)
-            root.stop, root.safe = np.array([cube.records.count]), np.array([rules.whole_table_safe(cube)])
+            root = top.root(cube, rules)
+            root.stop = np.array([cube.records.count])
             return [], cube.records, root, 0, state
         store = partial(make, budget.memory.records, budget.spill, cube.records.count)
         marks = partial(make, budget.memory.marks, budget.spill, cube.records.count)
@@ -156,7 +209,16 @@ class PartitionSearch:
         for number in range(len(ended.groups)):
             start, stop = int(ended.groups.start[number]), int(ended.groups.stop[number])
             unique += block.large_group(cube, records, start, stop, number, counts.add, budget.block)
+            if self.assignment is not None:
+                self._assign_large(self.assignment, records, start, stop, number)
         return [upper.fragment], records, ended.roots, unique, ended.state
+
+    def _assign_large(self, assignment: Assignment, records: Records, start: int, stop: int, group: int) -> None:
+        """Add a group that is larger than a block, a piece at a time."""
+        step = max(self.budget.block // (2 * records.width), 1)
+        for first in range(start, stop, step):
+            codes, people = entries_of(self.cube, records.read(first, min(first + step, stop)))
+            assignment.add(codes, np.full(len(people), group), people)
 
     def _blocks(self, records: Records, nodes: OpenNodes, state: list[State]) -> Iterator[BlockResult]:
         """Search the blocks, some ahead, and yield their results in order."""

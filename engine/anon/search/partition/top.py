@@ -20,12 +20,12 @@ from anon.core.progress import ProgressCallback
 from anon.criteria import Groups, State
 from anon.cube import Cube
 from anon.cube.records import Records, whole_numbers
+from anon.recoding.tree import children_of
 from anon.search.budget import SearchBudget
 from anon.search.partition import kernels
 from anon.search.partition.candidates import (
     PEOPLE,
     Boundaries,
-    Demands,
     Evaluator,
     OpenNodes,
     Splits,
@@ -41,6 +41,7 @@ from anon.search.partition.resuming import Steps
 
 SORTED = 2**20  # records that the threads sort at a time, if the memory allows: more of them give longer runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
+FLAGS = ("safe", "barren", "peeled", "slack")  # of these
 NARROW = 2**32  # people; fewer are counted by code in four bytes
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
 CELLS = 2_000_000  # the same of values
@@ -64,6 +65,17 @@ class PartFacts:
     low: Codes  # [parts, columns]
     high: Codes
     ahead: list[CodeCounts | None]  # the counts that will probably be needed next
+
+    def merged(self, child: Ints) -> PartFacts:
+        """Return the facts about the children of a peeled node, given the child that each part belongs to; the last one
+        has several parts."""
+        rest = int(child.max())
+        low, high = unreached(rest + 1, self.low.shape[1])
+        np.minimum.at(low, child, self.low)
+        np.maximum.at(high, child, self.high)
+        records = np.bincount(child, self.records, rest + 1).astype(np.int64)
+        alone = dict(zip(child.tolist(), self.ahead))
+        return PartFacts(records, low, high, [*(alone[at] for at in range(rest)), None])
 
 
 @dataclass
@@ -122,15 +134,16 @@ class Top(Evaluator):
         """Return the tree so far for a walk that ends in the numbers of its nodes."""
         listed = [*self.fragment.column, np.full(self.nodes - sum(map(len, self.fragment.column)), -1)]
         column = np.concatenate(listed)
-        cuts = np.zeros(self.nodes, np.int64)
+        cuts, peeled = np.zeros(self.nodes, np.int64), np.zeros(self.nodes, bool)
         known = np.concatenate([np.empty(0, np.int64), *self.fragment.cuts])
         cuts[: len(known)] = known
+        peeled[: len(known)] = np.concatenate([np.empty(0, bool), *self.fragment.peeled])
         cut = np.concatenate([np.empty(0, np.int64), *self.fragment.cut])
         child = np.arange(self.nodes)
         split = column >= 0
-        children = cuts[split] + 1
+        children = children_of(cuts[split], peeled[split])
         child[split] = 1 + np.cumsum(children) - children
-        return np.maximum(column, -1), np.append(0, np.cumsum(cuts)), cut, child
+        return np.maximum(column, -1), np.append(0, np.cumsum(cuts)), cut, child, peeled
 
     def _codes(self, nodes: OpenNodes, which: Ints, column: Ints) -> Iterator[tuple[int, Ints, Ints]]:
         """Yield per node the codes of a column that occur and their people; those counted ahead first."""
@@ -289,7 +302,7 @@ class Top(Evaluator):
         cuts = np.zeros(self.nodes + parts, np.int64)
         cuts[node] = np.diff(cut_start)
         first = np.append(0, np.cumsum(cuts))
-        return columns, first, cut, child
+        return columns, first, cut, child, np.zeros(len(columns), bool)
 
     def _guess(self, people: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints, int]:
         """Return the column whose codes will be needed if a part is split in turn, -1 for none; the lowest code there
@@ -330,15 +343,7 @@ class Top(Evaluator):
 
     def children(self, nodes: OpenNodes, chosen: Splits) -> tuple[OpenNodes, Ints]:
         """Return the children of the chosen splits, and the number of records in each."""
-        cut_start, cut = chosen.cuts()
-        parts: list[PartFacts] = []
-        for i, at in enumerate(chosen.node.tolist()):
-            own = cut[cut_start[i] : cut_start[i + 1]]
-            known = self.known.get(self._key(nodes, at, int(chosen.column[i]), own))
-            if known is None:
-                alone = np.array([at]), chosen.column[i : i + 1], np.array([0, len(own)]), own
-                (known,) = self._part_tables(nodes, *alone, {})[1]
-            parts.append(known)
+        parts = self._facts(nodes, chosen)
         self.known.clear()
         low, high, records = (np.concatenate([getattr(p, name) for p in parts]) for name in ("low", "high", "records"))
         number = self.nodes + np.arange(len(chosen.low))
@@ -347,6 +352,28 @@ class Top(Evaluator):
         reach = low.astype(np.int64), high.astype(np.int64)
         cells = children_cells(nodes, chosen)
         return OpenNodes(number, number, *cells, *reach, chosen.people, chosen.safe, chosen.barren), records
+
+    def _facts(self, nodes: OpenNodes, chosen: Splits) -> list[PartFacts]:
+        """Return the facts about the children of each of the chosen splits; those of splits that were not evaluated
+        with exactly these cuts, as peeled ones never are, from another pass."""
+        cut_start, cut = chosen.cuts()
+        cuts = [cut[first:last] for first, last in pairwise(cut_start.tolist())]
+        pairs = zip(chosen.node.tolist(), chosen.column.tolist(), cuts)
+        found = [self.known.get(self._key(nodes, at, column, own)) for at, column, own in pairs]
+        missing = np.array([at for at, each in enumerate(found) if each is None], np.int64)
+        if len(missing):
+            ends = np.append(0, np.cumsum(np.diff(cut_start)[missing]))
+            own = np.concatenate([cuts[at] for at in missing.tolist()])
+            passed = self._part_tables(nodes, chosen.node[missing], chosen.column[missing], ends, own, {})[1]
+            for at, each in zip(missing.tolist(), passed):
+                found[at] = each
+        child = chosen.child_of_part(cut_start)
+        at = (cut_start + np.arange(len(cut_start))).tolist()
+        return [
+            facts.merged(child[at[i] : at[i + 1]] - chosen.part_start[i]) if chosen.peeled[i] else facts
+            for i, facts in enumerate(found)
+            if facts is not None
+        ]
 
 
 def _reach(nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints) -> tuple[Ints, Ints]:
@@ -385,35 +412,40 @@ class LevelStep:
     nodes: OpenNodes
     records: Ints
     state: list[State]
+    passed: Ints  # of the nodes of the level, with a guard
 
     def arrays(self) -> Arrays:
-        splits = {f"split.{name}": getattr(self.chosen, name) for name in (*SPLITS, "safe", "barren")}
+        splits = {f"split.{name}": getattr(self.chosen, name) for name in (*SPLITS, *FLAGS)}
         nodes = {f"node.{name}": getattr(self.nodes, name) for name in OpenNodes.__dataclass_fields__}
-        return splits | nodes | {"records": self.records} | state_arrays(self.state)
+        return splits | nodes | {"records": self.records, "passed": self.passed} | state_arrays(self.state)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> LevelStep:
         chosen = Splits(**{name: arrays[f"split.{name}"] for name in SPLITS})  # type: ignore[arg-type]
-        chosen.safe, chosen.barren = arrays["split.safe"], arrays["split.barren"]
+        for name in FLAGS:
+            setattr(chosen, name, arrays[f"split.{name}"])
         nodes = OpenNodes(*(arrays[f"node.{name}"] for name in OpenNodes.__dataclass_fields__))
-        return cls(chosen, nodes, arrays["records"], states_of(arrays))
+        return cls(chosen, nodes, arrays["records"], states_of(arrays), arrays["passed"])
 
 
-def root(cube: Cube, demands: Demands) -> OpenNodes:
+def root(cube: Cube, rules: Rules) -> OpenNodes:
     """Return the node of the whole table, from the counts by code of the cube."""
     held = [np.flatnonzero(people) for people in cube.by_code]
     low, high = (np.array([[codes[end] for codes in held]]) for end in (0, -1))
     last = np.array([[domain.size - 1 for domain in cube.domains]], np.int64)
     zero, people = np.zeros(1, np.int64), np.array([cube.individuals])
-    barren = people < 2 * demands.least
-    return OpenNodes(zero, zero, np.zeros_like(last), last, low, high, people, np.ones(1, bool), barren)
+    safe, barren = np.array([rules.whole_table_safe(cube)]), people < 2 * rules.demands.least
+    found = OpenNodes(zero, zero, np.zeros_like(last), last, low, high, people, safe, barren)
+    if rules.guard is not None:
+        every = {column: cube.whole_table(column) for column in rules.value_columns}
+        found.passed, found.slack = np.zeros_like(low), rules.last_level(every, np.arange(2))
+    return found
 
 
 def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCallback, steps: Steps) -> TopResult:
     """Split nodes while they are large, and return where the top ends; finished levels are read from the steps."""
     decisions = Decisions(top.cube, rules, top, state, top.cells)
-    nodes, records = root(top.cube, top.demands), np.array([top.passes.records.count])
-    nodes.safe[:] = rules.whole_table_safe(top.cube)
+    nodes, records = root(top.cube, rules), np.array([top.passes.records.count])
     roots: list[tuple[OpenNodes, Ints]] = []
     groups: list[tuple[OpenNodes, Ints]] = []
     depth = 0
@@ -421,9 +453,9 @@ def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCall
         giant = nodes.people > top.limit
         on_progress(0, level=depth, open_nodes=int(giant.sum()), individuals=int(nodes.people[giant].sum()))
         step = steps.take(f"level-{depth}", LevelStep.from_arrays, partial(_decided, top, decisions, nodes))
-        decisions.state = step.state
+        decisions.state, nodes.passed = step.state, step.passed
         on_progress(int(nodes.people[giant].sum()), level=depth)
-        group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, rules.tight, elsewhere=~giant)
+        group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, rules.tight, rules.public, ~giant)
         roots.append((nodes.take(np.flatnonzero(~giant)), records[~giant]))
         groups.append((nodes.take(np.flatnonzero(group)), records[group]))
         nodes, records = step.nodes, step.records
@@ -435,11 +467,14 @@ def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCall
 def _decided(top: Top, decisions: Decisions, nodes: OpenNodes) -> LevelStep:
     """Decide the large nodes of a level, and return the finished level."""
     number = np.flatnonzero(nodes.people > top.limit)
-    chosen = decisions.decide(nodes.take(number)) if len(number) else Splits.concatenate([])
-    chosen.node = number[chosen.node]
+    large = nodes.take(number)
+    chosen = decisions.decide(large) if len(number) else Splits.concatenate([])
+    chosen.node, nodes.passed[number] = number[chosen.node], large.passed
     if not len(chosen):
-        return LevelStep(chosen, nodes.take(slice(0)), np.empty(0, np.int64), decisions.state)
-    return LevelStep(chosen, *top.children(nodes, chosen), decisions.state)
+        return LevelStep(chosen, nodes.take(slice(0)), np.empty(0, np.int64), decisions.state, nodes.passed)
+    children, records = top.children(nodes, chosen)
+    decisions.rules.inherit(nodes, chosen, children)
+    return LevelStep(chosen, children, records, decisions.state, nodes.passed)
 
 
 def _joined(pieces: list[tuple[OpenNodes, Ints]]) -> tuple[OpenNodes, Ints]:

@@ -102,6 +102,10 @@ class EarlierRecoding:
                 found[node["column"]].update(label.removeprefix("null|") for label in labels if label is not None)
         return found
 
+    def labels(self, column: str) -> set[str | None]:
+        """Return the labels of a column's hierarchy at all levels."""
+        return {label for row in self.columns[column].hierarchy for label in row}
+
     def level(self, column: str) -> int:
         """Return the level that the lattice method chose for a column."""
         assert isinstance(self.file, LatticeRecoding)

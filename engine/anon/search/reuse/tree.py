@@ -1,22 +1,27 @@
 """Apply the tree of cuts of an earlier run to the codes of new rows. Free columns are cut where they were cut. A split
-by a hierarchy had a child for each node below it that was not empty; the recoding does not cover rows in the others."""
+by a hierarchy had a child for each node below it that was not empty; the recoding does not cover rows in the others.
+The rest of one that was peeled also has the nodes below that are new there, if the recoding has rows of them elsewhere.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anon.core.arrays import Codes, Ints
+from anon.core.phrases import counted
 from anon.core.progress import ProgressCallback
 from anon.cube import Cube, Domain
 from anon.errors import UnsafeError
 from anon.recoding.outcome import GroupCounts
 from anon.recoding.tree import Recoding
 from anon.search.partition.fragments import canonical
+from anon.search.partition.passes import Tree
 from anon.search.reuse.counting import add, batches
 from anon.search.reuse.earlier_recoding import NEW, EarlierRecoding, unfit
 
@@ -43,16 +48,17 @@ class EncodedTree:
     column: list[int] = field(default_factory=list)
     cuts: list[list[int]] = field(default_factory=list)
     child: list[int] = field(default_factory=list)
+    peeled: list[bool] = field(default_factory=list)
     own: list[Cell] = field(default_factory=list)
     cells: list[list[Cell]] = field(default_factory=list)  # of each group, per column
     labels: list[dict[str, str | None]] = field(default_factory=list)  # of each group, of its hierarchy columns
     groups: list[int] = field(default_factory=list)  # the number of each group in the recoding
 
 
-def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list[Domain]) -> EncodedTree:
+def place(earlier: EarlierRecoding, domains: list[Domain]) -> EncodedTree:
     """Return the tree with its cuts as codes, walked from its root with the cells of each node."""
-    number = {domain.column: j for j, domain in enumerate(domains)}
-    codes = [domain.cut_codes(cuts[domain.column]) for domain in domains]
+    number, nodes = {domain.column: j for j, domain in enumerate(domains)}, earlier.nodes
+    codes = [domain.cut_codes(earlier.cuts[domain.column]) for domain in domains]
     whole: list[Cell] = [(0, domain.size - 1) for domain in domains]
     placed, queue = EncodedTree(), [(0, whole, (0, 0))]
     for at, cells, own in queue:  # grows while it is walked
@@ -61,13 +67,14 @@ def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list
         if "column" not in node:
             placed.column.append(-1)
             placed.cuts.append([])
+            placed.peeled.append(False)
             placed.child.append(len(placed.cells) if node else -1)
             if node:
                 placed.cells.append(cells)
                 placed.labels.append(node["labels"])
                 placed.groups.append(node["group"])
             continue
-        j = number[node["column"]]
+        j, peeled = number[node["column"]], False
         if not domains[j].by_nodes:
             first = nodes[node["children"][0]]
             cut = int(domains[j].null) if first["label"] is None else codes[j].get(node["cut"], 0)
@@ -76,9 +83,14 @@ def place(nodes: list[dict[str, Any]], cuts: dict[str, list[str]], domains: list
             parts = list(zip(node["children"], [(cells[j][0], cut - 1), (cut, cells[j][1])]))
         else:
             children = [(child, nodes[child]["label"]) for child in node["children"]]
-            parts = _hierarchy_parts(domains[j], cells[j], children)
+            if peeled := "rest" in node:
+                parts = _peeled_parts(domains[j], cells[j], children, earlier.labels(domains[j].column))
+            else:
+                parts = _hierarchy_parts(domains[j], cells[j], children)
         placed.column.append(j)
-        placed.cuts.append([low for _, (low, _) in parts[1:]])
+        placed.peeled.append(peeled)
+        ends = [end for _, (low, high) in parts[:-1] for end in (low, high + 1) if end < domains[j].size]
+        placed.cuts.append(ends if peeled else [low for _, (low, _) in parts[1:]])
         placed.child.append(len(queue))
         queue += [(child, [*cells[:j], cell, *cells[j + 1 :]], cell) for child, cell in parts]
     return placed
@@ -106,6 +118,27 @@ def _hierarchy_parts(domain: Domain, cell: Cell, children: list[tuple[int, str |
     return parts if following == domain.size else [*parts, (-1, (following, domain.size - 1))]
 
 
+def _peeled_parts(
+    domain: Domain, cell: Cell, children: list[tuple[int, str | None]], known: set[str | None]
+) -> list[tuple[int, Cell]]:
+    """Return the children of a split with a rest, the last of them, with the ranges of their hierarchy nodes; and
+    before it -1 for the codes outside its node, and for nodes below it that the recoding does not know."""
+    tree = domain.tree
+    assert tree is not None
+    *others, (rest, label) = children
+    low, high = _cell(domain, label)
+    over = int(tree.common(low, high))
+    below = tree.child[tree.child_start[over] : tree.child_start[over + 1]]
+    parts = [(child, _cell(domain, own)) for child, own in others]
+    parts += [(-1, (int(tree.low[n]), int(tree.high[n]))) for n in below if tree.label[n] not in known]
+    parts += [(-1, outside) for outside in ((0, low - 1), (high + 1, domain.size - 1)) if outside[0] <= outside[1]]
+    parts.sort(key=lambda part: part[1])
+    apart = all(one[1] < other[0] for (_, one), (_, other) in pairwise(parts))
+    if not apart or low < cell[0] or high > cell[1]:
+        raise unfit()
+    return [*parts, (rest, (low, high))]
+
+
 def _cell(domain: Domain, label: str | None) -> Cell:
     try:
         return domain.cell(label)
@@ -115,14 +148,14 @@ def _cell(domain: Domain, label: str | None) -> Cell:
 
 def apply_tree(earlier: EarlierRecoding, cube: Cube, counts: GroupCounts, on_progress: ProgressCallback) -> Recoding:
     """Return the recoding of the new rows under an earlier tree, without empty groups."""
-    placed = place(earlier.nodes, earlier.cuts, cube.domains)
+    placed = place(earlier, cube.domains)
     leaves = len(placed.cells)
     column, child = np.array(placed.column, np.int64), np.array(placed.child, np.int64)
     child[(column < 0) & (child < 0)] = leaves  # leaves that no row may reach
     cut_start = np.append(0, np.cumsum([len(cuts) for cuts in placed.cuts])).astype(np.int64)
     cut = np.array([code for cuts in placed.cuts for code in cuts], np.int64)
-    members = _Members(cube.domains, placed)
-    people = _walked(cube, (column, cut_start, cut, child), members, counts, on_progress)
+    members, peeled = _Members(cube.domains, placed), np.array(placed.peeled, bool)
+    people = _walked(cube, (column, cut_start, cut, child, peeled), members, counts, on_progress)
     used = np.flatnonzero(people)
     low, high = members.published(used)
     labels, rank = canonical(cube.domains, low, high)
@@ -133,14 +166,14 @@ def apply_tree(earlier: EarlierRecoding, cube: Cube, counts: GroupCounts, on_pro
     own_low, own_high = np.array(placed.own, np.uint16).T
     return ReusedTree(
         cube.domains, column.astype(np.int8), cut_start.astype(np.uint32), cut.astype(np.uint16),
-        child.astype(np.uint32), own_low, own_high, labels, people[used][np.argsort(rank)], earlier.written,
+        child.astype(np.uint32), peeled, own_low, own_high, labels, people[used][np.argsort(rank)], earlier.written,
         np.array(placed.groups, np.int64)[used][np.argsort(rank)],
     )  # fmt: skip
 
 
 def _walked(
     cube: Cube,
-    tree: tuple[Ints, Ints, Ints, Ints],
+    tree: Tree,
     members: _Members,
     counts: GroupCounts,
     on_progress: ProgressCallback,
@@ -159,7 +192,7 @@ def _walked(
         members.add(codes[:, inside], group[inside])
         add(counts, group[inside].astype(np.int64), sensitive[:, inside], own_people[inside])
     if people[leaves]:
-        found = f"the recoding has no group for {people[leaves]:,} individuals: their values are in none of its nodes"
+        found = f"the recoding has no group for {counted(people[leaves])}: their values are in none of its nodes"
         raise UnsafeError(f"{found}; nothing was published; {NEW}")
     return people[:leaves]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from anon.core.phrases import counted
 from anon.errors import VerificationError
 from anon.verify.content.keys import Keys
 from anon.verify.content.levels import LevelLabels
@@ -70,7 +71,7 @@ class AppliedTree(AppliedRecoding):
             keys = self.keys.read(batch)
             group = self.tree.find(keys)
             if labelled and (untrue := self.tree.untrue(group, keys)):
-                raise wrong(f"has labels that are not true for {untrue:,} rows of the source")
+                raise wrong(f"has labels that are not true for {counted(untrue, 'row')} of the source")
             names = ["g", *batch.schema.names[len(keys) :]]
             yield pa.record_batch([pa.array(group), *batch.columns[len(keys) :]], names=names)
 

@@ -13,9 +13,10 @@ from anon.core.memory import Memory
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
 from anon.recoding.outcome import Outcome
+from anon.recoding.refined import RefinedRecoding
 from anon.source import Column, Source, describe
 from anon.verify.content.applied import AppliedRecoding
-from anon.verify.content.assigned import assigned_content
+from anon.verify.content.assigned import assigned_content, refined_content
 from anon.verify.content.fingerprint import Content, content_of, row_hash, total
 from anon.verify.content.means import rows_with_means
 from anon.verify.content.one_row_each import check_choice
@@ -31,6 +32,8 @@ def expected(
     hashes, recoding = row_hashes(source, config), found.recoding
     if isinstance(recoding, Assignment):
         return assigned_content(source, recoding, sensitive[0], hashes)
+    if isinstance(recoding, RefinedRecoding):
+        return refined_content(source, recoding.assignment, sensitive[0], hashes)
     applied = read_recoding(path, source, config, recoding)
     source.database.limit(Memory(memory.total, memory.held + applied.nbytes))
     try:

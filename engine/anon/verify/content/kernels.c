@@ -6,7 +6,9 @@ enum { TOGETHER = 16 }; /* rows that are followed at a time, so that they wait f
 /* A node is two numbers, of which the second packs the first child (32 bits), the column plus one (8 bits), and the
    number of children beside the first (24 bits). With one of these, the first number is the lowest key of the second
    child; with more, the place in `low` where the lowest keys of the children but the first begin. A node without a
-   column is a group, and its child the number of that. */
+   column is a group, and its child the number of that. A negative second number is the complement of one that has a
+   rest, its last child: in `low` are then, for each child but that, its lowest key and the one after its highest, and
+   the rest has the keys in none of them. */
 static inline uint32_t child_of(int64_t packed) { return (uint32_t)packed; }
 static inline int64_t column_of(int64_t packed) { return ((packed >> 32) & 0xFF) - 1; }
 static inline int64_t others_of(int64_t packed) { return packed >> 40; }
@@ -39,12 +41,17 @@ KERNEL(content_walk)
         for (bool moved = true; moved;) {
             moved = false;
             for (int64_t i = 0; i < count; i++) {
-                const int64_t first = nodes[2 * node[i]], packed = nodes[2 * node[i] + 1];
+                const int64_t first = nodes[2 * node[i]], written = nodes[2 * node[i] + 1];
+                const int64_t packed = written < 0 ? ~written : written;
                 const int64_t j = column_of(packed), others = others_of(packed);
                 if (j < 0)
                     continue;
                 const int64_t key = keys[j * rows + begin + i];
-                node[i] = child_of(packed) + (others == 1 ? first <= key : reached(low + first, others, key));
+                if (written < 0) {
+                    const int64_t ends = reached(low + first, 2 * others, key);
+                    node[i] = child_of(packed) + (ends % 2 ? ends / 2 : others);
+                } else
+                    node[i] = child_of(packed) + (others == 1 ? first <= key : reached(low + first, others, key));
                 moved = true;
             }
         }

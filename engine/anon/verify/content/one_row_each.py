@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anon.config import Config
+from anon.core.phrases import counted
 from anon.source import Source
 from anon.source.one_row_each import CHOSEN, MOMENT
 from anon.source.requirements import ROWS, Aggregate, DuckDBRows, SqlTable
@@ -33,7 +34,7 @@ def check_chosen(every: SqlTable, chosen: str, source: Source, config: Config) -
     found = every.evaluate([ROWS, mistaken], f"({people}) AS people")
     rows = int(every.evaluate([ROWS], chosen)[ROWS.name])
     if mistakes := int(found[mistaken.name]) or abs(rows - int(found[ROWS.name])):
-        raise wrong(f"does not hold the {config.columns.rows.keep} row of {mistakes:,} individuals")
+        raise wrong(f"does not hold the {config.columns.rows.keep} row of {counted(mistakes)}")
 
 
 def _same(name: str) -> str:

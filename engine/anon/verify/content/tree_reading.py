@@ -14,6 +14,7 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from anon.artifacts.recoding import TreeHead
+from anon.core.memory import release_unused
 from anon.verify.content.labels import LOWEST, Grammar, HierarchyLabels, OrderedLabels, keys_of_texts
 from anon.verify.content.recoding_file import RecodingFile
 from anon.verify.content.tree_groups import GroupLabels, Ints, WrittenTree
@@ -25,10 +26,12 @@ Codes = NDArray[np.int32]  # places in a list of words
 def read_tree(file: RecodingFile, grammars: list[Grammar]) -> WrittenTree:
     """Read the tree of a recoding.json, whose columns have these grammars."""
     raw = _NodesOfFile.read(file, grammars)
-    low = np.concatenate([np.empty(0, np.int64), *(raw.cut_by_nodes(j, g) for j, g in raw.with_nodes(grammars))])
+    ends = (cut(j, grammar) for j, grammar in raw.with_nodes(grammars) for cut in (raw.cut_by_nodes, raw.cut_rest_off))
+    low = np.concatenate([np.empty(0, np.int64), *ends])
     codes = (raw.narrowed[j] if j in raw.narrowed else raw.labels_of(j) for j in range(len(grammars)))
     labels = [GroupLabels.from_codes(raw.words, own, grammar) for own, grammar in zip(codes, grammars)]
-    pa.default_memory_pool().release_unused()  # else it keeps what the texts took
+    release_unused()  # of the texts
+    raw.nodes[raw.rest, 1] = ~raw.nodes[raw.rest, 1]  # as the kernel reads them
     return WrittenTree(raw.nodes, low, labels)
 
 
@@ -38,29 +41,33 @@ class _NodesOfFile:
 
     nodes: Ints
     label: Codes  # in the column that the parent is split by; none for the root
-    narrowed: dict[int, Codes]  # the labels of the groups in hierarchy columns, if they are tight in all
+    narrowed: dict[int, Codes]  # the labels of the groups in hierarchy columns, if they are narrower than cuts in all
     words: pa.Array
-    cuts: int = 0  # keys of nodes with more than two children that are placed so far
+    rest: NDArray[np.bool_]  # whether the last child of a node is the rest
+    cuts: int = 0  # keys of nodes with more than two children, or with a rest, that are placed so far
 
     @classmethod
     def read(cls, file: RecodingFile, grammars: list[Grammar]) -> _NodesOfFile:
         names, groups = [column.name for column in file.head.columns], file.head.groups
         treed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
-        tight = isinstance(file.head, TreeHead) and file.head.labels == "tight"
-        listed = list(range(len(grammars))) if tight else treed
+        every = isinstance(file.head, TreeHead) and file.head.labels != "cells"
+        listed = list(range(len(grammars))) if every else treed
         nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
         texts: dict[int, list[pa.Array]] = {-1: [STAR], **{j: [] for j in listed}}
+        rest = [np.empty(0, bool)]
         for table in _tables(file, [names[j] for j in listed]):
             column = pc.index_in(table["column"], pa.array(names)).fill_null(-1).to_numpy().astype(np.int64)
             own = nodes[at : at + len(column)]
             own[:, 0], own[:, 1] = _cuts(table["cut"].combine_chunks(), column, grammars), _packed(table, column)
             texts[-1].append(table["label"].combine_chunks())
+            rest.append(table["rest"].fill_null(False).to_numpy())
             for j in listed:
                 labels = pc.struct_field(table["labels"].combine_chunks(), names[j])
                 texts[j].append(labels.filter(pa.array(column < 0)))
             at += len(column)
         words, codes = _numbered(texts)
-        raw = cls(nodes[:at], codes.pop(-1)[1:], codes, words)
+        release_unused()  # of the file
+        raw = cls(nodes[:at], codes.pop(-1)[1:], codes, words, np.concatenate(rest))
         raw.narrowed = {j: raw.by_group(own) for j, own in codes.items()}
         raw.check(groups)
         raw.cut_null_off([j for j in range(len(grammars)) if j not in treed])
@@ -70,7 +77,7 @@ class _NodesOfFile:
     @property
     def column(self) -> NDArray[np.int16]:
         """Return the column that each node is split by, -1 for a group."""
-        return ((self.nodes[:, 1] >> 32) & 0xFF).astype(np.int16) - 1
+        return ((self.nodes[:, 1] >> 32).astype(np.int16) & 0xFF) - 1
 
     @property
     def others(self) -> Ints:
@@ -85,7 +92,7 @@ class _NodesOfFile:
     def by_group(self, codes: Codes) -> Codes:
         """Return codes of groups that are in the order of the nodes in the order of the groups' numbers."""
         found = np.empty_like(codes)
-        found[self.child[self.column < 0]] = codes
+        found[self.nodes[self.column < 0, 1] & 0xFFFFFFFF] = codes
         return found
 
     def check(self, groups: int) -> None:
@@ -107,7 +114,8 @@ class _NodesOfFile:
         self.nodes[split[alone], 0] = LOWEST
 
     def check_cut_in_two(self, columns: list[int]) -> None:
-        if (self.others[np.isin(self.column, columns)] != 1).any():
+        own = np.isin(self.column, columns)
+        if (self.others[own] != 1).any() or self.rest[own | (self.column < 0)].any():
             raise ValueError("a column that is cut into more than two parts")
 
     def with_nodes(self, grammars: list[Grammar]) -> list[tuple[int, HierarchyLabels]]:
@@ -117,15 +125,37 @@ class _NodesOfFile:
             if isinstance(grammar, HierarchyLabels) and not grammar.ordered
         ]
 
+    def cut_rest_off(self, j: int, grammar: HierarchyLabels) -> Ints:
+        """Set the ends of the children of the nodes that are split by a hierarchy and have a rest, the last child;
+        return these ends."""
+        split = np.flatnonzero((self.column == j) & self.rest)
+        others, child = self.others[split], self.child[split]
+        place = np.cumsum(others) - others
+        label = self.label[np.repeat(child - place, others) + np.arange(int(others.sum()))]
+        ranges = self._ranges(grammar, label)
+        around = np.repeat(self._ranges(grammar, self.label[child + others]), others, axis=0)
+        if (ranges[:, 0] < around[:, 0]).any() or (ranges[:, 1] > around[:, 1]).any():
+            raise ValueError("a child that is not under the label of the rest")
+        ends: Ints = np.stack([ranges[:, 0], ranges[:, 1] + 1], axis=1).reshape(-1)
+        same = np.diff(np.repeat(split, 2 * others)) == 0
+        if (ranges[:, 0] > ranges[:, 1]).any() or (np.diff(ends) < 0)[same].any():
+            raise ValueError("children that are not in the order of the hierarchy")
+        self.nodes[split, 0] = self.cuts + 2 * place
+        self.cuts += len(ends)
+        return ends
+
+    def _ranges(self, grammar: HierarchyLabels, label: Codes) -> Ints:
+        used, inverse = np.unique(label, return_inverse=True)
+        return grammar.ranges(self.words.take(pa.array(used)))[inverse.reshape(-1)]
+
     def cut_by_nodes(self, j: int, grammar: HierarchyLabels) -> Ints:
-        """Set the lowest keys of the children of the nodes that are split by a hierarchy, without the first child of
-        each; return those of nodes with more than two children."""
-        split = np.flatnonzero(self.column == j)
+        """Set the lowest keys of the children of the nodes that are split by a hierarchy without a rest, without the
+        first child of each; return those of nodes with more than two children."""
+        split = np.flatnonzero((self.column == j) & ~self.rest)
         others, child = self.others[split], self.child[split]
         place = np.cumsum(others) - others
         label = self.label[np.repeat(child + 1 - place, others) + np.arange(int(others.sum()))]
-        used, inverse = np.unique(label, return_inverse=True)
-        low = grammar.ranges(self.words.take(pa.array(used)))[inverse.reshape(-1), 0]
+        low = self._ranges(grammar, label)[:, 0]
         if (np.diff(low) <= 0)[np.diff(np.repeat(split, others)) == 0].any():
             raise ValueError("children that are not in the order of the hierarchy")
         two = others == 1
@@ -204,7 +234,7 @@ def _numbered(texts: dict[int, list[pa.Array]]) -> tuple[pa.Array, dict[int, Cod
 def _tables(file: RecodingFile, narrowed: list[str]) -> Iterator[pa.Table]:
     """Yield the nodes of a recoding.json, some at a time."""
     kinds = {"label": pa.string(), "column": pa.string(), "cut": pa.string(), "children": pa.list_(pa.int64())}
-    kinds |= {"group": pa.int64(), "people": pa.int64()}
+    kinds |= {"rest": pa.bool_(), "group": pa.int64(), "people": pa.int64()}
     labels = pa.struct([(name, pa.string()) for name in narrowed])
     options = pa.json.ParseOptions(pa.schema([*kinds.items(), ("labels", labels)]), unexpected_field_behavior="error")
     for lines in file.chunks():

@@ -1,0 +1,48 @@
+"""Put into words what several releases reveal together, for the terminal, the page and the warning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anon.core.phrases import percent
+
+Facts = dict[str, Any]
+
+
+def figures(facts: Facts) -> list[tuple[str, str]]:
+    """Return the figures with their meanings."""
+    if not facts["individuals"]:
+        return [("0", f"individuals are in two of the {facts['releases']} releases: they add nothing to each other")]
+    found = [
+        (f"{facts['individuals']:,}", f"individuals are in at least two of the {facts['releases']} releases"),
+        (f"{facts['one_value']:,}", "of these are left with one possible value for anyone holding them"),
+        (f"{facts['two_values']:,}", "are left with two possible values"),
+    ]
+    if facts["largest_belief"] is not None:
+        found.append((percent(facts["largest_belief"]), f"{_belief(facts)} in a value of somebody"))
+    if facts["over"]:
+        surely = "" if facts["exact"] else f" ({facts['certainly_over']:,} for certain, the others by the estimate)"
+        found.append((f"{facts['over']:,}", f"individuals about whom a belief passes what the criteria allow{surely}"))
+    if facts["contradictory"]:
+        found.append(
+            (f"{facts['contradictory']:,}", "individuals in groups that contradict each other: values changed")
+        )
+    return found
+
+
+def _belief(facts: Facts) -> str:
+    if facts["exact"]:
+        return "largest belief"
+    bounds = f"between {percent(facts['at_least'])} and {percent(facts['at_most'])} for certain"
+    return f"largest belief, estimated ({bounds})"
+
+
+def warning_text(facts: Facts, use: str) -> str:
+    """Return the warning of a release that replaces another, which begins with the individuals in both; `use` is what
+    anyone holding both can do with them."""
+    belief = facts["largest_belief"]
+    sure = "" if belief is None else f", and a belief of {'' if facts['exact'] else 'about '}{percent(belief)}"
+    return (
+        f"individuals are also in the release that this one replaces: anyone holding both can {use}, which leaves "
+        f"{facts['one_value']:,} of them with one possible value and {facts['two_values']:,} with two{sure}"
+    )

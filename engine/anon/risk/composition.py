@@ -1,0 +1,34 @@
+"""Composition for the overview of attacks: what somebody learns who also holds the release that a run replaces
+(`together` has the mathematics)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anon.core.phrases import counted
+from anon.risk.overview import Attack
+
+NAME = "composition"
+ASSUMES = "holds the earlier release as well, and knows everybody's quasi-identifiers and who is in which release"
+HELPS = "a series (`release.series`), whose parts are safe together"
+
+
+def composition(together: dict[str, Any], bound: float | None) -> Attack:
+    """Return the attack, given what both releases reveal together, or nothing; `bound` is the lowest promise."""
+    if not together:
+        found = "not examined: no earlier release in this place whose run folder says who is in which group"
+        return Attack(NAME, ASSUMES, found)
+    words = f"{counted(together['one_value'])} left with one possible value, {together['two_values']:,} with two"
+    if together["over"]:
+        words += f"; {counted(together['over'])} about whom a belief passes what is promised"
+    return Attack(
+        NAME,
+        ASSUMES,
+        f"of {counted(together['individuals'])} in both releases: {words}",
+        HELPS if together["over"] or together["one_value"] else "",
+        max(together["over"], together["one_value"]),
+        together["largest_belief"],
+        bound,
+        exact=bool(together["exact"]),
+        breached=together["over"] > 0,
+    )

@@ -1,0 +1,47 @@
+"""Carry out every attack on the release of a run, for its overview."""
+
+from __future__ import annotations
+
+from anon.config import Config
+from anon.core.database import translated
+from anon.cube import Cube
+from anon.recoding.assignment import Assignment
+from anon.recoding.levels import AnyRecoding
+from anon.risk import definetti, minimality
+from anon.risk.downcoding import downcoding
+from anon.risk.overview import Attack, Promise
+from anon.risk.people import SampledPeople
+from anon.risk.published import kept_columns, shares_of_values
+from anon.verify.judge import Findings
+
+NO_PEOPLE = "not examined: needs one value of one sensitive column per individual, on one machine (backend local)"
+
+
+def attack_run(
+    config: Config, found: Findings, recoding: AnyRecoding | Assignment, people: SampledPeople | None, cube: Cube
+) -> list[Attack]:
+    """Return the results of all attacks on a release that was examined; `people`: those of some of its groups with
+    their own quasi-identifiers, if they are at hand."""
+    table = found.table
+    assert table is not None
+    attacks = []
+    with translated("attacking the release"):
+        for column in table.sensitive:
+            promise = Promise.from_config(config.privacy, column, found.values[column])
+            attacks += shares_of_values(table, column, promise)
+    attacks += kept_columns(found.with_kept, found.with_all_kept, found.individuals)
+    return [*attacks, downcoding(config, recoding), *_informed(config, found, recoding, people, cube)]
+
+
+def _informed(
+    config: Config, found: Findings, recoding: AnyRecoding | Assignment, people: SampledPeople | None, cube: Cube
+) -> list[Attack]:
+    """Return the attacks of an adversary who knows everybody's quasi-identifiers."""
+    if people is None:
+        return [Attack(each.NAME, each.ASSUMES, NO_PEOPLE) for each in (minimality, definetti)]
+    people = people.coded_by(found.values[people.column])
+    promise = Promise.from_config(config.privacy, people.column, people.texts)
+    return [
+        minimality.minimality(config, recoding, people, cube, found.criteria, promise),
+        definetti.definetti(people, promise),
+    ]

@@ -1,0 +1,308 @@
+"""One night of a series: who is new, the part that is made of them, and what the ledger says afterwards.
+
+Who waits is decided for all at once, before the search: if those who came this night and those who waited are unsafe as
+one group beside the earlier parts, those who came this night are tried alone, and if they are unsafe as well everybody
+waits. The decision is a function of the numbers of people with each value: whose value is whose does not enter it, so
+that of two who came in the same night neither waits without the other, and waiting singles out nobody. To hold back
+only those with the most frequent value would: whoever waits would have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon.artifacts.ledger import LEDGER, Ledger, LedgerFile, PublishedPart, Seen
+from anon.artifacts.reading import sealed_text
+from anon.artifacts.schema import Dependencies
+from anon.config import Config
+from anon.config.absent import may_be_absent
+from anon.core import disk
+from anon.core.checkpoint import RunIdentity
+from anon.core.database import Database, causes, fed, literal, quote, translated
+from anon.criteria import EarlierGroups, bind
+from anon.criteria.bind import Values
+from anon.cube import Encoder
+from anon.errors import SourceError, UnsafeError
+from anon.recoding.assignment import Assignment
+from anon.recoding.outcome import Outcome
+from anon.recoding.refined import RefinedRecoding
+from anon.release import WrittenRelease
+from anon.release.files import changed
+from anon.release.publication import AddedUpload, Addition, Move, Step, Upload
+from anon.release.series_package import NAME, part_name, read_package, resources_of, write_series_package
+from anon.runs.identity import same_run
+from anon.runs.previous_release import manifest_marks
+from anon.runs.run_folder import RunArtifacts, check_places, put_in_place
+from anon.runs.series import ledger as ledgers
+from anon.runs.series import pool
+from anon.runs.series.hashes import new_key
+from anon.runs.series.pool import Pool
+from anon.runs.series.settings import check_settings, settings_of
+from anon.runs.workspace import Workspace
+from anon.source import Source
+from anon.source.origins import Origin
+from anon.verify.attaining import attaining_groups
+from anon.verify.judge import Findings
+
+PLACED, LEFT = "series_placed", "series_left"  # who is in which group; who is in none
+NOBODY = LedgerFile(name="", individuals=0, sha256="")
+TO_PARQUET = "(FORMAT parquet, COMPRESSION uncompressed)"  # hashes do not become smaller
+READ = 65_536  # rows
+SCHEMA = pa.schema([("who", pa.string()), ("g", pa.int64())])
+UNLIKE = "a part with other types of columns than the parts before"
+
+
+class MustWait(Exception):
+    """The people of a night cannot be published safely; the message says why."""
+
+
+@dataclass
+class Night:
+    """One attempt to add a part to a series."""
+
+    config: Config
+    before: Ledger
+    pool: Pool
+    ids: LedgerFile = NOBODY
+    waiting: LedgerFile = NOBODY
+    attaining: EarlierGroups = field(default_factory=EarlierGroups)
+    resources: list[dict[str, Any]] = field(default_factory=list)  # of the part, as datapackage.json describes them
+
+    @classmethod
+    def begin(cls, config: Config, origin: Origin, tidy: bool = True) -> Night:
+        """Return the night that a config and its source make, after the ledger was compared with what was published."""
+        before = ledgers.read(config, tidy)
+        if before is None:
+            check_places(config, overwrite=False)
+            before = Ledger(
+                version=LEDGER, kind="append", night=0, key=new_key(), settings=settings_of(config), individual="",
+                parts=[], earlier={}, seen=[],
+            )  # fmt: skip
+        check_settings(config, before.settings)
+        config = may_be_absent(config)  # a value that is named may come in another night
+        return cls(config, before, Pool(origin, before, ledgers.folder_of(config)))
+
+    def alone(self) -> Night:
+        """Return the night without those who waited."""
+        own = self.pool
+        return Night(self.config, self.before, Pool(own.whole, own.ledger, own.folder, alone=True))
+
+    @property
+    def can_be_smaller(self) -> bool:
+        """Whether those who came this night can be tried without those who waited."""
+        return not self.pool.alone and bool(self.pool.counts.new and self.pool.counts.waited)
+
+    @property
+    def number(self) -> int:
+        """The number of the part that this night may publish."""
+        return len(self.before.parts) + 1
+
+    @cached_property
+    def earlier(self) -> EarlierGroups:
+        """The groups of earlier parts that those of this night must be safe beside."""
+        return EarlierGroups.from_json(self.before.earlier)
+
+    def identity(self, source: Source, resume: bool, files: dict[str, str]) -> tuple[RunIdentity, bool]:
+        """Return what a resumed night must find unchanged, and whether it is resumed: one with people who waited may
+        have two searches, of which a checkpoint holds only one, and starts anew."""
+        after = {"ledger.json": f"after {self.before.night} nights"}
+        return same_run(self.config, source, resume, files | after), resume and not self.pool.counts.waited
+
+    def seen(self, dependencies: Dependencies) -> Seen:
+        return Seen(dependencies=dependencies, source=manifest_marks(self.pool.marks, self.config))
+
+    def is_current(self, dependencies: Dependencies) -> bool:
+        """Return whether the last night had the same source and the same config, so that nothing is new."""
+        return bool(self.pool.marks) and self.before.seen == [self.seen(dependencies)]
+
+    def facts(self, part: int | None) -> dict[str, Any]:
+        """Return the counts of this night for users."""
+        counts, new = self.pool.counts, self.ids.individuals
+        return {
+            "part": part, "new": counts.new, "waiting": self.waiting.individuals,
+            "released": self.before.released + new, "again": counts.again,
+        }  # fmt: skip
+
+    # While the rows are at hand.
+
+    def searched(self, search: Callable[[], Outcome]) -> Outcome:
+        """Return the result of a search; MustWait if there is none."""
+        try:
+            return search()
+        except UnsafeError as error:
+            raise MustWait(str(error)) from None
+
+    def save_people(self, source: Source, outcome: Outcome, written: WrittenRelease, work: Workspace) -> None:
+        """Write the keyed hashes of the individuals of the part with their groups, and the rows of those who wait."""
+        if self.before.types and self.before.types != _types(written):
+            raise SourceError(f"{UNLIKE}: {_differing(self.before.types, _types(written))}; cast them in the source")
+        folder = staged_ledger(work)
+        with closing(source.database.cursor()) as database, translated("writing the ledger"):
+            _place(database, source, outcome, written)
+            self.ids = _save_ids(database, folder, self.number)
+            if self.ids.individuals != int(outcome.recoding.people.sum()):
+                raise changed()
+            self.waiting = self._save_waiting(database, folder)
+
+    def save_all_waiting(self, database: Database, work: Workspace) -> None:
+        """Write the rows of everybody: the night publishes nothing."""
+        folder = staged_ledger(work)
+        with translated("writing the ledger"):
+            database.execute(f"CREATE TABLE {LEFT} AS SELECT DISTINCT CAST(who AS VARCHAR) AS who FROM kept_rows")
+            self.waiting = self._save_waiting(database, folder)
+
+    def _save_waiting(self, database: Database, folder: Path) -> LedgerFile:
+        """Write the rows of those who are in no group, and of those who waited if they were not tried."""
+        name, individual = f"waiting-{self.before.night + 1:06d}.parquet", quote(self.config.columns.individual)
+        left = f" WHERE CAST({individual} AS VARCHAR) IN (SELECT who FROM {LEFT})"
+        waited = "" if self.pool.alone else left
+        waits = f"SELECT * FROM {pool.NEW_ROWS}{left} UNION ALL SELECT * FROM {pool.WAITING_ROWS}{waited}"
+        (people,) = database.one(f"SELECT count(DISTINCT {individual}) FROM ({waits})")
+        if not people:
+            return NOBODY
+        database.execute(f"COPY ({waits}) TO {literal(str(folder / name))} (FORMAT parquet, COMPRESSION zstd)")
+        return LedgerFile(name=name, individuals=people, sha256=disk.digest(folder / name))
+
+    def note(self, found: Findings) -> None:
+        """Take from the verified part the groups that later ones must be safe beside."""
+        own = self.earlier.union(attaining_groups(found))
+        values = own.widened(Values(found.values, found.frequency))
+        bound = bind(self.config.privacy, values, absent=True)
+        self.attaining = own.attaining((c, values.texts[str(c.column)]) for c in bound if not c.alone)
+
+    # Afterwards.
+
+    def named(self, work: Workspace, files: RunArtifacts) -> RunArtifacts:
+        """Give the written files the names of a part, with the description of the series; return their digests."""
+        package = read_package(work.release)
+        digests = {}
+        for resource in package["resources"]:
+            new = f"{part_name(resource['name'], self.number)}.{resource['format']}"
+            disk.rename(work.release / resource["path"], work.release / new)
+            digests[new] = files.release[resource["path"]]
+        self.resources = resources_of(package, self.number, digests)
+        parts = [part.resources for part in self.before.parts]
+        write_series_package(work.release, package, [*parts, self.resources])
+        return replace(files, release=digests | {NAME: disk.digest(work.release / NAME)})
+
+    def publish(self, work: Workspace, files: RunArtifacts, summary: dict[str, Any], written: WrittenRelease) -> None:
+        """Add the part to the series, and put the ledger that has it in place: both or neither."""
+        part = PublishedPart(
+            number=self.number,
+            run=work.run_id,
+            files={name: digest for name, digest in files.release.items() if name != NAME},
+            rows=summary["rows"],
+            individuals=self.ids.individuals,
+            groups=summary["groups"],
+            ids=self.ids,
+            resources=self.resources,
+        )
+        disk.keep(work.run / "recoding.json", work.run / f"recoding-{self.number:06d}.json")
+        parts = [*self.before.parts, part]
+        after = self._write(work, files.before.dependencies, parts, self.attaining, _types(written))
+        release = self.config.release
+        steps = [step_of(work.run, release.run, disk.digests(work.run) | {"recoding.json": files.recoding})]
+        steps.append(step_of(work.release, release.path, files.release))
+        # a folder comes last, because readers look there; an upload first, because it may fail or take long
+        put_in_place(work, tuple(steps if isinstance(release.path, Path) else reversed(steps)))
+        ledgers.remove_strangers(ledgers.folder_of(self.config), after)
+
+    def publish_waiting(self, work: Workspace, dependencies: Dependencies) -> None:
+        """Put the ledger of a night without a part in place."""
+        after = self._write(work, dependencies, self.before.parts, self.earlier, self.before.types)
+        put_in_place(work, (step_of(work.run, self.config.release.run, disk.digests(work.run)),))
+        ledgers.remove_strangers(ledgers.folder_of(self.config), after)
+
+    def _write(
+        self,
+        work: Workspace,
+        dependencies: Dependencies,
+        parts: list[PublishedPart],
+        earlier: EarlierGroups,
+        types: dict[str, str],
+    ) -> Ledger:
+        """Write ledger.json as it will be after this night, and return it."""
+        after = Ledger(
+            version=LEDGER,
+            kind="append",
+            night=self.before.night + 1,
+            key=self.before.key,
+            settings=settings_of(self.config),
+            individual=self.pool.kind,
+            types=types,
+            parts=parts,
+            waiting=self.waiting,
+            withdrawn=self.before.withdrawn,
+            earlier=earlier.to_json(),
+            seen=[self.seen(dependencies)],
+        )
+        with translated("writing the ledger", disk=True):
+            (staged_ledger(work) / ledgers.LIST).write_text(sealed_text(after), encoding="utf-8")
+        return after
+
+
+def staged_ledger(work: Workspace) -> Path:
+    """Return the folder in which the files of the ledger are assembled."""
+    folder = work.run / ledgers.FOLDER
+    with disk.errors_at("release.run", folder):
+        return disk.make_private(folder, "release.run", may_exist=True)
+
+
+def step_of(staged: Path, place: Path | str, digests: dict[str, str]) -> Step:
+    """Return the step that adds files to a place, or makes it if nothing is there."""
+    if isinstance(place, Path):
+        return (Addition if disk.exists(place) else Move)(staged, place, digests)
+    from anon.release.stores import names_at
+
+    return (AddedUpload if names_at(place) else Upload)(staged, place, digests)
+
+
+def _types(written: WrittenRelease) -> dict[str, str]:
+    return written.types | (written.values.types if written.values else {})
+
+
+def _differing(before: dict[str, str], now: dict[str, str]) -> str:
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return ", ".join(f"{name} is {now.get(name, 'missing')}, not {before.get(name, 'there')}" for name in names)
+
+
+def _place(database: Database, source: Source, outcome: Outcome, written: WrittenRelease) -> None:
+    """Create the tables of who is in which group of the files, and of who is in none."""
+    recoding = outcome.recoding
+    assert not isinstance(recoding, Assignment | RefinedRecoding), "a series is made by partition, without refine"
+    columns = source.quasi_identifiers
+    own = ", ".join(column.alias for column in columns)
+    rows = f"SELECT CAST(who AS VARCHAR) AS who, {own} FROM {source.used_rows}"
+    if source.multiplicity != "single":
+        first = ", ".join(f"first({column.alias})" for column in columns)
+        rows = f"SELECT CAST(who AS VARCHAR) AS who, {first} FROM {source.used_rows} GROUP BY 1"
+    encoder, failures = Encoder(columns, recoding.domains), list[BaseException]()
+    number = np.arange(recoding.groups) if written.number is None else written.number
+    number = np.append(number, -1).astype(np.int64)  # of those in no group
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in source.rows_of(rows, source.within(READ, [column.alias for column in columns])):
+            group = recoding.assign(encoder.codes(batch.select(range(1, batch.num_columns))))
+            place = number[np.minimum(group, recoding.groups)]
+            yield pa.record_batch([batch.column(0).cast(pa.string()), pa.array(place)], schema=SCHEMA)
+
+    with causes(failures):
+        database.register("series_stream", fed(SCHEMA, batches(), failures))
+        database.execute(f"CREATE TABLE {PLACED} AS SELECT * FROM series_stream")
+        database.execute(f"CREATE TABLE {LEFT} AS SELECT who FROM {PLACED} WHERE g < 0")
+
+
+def _save_ids(database: Database, folder: Path, number: int) -> LedgerFile:
+    """Write the hashes of those who are in a group, in the order of the hashes, which says nothing about people."""
+    name = f"ids-{number:06d}.parquet"
+    rows = f"SELECT hi, lo, g::UINTEGER AS g FROM {PLACED} JOIN {pool.IDS} USING (who) WHERE g >= 0 ORDER BY hi, lo"
+    database.execute(f"COPY ({rows}) TO {literal(str(folder / name))} {TO_PARQUET}")
+    (people,) = database.one(f"SELECT count(*) FROM read_parquet({literal(str(folder / name))})")
+    return LedgerFile(name=name, individuals=people, sha256=disk.digest(folder / name))

@@ -1,0 +1,36 @@
+"""Composition in the overview of attacks: what the replaced release adds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import anon
+from anon.risk.composition import composition
+
+TOGETHER = {"individuals": 9, "one_value": 2, "two_values": 3, "largest_belief": 1.0, "over": 4, "exact": False}
+
+
+def test_beliefs_above_the_promise_break_it() -> None:
+    found = composition(TOGETHER, 0.5)
+    assert (found.individuals, found.largest, found.bound, found.breached, found.exact) == (4, 1.0, 0.5, True, False)
+    assert not composition(TOGETHER | {"over": 0}, None).breached
+
+
+def run(folder: Path, table: pa.Table) -> dict[str, Any]:
+    settings = {
+        "columns": {"individual": "id", "quasi_identifiers": {"age": {}}, "sensitive": ["disease"]},
+        "privacy": [{"l_diversity": {"kind": "frequency", "l": 2}}],
+        "release": {"path": str(folder / "out"), "run": str(folder / "run")},
+    }
+    told = anon.run(settings, table, overwrite=True).to_dict()
+    return next(attack for attack in told["attacks"] if attack["name"] == "composition")
+
+
+def test_a_first_release_has_nothing_to_be_held_against_and_a_second_one_has(tmp_path: Path) -> None:
+    table = pa.table({"id": [*range(8)], "age": [20, 21, 22, 23, 40, 41, 42, 43], "disease": list("abcdabcd")})
+    assert run(tmp_path, table)["individuals"] is None
+    again = run(tmp_path, table.slice(0, 7))
+    assert again["individuals"] is not None and "7 individuals in both" in again["found"]
