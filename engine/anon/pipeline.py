@@ -30,12 +30,12 @@ from anon.risk.composition import composition
 from anon.risk.every_attack import attack_run
 from anon.risk.overview import Attack
 from anon.runs.identity import same_run
-from anon.runs.named_files import check_files
+from anon.runs.named_files import check_files, check_levels_of_others
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.previous_release import PreviousRelease
 from anon.runs.result import Result, refuse_breaches, refuse_warnings
 from anon.runs.run_folder import RunArtifacts, check_places, publish, write_run
-from anon.runs.run_key import with_key
+from anon.runs.run_key import with_early_key, with_key
 from anon.runs.saved_priors import save_estimates
 from anon.runs.series.night import MustWait, Night
 from anon.runs.series.pool import NobodyNew
@@ -62,6 +62,7 @@ def run(config: Any, table: Any = None, options: Options = DEFAULTS, progress: P
 def _run(config: Config, table: Any, options: Options, progress: Progress, state: StateFolders) -> Result:
     """Run the stages, for a config that was checked and a release that is locked."""
     engine, show_values = backend_for(config), options.show_values
+    config = with_early_key(config)
     previous, origin = PreviousRelease.read(config, show_values), engine.origin(config, table)
     if isinstance(config.release.series, Append):
         return Series(config, table, options, progress, state, previous).run(Night.begin(config, origin))
@@ -78,6 +79,7 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
         with progress.stage("source"):
             source = backend.open(origin)
             progress.rows = source.rows
+            check_levels_of_others(config, source.marks)
             current = current or previous.is_current(origin)  # what a database holds is known now
             if current and not options.force:
                 return _up_to_date(previous, options, progress)

@@ -434,7 +434,7 @@ class LatticeFacts(ArtifactPart):
     """The minimal combinations of levels."""
 
     nullable = "finer"
-    choose: Literal["loss", "height", "discernibility", "average", "divergence"]
+    choose: Literal["loss", "height", "discernibility", "average", "divergence", "given"]
     chosen: LevelCombination
     minimal: list[LevelCombination]
     all_minimal: bool = True  # false: `minimal` lists only some of them, the best among them

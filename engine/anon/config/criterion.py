@@ -58,6 +58,7 @@ class Criterion(Model):
     about_values: ClassVar[bool] = True  # and not only about the sizes of groups
     categorical: ClassVar[bool] = False  # values are names to it: numbers that nearly agree count as different
     unguarded: ClassVar[str] = "it bounds no confidence in a value, so there are no odds to tighten"
+    draws: ClassVar[bool] = False  # of a run: it publishes a random sample of the individuals
     loosest: ClassVar[tuple[tuple[str, int | None], ...]] = ()  # of each number, None if there is no end to it
     sensitive: Name | None = Field(None, description="the sensitive column; the only one when there is one")
 

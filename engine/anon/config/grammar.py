@@ -549,4 +549,5 @@ def json_schema() -> dict[str, Any]:
 
 def tosses_coins(config: Config) -> bool:
     """Return whether a run tosses coins, and needs a key."""
-    return isinstance(config.method, Partition) and config.method.guard is not None
+    guarded = isinstance(config.method, Partition) and config.method.guard is not None
+    return guarded or any(spec.draws for spec in config.privacy)

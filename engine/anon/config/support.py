@@ -11,6 +11,7 @@ from anon.config.criteria import CRITERIA
 from anon.config.criterion import CHECKED, ENFORCED, EXHAUSTIVE_ONLY, ONE_VALUE, SEVERAL_EXHAUSTIVE, Criterion
 from anon.config.grammar import NO_SOURCE, Config, Lattice, Method, Partition, Reuse
 from anon.config.mistakes import below
+from anon.config.private_release import of_private_release
 from anon.config.series import Invariant
 from anon.config.values import is_store
 from anon.errors import ConfigError, Problem
@@ -91,6 +92,7 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         yield from _of_means(config)
         yield from _of_refinement(config, config.method)
         yield from _of_guard(config)
+        yield from of_private_release(config)
     if run and config.release.one_level:
         yield from _of_one_level(config)
     yield from _of_peel(config.method)

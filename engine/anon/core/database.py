@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +69,7 @@ class Database:
             self._shared.queries.append(sql)
         return sql
 
-    def execute(self, sql: str, parameters: Sequence[Any] | None = None) -> None:
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> None:
         """Run a statement to its end. Its result is drained: what is not fetched may not have happened."""
         self._connection.execute(self._recorded(sql), parameters).fetchall()
 

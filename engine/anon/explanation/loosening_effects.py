@@ -18,6 +18,7 @@ from anon.artifacts.schema import Manifest, Report
 from anon.config import Config, Criterion, load
 from anon.config.grammar import tosses_coins
 from anon.config.loosening import Number
+from anon.config.private_release import promised
 from anon.config.support import exact_labels, refuse_unsupported
 from anon.config.trial import as_trial
 from anon.core.database import connect
@@ -102,6 +103,8 @@ def _config(manifest: Manifest, options: Options) -> Config:
         refuse_unsupported(config, run=True)
         if config.release.one_level:
             raise NotMeasured("release.one_level merged the groups that the search found")
+        if promised(config) is not None:
+            raise NotMeasured("its levels are given, and how large groups have to be follows from epsilon and delta")
         if tosses_coins(config):
             raise NotMeasured("other criteria would toss the same coins, and hide nothing any more")
         if manifest.trial:

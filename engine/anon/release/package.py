@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anon.config import Columns, Config
+from anon.config.private_release import promised
 from anon.core.database import translated
 from anon.cube import Domain
 from anon.recoding.assignment import Assignment
@@ -54,7 +55,6 @@ def write_package(
 ) -> None:
     """Write the description of the files of a release; `left_out` has the individuals who are not in it because of null
     values, `cells` the facts about its labels, if its quasi-identifiers have labels."""
-    individuals = int(recoding.people.sum()) + recoding.suppressed + left_out.all
     package: dict[str, Any] = {
         "name": "release" if config.trial is None else "trial",
         **({} if config.trial is None else {"trial": TRIAL.format(config.trial)}),
@@ -64,13 +64,21 @@ def write_package(
         **({"ages_on": days} if (days := _reference_days(config)) else {}),
         **({"bounds": BOUNDS} if config.release.bounds else {}),
         "groups": recoding.groups,
-        "suppressed_share": recoding.suppressed / individuals,
-        "null_share": left_out.all / individuals,
+        **_shares(config, recoding, left_out.all),
         "criteria": _without_files(config.original["privacy"]),
     }
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with translated("writing the release", disk=True):
         (folder / "datapackage.json").write_text(text, encoding="utf-8")
+
+
+def _shares(config: Config, recoding: AnyRecoding | Assignment, dropped: int) -> dict[str, Any]:
+    """Return the shares of the individuals who are not in the release. Of a differentially private one they are secret:
+    it says with which probability somebody was drawn, and how large groups had to be."""
+    if (promise := promised(config)) is not None:
+        return {"sampling": {"share": float(promise.drawn.share), "smallest_group": promise.drawn.k}}
+    individuals = int(recoding.people.sum()) + recoding.suppressed + dropped
+    return {"suppressed_share": recoding.suppressed / individuals, "null_share": dropped / individuals}
 
 
 def _reference_days(config: Config) -> dict[str, str]:

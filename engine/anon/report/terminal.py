@@ -138,9 +138,7 @@ def show_criteria_and_loss(console: Console, facts: dict[str, Any]) -> None:
     console.print(f"{headline}\n", highlight=False)
     section(console, "Criteria", _criteria(facts))
     if "minimal" in facts:
-        some = "All minimal" if facts.get("all_minimal", True) else "Some minimal"
-        title = f"{some} combinations of levels, the released one first, then by {facts['choose']}"
-        section(console, title, _choices(facts, len(facts["minimal"]), facts["level_names"]))
+        section(console, _all_choices_title(facts), _choices(facts, len(facts["minimal"]), facts["level_names"]))
     section(console, LOST, _loss(facts["loss"]))
 
 
@@ -372,7 +370,19 @@ def _points(points: list[dict[str, Any]]) -> Table:
     return table
 
 
+LEVELS_GIVEN = "The combination of levels that the config names"
+
+
+def _all_choices_title(facts: dict[str, Any]) -> str:
+    if facts["choose"] == "given":
+        return LEVELS_GIVEN
+    some = "All minimal" if facts.get("all_minimal", True) else "Some minimal"
+    return f"{some} combinations of levels, the released one first, then by {facts['choose']}"
+
+
 def _choices_title(lattice: dict[str, Any]) -> str:
+    if lattice["choose"] == "given":
+        return LEVELS_GIVEN
     count = len(lattice["minimal"])
     more = f"; {count - WORST:,} more have a higher {lattice['choose']}" if count > WORST else ""
     ended = "" if lattice.get("all_minimal", True) else "; the search ended with the best"

@@ -191,10 +191,13 @@ def lattice(report: Report) -> dict[str, Any] | None:
     head = ["what is coarser", "released", "groups", "loss", "divergence", "height", "suppressed"]
     rows = [_choice(report, found.chosen, "yes"), *(_choice(report, choice, "no") for choice in rest[: LISTED - 1])]
     count = f"{len(found.minimal):,}"
+    given = found.choose == "given"
+    title = "Combination of levels" if given else f"Minimal combinations of levels ({len(rows):,} of {count})"
     return {
         "minimal": count,
+        "given": given,
         "choose": {"average": "average group"}.get(found.choose, found.choose),
-        "table": table(f"Minimal combinations of levels ({len(rows):,} of {count})", head, rows, 2),
+        "table": table(title, head, rows, 2),
         "mapped": report.lattice_nodes is not None,
         **({"data": None} if report.lattice_nodes is None else _lattice_map(report, found, report.lattice_nodes)),
     }

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon.config import Config
+from anon.config.private_release import promised
 from anon.core.arrays import Ints
 from anon.core.database import causes, literal, translated
 from anon.cube import Domain, Encoder
@@ -36,7 +37,7 @@ BETWEEN, NOTHING = "chr(31)", "chr(30)"  # separators of ASCII: between texts, a
 def are_kept(config: Config) -> bool:
     """Return whether a run of this config writes who is in which group."""
     release = config.release
-    alone = release.series is None and config.trial is None
+    alone = release.series is None and config.trial is None and promised(config) is None
     return alone and release.members and config.columns.multiplicity == "single"
 
 

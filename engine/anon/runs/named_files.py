@@ -10,9 +10,12 @@ from typing import Any
 
 from anon import hierarchy
 from anon.config import Config, HierarchyDistance, HierarchyFile, Matrix, PriorFile, Reuse, RRobustness
+from anon.config.private_release import promised
 from anon.criteria.distance_matrix import read_matrix
 from anon.criteria.prior_files import read_prior
 from anon.errors import ConfigError, Problem
+from anon.runs.previous_release import manifest_marks
+from anon.source.origins import Mark
 
 Reading = Callable[[], Any]
 
@@ -53,3 +56,18 @@ def _of_a_run(config: Config) -> Iterator[Reading]:
         from anon.search.reuse import EarlierRecoding
 
         yield partial(EarlierRecoding.from_run, config.method.run)
+
+
+def check_levels_of_others(config: Config, marks: list[Mark]) -> None:
+    """Raise ConfigError if a differentially private run would reuse levels that a search chose by the data of the
+    run."""
+    if promised(config) is None or not isinstance(config.method, Reuse):
+        return
+    from anon.search.reuse import FIELD, EarlierRecoding
+
+    earlier = EarlierRecoding.from_run(config.method.run)
+    same = bool(marks) and earlier.manifest.source == manifest_marks(marks, config)
+    if same and not earlier.given:
+        expected = "a run on other people's data, or levels in privacy and method lattice"
+        why = "levels that were chosen by the data reveal something about them"
+        raise ConfigError.at(FIELD, "a run that searched the same source", expected, why)

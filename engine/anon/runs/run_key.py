@@ -10,6 +10,7 @@ from pathlib import Path
 
 from anon.config import Config
 from anon.config.grammar import tosses_coins
+from anon.config.private_release import promised
 from anon.core import disk
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import translated
@@ -18,19 +19,29 @@ from anon.errors import ConfigError
 KEY, BYTES = "run.key", 32
 
 
+def with_early_key(config: Config) -> Config:
+    """Return the config with the key by which the source is sampled, before it is read; the config as it is if it is
+    not. A run that samples has no checkpoint to resume from."""
+    return config.with_key(_earlier_or_new(config.release.run / KEY)) if promised(config) is not None else config
+
+
 def with_key(config: Config, checkpoint: Checkpoint, run: Path) -> Config:
     """Return the config with the key of its run, which is written into the folder that will be the run folder; the
     config as it is if nothing in it needs one."""
     if not tosses_coins(config):
         return config
-    stopped, earlier = checkpoint.folder / KEY, config.release.run / KEY
-    with translated("reading the key of the run", disk=True):
-        found = next((_read(path) for path in (stopped, earlier) if disk.exists(path)), None)
-    key = secrets.token_bytes(BYTES) if found is None else found
+    stopped = checkpoint.folder / KEY
+    key = config.key or _earlier_or_new(stopped, config.release.run / KEY)
     with translated("writing the key of the run", disk=True):
         for path in (stopped, run / KEY):
             disk.write_durably(path, key.hex().encode())
     return config.with_key(key)
+
+
+def _earlier_or_new(*places: Path) -> bytes:
+    with translated("reading the key of the run", disk=True):
+        found = next((_read(path) for path in places if disk.exists(path)), None)
+    return secrets.token_bytes(BYTES) if found is None else found
 
 
 def _read(path: Path) -> bytes:

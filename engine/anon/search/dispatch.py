@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from anon.config import Config, Lattice, Merge, Partition, Reuse
+from anon.config.mistakes import below
+from anon.config.private_release import promised
 from anon.core.checkpoint import Checkpoint
 from anon.core.memory import Memory
 from anon.core.progress import ProgressCallback
@@ -20,7 +22,7 @@ from anon.core.terminal import one_line
 from anon.criteria import Criterion, EarlierGroups, Groups, Signatures, Values, bind, prunes
 from anon.criteria.value_names import Names, refusal
 from anon.cube import Cube
-from anon.errors import BlockedByValue, UnsafeError
+from anon.errors import BlockedByValue, ConfigError, Problem, UnsafeError
 from anon.search.budget import SearchBudget
 from anon.search.cross_tables import CrossTables
 
@@ -109,6 +111,9 @@ def search(
 ) -> Outcome:
     """Return the result of the config's search, which consumes the records of the cube."""
     kind = config.method.kind
+    if promised(config) is not None:
+        levels = _promised_levels(config, cube)
+        return lattice_search(config, cube, values, budget, on_progress, searches).run_at(levels)
     if kind == "partition":
         found = partition_search(config, cube, values, budget, on_progress, searches).run()
         if not config.release.one_level:
@@ -192,21 +197,48 @@ def lattice_search(
 ) -> LatticeSearch:
     """Return the search over the lattice, ready to run."""
     from anon.recoding.levels import ColumnLevels
-    from anon.search.lattice.search import size
+    from anon.search.lattice.search import GIVEN, size
 
-    method = config.method
-    assert isinstance(method, Lattice)
+    given = promised(config) is not None
+    method = config.method if isinstance(config.method, Lattice) else Lattice(kind="lattice")
     nodes = size([ColumnLevels(domain) for domain in cube.domains])
     return searches.lattice()(
         cube,
         bind(config.privacy, values, shared=True),
-        method.choose,
-        Fraction(method.suppress),
+        GIVEN if given else method.choose,
+        _suppressed_share(config),
         released_values(config, values),
         budget,
         on_progress,
-        every=method.lists_all(nodes),
+        every=not given and method.lists_all(nodes),
     )
+
+
+def _promised_levels(config: Config, cube: Cube) -> tuple[int, ...]:
+    """Return the level of each quasi-identifier of a differentially private release, which no part of the data
+    chose."""
+    from anon.recoding.levels import ColumnLevels
+
+    levels, path = _levels_of_config(config)
+    problems = []
+    for domain in cube.domains:
+        height = ColumnLevels(domain).height
+        if (level := levels[domain.column]) > height:
+            problems.append(Problem(below(path, domain.column), f"level {level}", f"0 to {height}, the highest"))
+    if problems:
+        raise ConfigError(problems)
+    return tuple(levels[domain.column] for domain in cube.domains)
+
+
+def _levels_of_config(config: Config) -> tuple[dict[str, int], str]:
+    """Return levels by column, and where the config has them."""
+    if isinstance(config.method, Reuse):
+        from anon.search import reuse
+
+        return reuse.EarlierRecoding.from_run(config.method.run).levels, reuse.FIELD
+    promise = promised(config)
+    assert promise is not None
+    return promise.levels, f"privacy[{config.privacy.index(promise)}].differential_privacy.levels"
 
 
 def released_values(config: Config, values: Values) -> Callable[[int, list[int]], Criterion]:
@@ -277,7 +309,9 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
 
 def _suppressed_share(config: Config) -> Fraction:
     """Return the largest share of individuals that may be suppressed; with a reused recoding that has suppressed cells
-    it is 1, because these may now hold any individuals."""
+    it is 1, because these may now hold any individuals, and so it is in a differentially private release."""
+    if promised(config) is not None:
+        return Fraction(1)
     if isinstance(config.method, Reuse):
         from anon.search import reuse
 

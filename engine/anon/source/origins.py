@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from anon.config import Columns, Config
+from anon.config.private_release import promised
 from anon.config.support import require_source
 from anon.config.values import is_store
 from anon.core.database import Database, quote
@@ -128,16 +129,21 @@ class Files(Origin):
 
 
 def origin_of(config: Config, table: Any) -> Origin:
-    """Return the origin that the config names, or a frame in its place; of a trial a sample of it."""
+    """Return the origin that the config names, or a frame in its place; of a trial a sample of it, and so of a
+    differentially private run."""
     if isinstance(table, Origin):
         return table
-    whole = _whole(config, table)
-    if config.trial is None:
-        return whole
-    from anon.config.trial import share_of
-    from anon.source.sample import Sampled
+    whole, promise = _whole(config, table), promised(config)
+    if config.trial is not None:
+        from anon.config.trial import share_of
+        from anon.source.sample import Sampled
 
-    return Sampled(whole, share_of(config.trial))
+        return Sampled(whole, share_of(config.trial))
+    if promise is not None and config.key:
+        from anon.source.sample import Drawn
+
+        return Drawn(whole, config, promise.drawn)
+    return whole
 
 
 def _whole(config: Config, table: Any) -> Origin:

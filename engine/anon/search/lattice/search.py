@@ -29,6 +29,7 @@ from anon.search.lattice.incognito import LatticeWalk, at_once, minimal
 from anon.search.lattice.judging import Judge, Rebound, needs_values
 from anon.search.lattice.spill import SpillDatabase
 
+GIVEN = "given"  # in place of a metric: the levels are those of the config
 NODES = 2**22  # of the largest lattice that is searched
 EXPLAINED = 2**20  # distinct rows; with more of them the report does not explain why finer nodes are not safe
 MOST = 2**32 - 1  # people, or occurrences of their values, that a counter can count
@@ -86,22 +87,35 @@ class LatticeSearch:
             nodes = self._best_nodes(spill) if safe is None else minimal(safe)
             if not nodes:
                 raise UnsafeError(self._none_safe())
-            sets = self._sets(True, spill)
-            facts = sets.table_facts()
-            values = prod(other.size for other in self.cube.others[: self.cube.sensitive])
-            utility = UtilityMeasure(self.columns, self.judge, facts.log_sum, values)
-            sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
-            choices = self._measured(sets, utility, nodes)
-            chosen = best(choices, self.choose)
-            finer = self._finer(chosen.levels, spill) if facts.tuples <= EXPLAINED else None
-            outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, facts.unique)
-            assert isinstance(outcome.recoding, LevelRecoding)
-            outcome.recoding.facts["finer"] = finer
-            return outcome
+            return self._released(nodes, safe, spill)
+
+    def run_at(self, levels: Node) -> Outcome:
+        """Return the release at given levels, without a search."""
+        with self._spill() as spill:
+            with closing(self._groups(self._sets(self._about_values, spill), levels)) as found:
+                if not self.judge.safe(found, list(range(len(self.criteria)))):
+                    raise UnsafeError("no group is large enough at the levels of the config; nothing was published")
+            return self._released([levels], None, spill)
+
+    def _released(self, nodes: list[Node], safe: Flags | None, spill: SpillDatabase | None) -> Outcome:
+        """Return the release of the best of some safe nodes."""
+        sets = self._sets(True, spill)
+        facts = sets.table_facts()
+        values = prod(other.size for other in self.cube.others[: self.cube.sensitive])
+        utility = UtilityMeasure(self.columns, self.judge, facts.log_sum, values)
+        sets.collapse(tuple(np.min(nodes, axis=0).tolist()))
+        choices = self._measured(sets, utility, nodes)
+        searched = self.choose != GIVEN
+        chosen = best(choices, self.choose) if searched else choices[0]
+        finer = self._finer(chosen.levels, spill) if searched and facts.tuples <= EXPLAINED else None
+        outcome = self._outcome(self._groups(sets, chosen.levels), chosen, choices, safe, facts.unique)
+        assert isinstance(outcome.recoding, LevelRecoding)
+        outcome.recoding.facts["finer"] = finer
+        return outcome
 
     def _finer(self, levels: Node, spill: SpillDatabase | None) -> list[dict[str, Any]]:
         """Return the criteria, by their positions, that refuse each node with one column a level lower."""
-        sets, finer = self._sets(any(map(needs_values, self.criteria)), spill), []
+        sets, finer = self._sets(self._about_values, spill), []
         for at, level in enumerate(levels):
             if level:
                 node = (*levels[:at], level - 1, *levels[at + 1 :])
@@ -136,8 +150,12 @@ class LatticeSearch:
         """Return the positions of the criteria that prune."""
         return [at for at, criterion in enumerate(self.criteria) if prunes(criterion, self.suppress)]
 
+    @property
+    def _about_values(self) -> bool:
+        return any(map(needs_values, self.criteria))
+
     def _walk(self, spill: SpillDatabase | None) -> LatticeWalk:
-        sets = self._sets(any(map(needs_values, self.criteria)), spill)
+        sets = self._sets(self._about_values, spill)
         return LatticeWalk(sets, self.judge, self.on_progress)
 
     def _sets(self, about_values: bool, spill: SpillDatabase | None) -> FrequencySets:

@@ -10,11 +10,11 @@ from anon.core.progress import ProgressCallback
 from anon.cube import Cube
 from anon.recoding.outcome import GroupCounts, Outcome
 from anon.search.reuse.counting import unique_before
-from anon.search.reuse.earlier_recoding import EarlierRecoding
+from anon.search.reuse.earlier_recoding import FIELD, EarlierRecoding
 from anon.search.reuse.levels import apply_levels
 from anon.search.reuse.tree import apply_tree
 
-__all__ = ["EarlierRecoding", "apply"]
+__all__ = ["FIELD", "EarlierRecoding", "apply"]
 
 
 def apply(earlier: EarlierRecoding, cube: Cube, spill: Path | None, on_progress: ProgressCallback) -> Outcome:

@@ -106,10 +106,21 @@ class EarlierRecoding:
         """Return the labels of a column's hierarchy at all levels."""
         return {label for row in self.columns[column].hierarchy for label in row}
 
+    @property
+    def given(self) -> bool:
+        """Return whether its levels were those of a config, and no search chose them."""
+        return isinstance(self.file, LatticeRecoding) and self.file.choose == "given"
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """Return the level that the lattice method chose for each column; raise ConfigError after another method."""
+        if not isinstance(self.file, LatticeRecoding):
+            raise ConfigError.at(FIELD, "a recoding by cuts", "the run folder of a run with method lattice")
+        return self.file.chosen.levels
+
     def level(self, column: str) -> int:
         """Return the level that the lattice method chose for a column."""
-        assert isinstance(self.file, LatticeRecoding)
-        return self.file.chosen.levels[column]
+        return self.levels[column]
 
     def check_columns(self, columns: Sequence[Column]) -> None:
         """Raise ConfigError unless the quasi-identifiers of the config are those of the recoding, of the same kinds and
