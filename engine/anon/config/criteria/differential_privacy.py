@@ -16,6 +16,7 @@ from anon.config.values import Exact, Mistakes, Name, Share
 from anon.core.phrases import figure
 
 DEPENDS = "its groups depend on the data, and the proof is for labels that do not"
+SMALLEST = Decimal("0.001")
 Level = Annotated[int, Field(ge=0, strict=True)]
 
 
@@ -36,7 +37,7 @@ class DifferentialPrivacy(Criterion):
     )
     about_values = False
     draws = True
-    epsilon: Exact = Field(ge=Decimal("0.001"), le=5, description="the privacy loss, 0.001 to 5")
+    epsilon: Exact = Field(gt=0, le=5, description="the privacy loss, 0.001 to 5")
     delta: Share = Field(gt=0, lt=1, description="probability of a larger loss, such as 1e-6: below 1 / individuals")
     levels: dict[Name, Level] = Field(
         {},
@@ -52,6 +53,8 @@ class DifferentialPrivacy(Criterion):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
+        if self.epsilon < SMALLEST:
+            raise refusal([(("epsilon",), mistake(f"{SMALLEST} to 5"))])
         if self.sampling is not None and not at_most_the_largest(self.sampling, self.epsilon):
             largest = rounded_share(Sampling.derived(self.epsilon, self.delta))
             raise refusal([(("sampling",), mistake(f"at most 1 - e^-epsilon, {largest}"))])
