@@ -13,8 +13,8 @@ import pytest
 from anon.config.sampling import Sampling, largest_share
 from tests.oracles import differential_privacy as oracle
 
-# (epsilon, delta) of the tests of ARX and of SafePub's experiments, with the least k by SafePub's formula; ARX's loop
-# counts once more after its last comparison, and uses k + 1
+# (epsilon, delta) of the tests of ARX, with the least k by the formula that it implements; the loop in its source
+# counts once more after the last comparison, so that it uses k + 1
 SAFEPUB = {
     ("2", "1e-5"): 113,
     ("1.5", "1e-6"): 99,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anon.config.columns import Free, HierarchyFile
+from anon.config.columns import Free
 from anon.config.criteria.differential_privacy import DifferentialPrivacy
 from anon.config.criteria.group_size import GroupSize
 from anon.config.criteria.k_anonymity import KAnonymity
@@ -15,7 +15,7 @@ from anon.config.mistakes import below
 from anon.errors import Problem
 
 WITH = "with differential_privacy"
-TYPED = (".parquet", ".arrow", ".feather")
+TYPED = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def promised(config: Config) -> DifferentialPrivacy | None:
@@ -72,9 +72,6 @@ def _of_columns(config: Config) -> Iterator[Problem]:
         path = below("columns.quasi_identifiers", name)
         if isinstance(builder, Free):
             yield Problem(path, f"a column cut freely {WITH}", "a builder with levels", "its cuts depend on the data")
-        if isinstance(builder, HierarchyFile) and config.nulls.quasi_identifiers == "value":
-            why = f"{name}: if the file has `*` for all values that occur, nulls get it too"
-            yield Problem("nulls.quasi_identifiers", "value with a hierarchy file", "drop or error", why)
 
 
 def _of_source(config: Config) -> Iterator[Problem]:
@@ -95,6 +92,8 @@ def _of_sections(config: Config) -> Iterator[tuple[bool, Problem]]:
     once, ends = "the promise is for one release; another one costs epsilon again", "labels alone"
     yield release.series is not None, Problem("release.series", f"a series {WITH}", "no series", once)
     yield release.bounds, Problem("release.bounds", f"true {WITH}", ends, "only labels are covered by the proof")
+    nulls, why = config.nulls.quasi_identifiers, "the levels of a column of which only nulls were drawn are others"
+    yield nulls == "value", Problem("nulls.quasi_identifiers", f"value {WITH}", "drop or error", why)
     sampled = "the run draws a sample itself, with coins that are not public"
     yield config.trial is not None, Problem("--sample", f"a trial {WITH}", "a whole run", sampled)
     spark = config.backend.kind == "spark"

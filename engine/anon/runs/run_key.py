@@ -1,7 +1,8 @@
 """The key of a run: 32 random bytes from which coins are tossed that outsiders cannot compute. It stays in the run
 folder, and a later run to the same place uses it again: the same run then gives the same release, and a second release
-of the same people does not show other coins for the same decisions. Until the run folder is published the key is in the
-checkpoint, so that a run that is stopped resumes with it."""
+of the same people does not show other coins for the same decisions. (A sample is drawn by more than the key, see
+anon.source.sample: as soon as the rows or the config change, all of its coins do.) Until the run folder is published
+the key is in the checkpoint, so that a run that is stopped resumes with it."""
 
 from __future__ import annotations
 
