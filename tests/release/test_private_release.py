@@ -216,6 +216,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"privacy": [{"differential_privacy": {"epsilon": 1, "delta": 0.01}}]}, "no levels"),
     ({"privacy": [{"differential_privacy": PROMISE | {"sampling": 0.7}}]}, "at most 1 - e\\^-epsilon, 0.632120"),
     ({"privacy": [{"differential_privacy": PROMISE | {"epsilon": 9}}]}, "epsilon"),
+    ({"privacy": [{"differential_privacy": PROMISE | {"epsilon": 0.0001}}]}, "at least 0.001"),
+    ({"privacy": [{"differential_privacy": PROMISE | {"delta": 1e-40}}]}, "at least 1E-30"),
+    ({"privacy": [{"differential_privacy": PROMISE | {"sampling": 1e-20}}]}, "at least 1E-9"),
     ({"privacy": [{"differential_privacy": PROMISE}, {"differential_privacy": PROMISE}]}, "once"),
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from anon.config.values import Exact, Mistakes, Name, Share
 from anon.core.phrases import figure
 
 DEPENDS = "its groups depend on the data, and the proof is for labels that do not"
-SMALLEST = Decimal("0.001")
+SMALLEST = {"epsilon": Decimal("0.001"), "delta": Decimal("1E-30"), "sampling": Decimal("1E-9")}
 Level = Annotated[int, Field(ge=0, strict=True)]
 
 
@@ -53,8 +53,9 @@ class DifferentialPrivacy(Criterion):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.epsilon < SMALLEST:
-            raise refusal([(("epsilon",), mistake(f"{SMALLEST} to 5"))])
+        least = {name: bound for name, bound in SMALLEST.items() if (getattr(self, name) or 1) < bound}
+        if least:
+            raise refusal(((name,), mistake(f"at least {bound}")) for name, bound in least.items())
         if self.sampling is not None and not at_most_the_largest(self.sampling, self.epsilon):
             largest = rounded_share(Sampling.derived(self.epsilon, self.delta))
             raise refusal([(("sampling",), mistake(f"at most 1 - e^-epsilon, {largest}"))])
