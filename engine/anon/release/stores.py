@@ -37,6 +37,14 @@ def content_at(uri: str, name: str) -> bytes:
     return content
 
 
+def copy_release(uri: str, folder: Path) -> None:
+    """Copy the objects below a place to a new private folder."""
+    store = Store(uri)
+    folder.mkdir(mode=0o700)
+    for name in sorted(names_at(uri)):
+        store.get(f"{store.path}/{name}", folder / name)
+
+
 def put_release(folder: Path, uri: str, digests: dict[str, str]) -> None:
     """Write the files of a release to a place and remove those of an earlier one. If that fails, no release remains,
     neither the new one nor the earlier one."""

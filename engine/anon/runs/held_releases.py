@@ -30,7 +30,7 @@ class HeldRelease:
     """A release with the run folder that says who is in which group of it."""
 
     config: Config
-    place: Path | str
+    place: Path
     run: Path
     key: str
     manifest: Manifest | None = None  # of a run that is complete
@@ -209,8 +209,19 @@ def with_previous(database: Database, config: Config, work: RunFolders, previous
     if not known or released_files(config) != earlier.release:
         return {}
     try:
-        before = HeldRelease(load(earlier.config, base=Path(earlier.base), source=False), place, run, read_key(run))
+        then = load(earlier.config, base=Path(earlier.base), source=False)
+        before = HeldRelease(then, _at_hand(place, work.spill), run, read_key(run))
         now = HeldRelease(config, work.release, work.run, read_key(work.run))
         return compared(database, config, [now, before], work.spill)
     except ConfigError:  # other columns: nobody can be recognized
         return {}
+
+
+def _at_hand(place: Path | str, spill: Path) -> Path:
+    """Return the folder of a release, of one on a store a private copy."""
+    if isinstance(place, Path):
+        return place
+    from anon.release.stores import copy_release
+
+    copy_release(place, spill / "release_before")
+    return spill / "release_before"
