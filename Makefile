@@ -44,7 +44,7 @@ test-spark: .venv/ready adult spark ## all tests on a Spark cluster of two worke
 	$(BIN)/pytest -m spark -rs --durations=15 tests
 
 faults: .venv/ready          ## a fault at every system call of a publication: kills, failing disks, signals
-	$(BIN)/pytest -m long tests/release/test_publication.py tests/release/test_faults.py
+	$(BIN)/pytest -m long tests/release/test_publication.py tests/release/test_faults.py tests/runs/test_series_nights.py tests/runs/test_series_kills.py
 
 sanitize: .venv/ready adult spark ## all tests, or TESTS, with kernels that stop at an access outside an array; needs g++
 	$(BIN)/python -m tests.sanitized $(TESTS)

@@ -197,7 +197,7 @@ class Series:
             workspace(self.state, config, progress.run) as work,
             engine.started(config, self.table, options.show_values, work, progress) as backend,
         ):
-            backend.earlier, reason = night.earlier, ""
+            backend.earlier, reason = night.look_back(work.spill), ""
             try:
                 with progress.stage("source"):
                     source = backend.open(night.pool)

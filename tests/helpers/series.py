@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import anon
+from anon.runs.series.hashes import hash_of
 
 Row = dict[str, Any]
 CRITERIA = [
@@ -103,6 +105,19 @@ def waiting(folder: Path) -> set[str]:
     """Return who waits."""
     files = list((folder / "run" / "ledger").glob("waiting-*.parquet"))
     return {row[0] for file in files for row in duckdb.sql(f"SELECT id FROM read_parquet('{file}')").fetchall()}
+
+
+def groups_of(folder: Path, people: People) -> dict[str, set[tuple[int, int]]]:
+    """Return who is in which groups of which parts, by the ledger."""
+    file = folder / "run" / "ledger" / "ledger.json"
+    ledger = json.loads(file.read_text()) if file.exists() else {"key": "", "parts": []}
+    names = {hash_of(ledger["key"], name): name for name in people.known}
+    found: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for part in ledger["parts"]:
+        ids = folder / "run" / "ledger" / part["ids"]["name"]
+        for hi, lo, group in zip(*(column.to_pylist() for column in pq.read_table(ids).columns)):
+            found[names[hi, lo]].add((part["number"], group))
+    return dict(found)
 
 
 def ledger_ids(folder: Path) -> list[tuple[int, int]]:

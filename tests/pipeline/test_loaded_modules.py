@@ -4,6 +4,7 @@ its work needs."""
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ MAY_LOAD: dict[str, set[str]] = {
     "schema": set(),
     "series status": TABLES,
     "series withdraw": TABLES,
+    "series rebuild": TABLES,
     "hierarchy build intervals": TABLES,
     "hierarchy build prefix": TABLES,
     "hierarchy build parents": TABLES,
@@ -110,7 +112,9 @@ def commands(house: House) -> dict[str, list[str]]:
     (house.folder / "parents.csv").write_text("a;letters\nb;letters\n")
     codes = {"country": "FR", "icd10": "E11.9", "atc": "A10BA02", "isco": "2212", "isced": "3", "postcode": "02139"}
     (house.folder / "list.csv").write_text(f"{','.join([*codes, 'auto'])}\n{','.join([*codes.values(), 'a'])}\n")
-    _begin_series(house.folder)
+    for name in ("series", "lost"):
+        _begin_series(house.folder, name)
+    shutil.rmtree(house.folder / "lost" / "run")
     on = ["config.yaml", "--on", "out"]
     roles = ["--individual", "row", "--sensitive", "disease", "--yes", "--out", "made.yaml"]
     return {
@@ -118,6 +122,7 @@ def commands(house: House) -> dict[str, list[str]]:
         "explore": [*on, "--value", "a", "--confidence", "0.9"], "report": ["out-run"], "explain": ["out-run"],
         "plan": ["config.yaml"], "init": ["table.parquet", *roles], "schema": [],
         "series status": ["series.json"], "series withdraw": ["series.json", "--individuals", "codes.txt", "--yes"],
+        "series rebuild": ["lost.json"],
         "hierarchy build intervals": ["--from", "0", "--to", "9", "--width", "5"],
         "hierarchy build prefix": ["codes.txt", "--out", "codes.csv"],
         "hierarchy build parents": ["parents.csv"],
@@ -127,12 +132,12 @@ def commands(house: House) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def _begin_series(folder: Path) -> None:
+def _begin_series(folder: Path, name: str) -> None:
     """Make the first part of a series."""
-    (folder / "series").mkdir()
-    config = series_config(folder / "series")
-    (folder / "series.json").write_text(json.dumps(config))
-    extract(folder / "series", People(1).arrive(40))
+    (folder / name).mkdir()
+    config = series_config(folder / name)
+    (folder / f"{name}.json").write_text(json.dumps(config))
+    extract(folder / name, People(1).arrive(40))
     anon.run(config)
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import anon
-from anon.errors import ConfigError, VerificationError
-from tests.helpers.series import CRITERIA, People, check_series, digests, extract, series_config, waiting
+from anon.commands import series
+from anon.errors import ConfigError, SourceError, VerificationError
+from tests.helpers.series import CRITERIA, People, check_series, digests, extract, series_config
 
 
 def night(folder: Path, config: dict[str, Any], rows: list[Any], **options: Any) -> dict[str, Any]:
@@ -25,23 +26,6 @@ def night(folder: Path, config: dict[str, Any], rows: list[Any], **options: Any)
     assert digests(folder).items() >= before.items(), "a published part changed"
     facts: dict[str, Any] = result["series"]
     return facts
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("form", ["generalized", "bucketized"])
-def test_thirty_nights_of_random_arrivals_are_safe_together(tmp_path: Path, seed: int, form: str) -> None:
-    config, people = series_config(tmp_path, form=form), People(seed)
-    parts = 0
-    for _ in range(30):
-        size = people.random.choice([0, 1, 2, 5, 20, 60])
-        values = people.random.choice(["abcde", "abcde", "abc", "a", "fghi"])
-        again = people.some(people.random.choice([0, 3]))
-        found = night(tmp_path, config, people.arrive(size, values) + again)
-        parts += found["part"] is not None
-        assert found["new"] == size and found["waiting"] == len(waiting(tmp_path))
-        assert found["released"] + found["waiting"] == len(people.known)
-    check_series(tmp_path, config, people)
-    assert parts > 5
 
 
 def test_a_series_leaves_parts_a_description_and_a_private_ledger(tmp_path: Path) -> None:
@@ -146,6 +130,35 @@ def test_who_waits_and_is_in_the_source_again_has_the_new_row(tmp_path: Path) ->
     check_series(tmp_path, config, people)
 
 
+def test_who_waits_and_is_deleted_from_the_source_still_waits_until_withdrawn(tmp_path: Path) -> None:
+    config, people = series_config(tmp_path), People(3)
+    night(tmp_path, config, people.arrive(30))
+    (row,) = people.arrive(1)
+    night(tmp_path, config, [row])
+    assert night(tmp_path, config, [])["waiting"] == 1
+    (tmp_path / "ids.txt").write_text(row["id"])
+    assert series.withdraw(config, tmp_path / "ids.txt", yes=True).facts["waiting"] == 1
+    assert night(tmp_path, config, people.arrive(30))["released"] == 60
+
+
+def test_a_published_column_of_another_type_is_refused(tmp_path: Path) -> None:
+    config, people = series_config(tmp_path), People(3)
+    night(tmp_path, config, people.arrive(30))
+    table = pa.Table.from_pylist(people.arrive(30))
+    texts = table.set_column(table.column_names.index("stay"), "stay", table["stay"].cast(pa.string()))
+    with pytest.raises(SourceError, match="stay is VARCHAR, not BIGINT"):
+        anon.run(config, texts)
+    assert list(digests(tmp_path)) == ["part-000001.parquet"]
+
+
+def test_a_sample_is_a_trial_beside_the_series(tmp_path: Path) -> None:
+    config, people = series_config(tmp_path), People(3)
+    night(tmp_path, config, people.arrive(60))
+    before = digests(tmp_path)
+    assert anon.run(config, sample="50%").to_dict()["individuals"] < 60  # all of the source, released or not
+    assert (tmp_path / "out-trial").exists() and digests(tmp_path) == before
+
+
 def test_people_who_cannot_be_published_do_not_block_those_who_come_later(tmp_path: Path) -> None:
     config, people = series_config(tmp_path), People(4)
     assert night(tmp_path, config, people.arrive(50, "a"))["waiting"] == 50
@@ -213,6 +226,27 @@ def test_criteria_may_be_tightened(tmp_path: Path) -> None:
     assert anon.check(tighter, tmp_path / "out" / "part-000002.parquet").safe
     with pytest.raises(ConfigError, match="a looser k_anonymity"):
         night(tmp_path, config, people.arrive(60))
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ([{"k_anonymity": {"k": 3}}], [{"k_anonymity": {"k": 3}}, {"ck_safety": {"c": 0.6, "k": 1}}]),
+        ([{"ck_safety": {"c": 0.8, "k": 1}}], [{"ck_safety": {"c": 0.8, "k": 2}}]),
+    ],
+)
+def test_a_criterion_about_all_groups_that_earlier_parts_fail_makes_everybody_wait(
+    tmp_path: Path, before: list[Any], now: list[Any]
+) -> None:
+    """The ledger has the groups that decide the criteria of the night before; others are judged from the parts."""
+    config, people = series_config(tmp_path, before), People(1)
+    assert night(tmp_path, config, people.arrive(30, "aaabc"))["part"] == 1
+    tighter = config | {"privacy": now}
+    assert anon.plan(tighter).to_dict()["feasible"]  # nobody is new
+    extract(tmp_path, people.arrive(60, "abcdefgh"))
+    assert not anon.plan(tighter).to_dict()["feasible"]
+    assert anon.run(tighter).to_dict()["series"]["waiting"] == 60
+    check_series(tmp_path, config, people)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -19,10 +20,12 @@ import pytest
 from pyarrow import fs
 
 import anon
+from anon.commands import series
 from anon.errors import ConfigError, SourceError
 from anon.release import stores as publish_store
 from anon.source import stores
 from tests.conftest import House
+from tests.helpers.series import People, extract, series_config
 from tests.helpers.services import STORE_SERVERS, StoreServer
 from tests.helpers.source import as_csv
 
@@ -367,3 +370,79 @@ def test_the_secret_key_is_in_nothing_that_a_run_leaves(house: House, bucket: st
     left = [path.read_bytes() for path in house.folder.rglob("*") if path.is_file()]
     assert left
     assert not any(server.secret.encode() in content for content in left)
+
+
+def series_on_store(house: House, bucket: str) -> dict[str, Any]:
+    """Publish two parts of a series on a store."""
+    made = series_config(house.folder)
+    made["release"]["path"] = f"{bucket}/out"
+    people = People(21)
+    for size in (40, 30):
+        extract(house.folder, people.arrive(size))
+        anon.run(made)
+    extract(house.folder, list(people.known.values()))
+    return made
+
+
+def fetched(bucket: str, folder: Path) -> Path:
+    """Return a folder with a copy of the objects of a series."""
+    publish_store.copy_release(f"{bucket}/out", folder)
+    return folder
+
+
+def test_a_series_on_a_store_is_added_to_and_made_again(house: House, bucket: str) -> None:
+    made = series_on_store(house, bucket)
+    parts = ["part-000001.parquet", "part-000002.parquet"]
+    assert names(f"{bucket}/out") == ["datapackage.json", *parts]
+    assert anon.check(made, fetched(bucket, house.folder / "copy")).facts["individuals"] == 70
+    assert anon.run(made).to_dict()["series"]["again"] == 70
+    shutil.rmtree(house.folder / "run")
+    with pytest.raises(ConfigError, match="without a ledger"):
+        anon.run(made)
+    assert series.rebuild(made).facts["certain"] == 70
+    before = {name: get(f"{bucket}/out/{name}") for name in parts}
+    extract(house.folder, People(99).arrive(1))
+    tighter = made | {"privacy": [*made["privacy"], {"ck_safety": {"c": 0.99, "k": 1}}]}  # looks back at the parts
+    assert anon.run(tighter).to_dict()["series"]["released"] == 70
+    assert {name: get(f"{bucket}/out/{name}") for name in parts} == before
+
+
+def test_a_withdrawal_on_a_store_replaces_its_objects(house: House, bucket: str) -> None:
+    made = series_on_store(house, bucket)
+    (house.folder / "ids.txt").write_text("p0\n")
+    before = get(f"{bucket}/out/part-000002.parquet")
+    gone = series.withdraw(made, house.folder / "ids.txt", yes=True).facts
+    assert anon.check(made, fetched(bucket, house.folder / "copy")).facts["individuals"] == 69 - gone["others"]
+    assert get(f"{bucket}/out/part-000002.parquet") == before
+    package = json.loads(get(f"{bucket}/out/datapackage.json"))
+    assert [each["rows"] for each in package["resources"]] == [39 - gone["others"], 30]
+    assert anon.run(made).to_dict()["series"] == {"part": None, "new": 0, "waiting": 0, "released": 69 - gone["others"],
+                                                  "again": 70}  # fmt: skip
+
+
+@pytest.mark.parametrize("failing", ["", "part-000001.parquet", "datapackage.json"])
+def test_a_withdrawal_on_a_store_that_breaks_off_is_completed_by_the_next_start(
+    house: House, bucket: str, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """The description is away until the withdrawal is complete; one that has not begun is undone."""
+    made = series_on_store(house, bucket)
+    (house.folder / "ids.txt").write_text("p0\n")
+    put_whole, delete = stores.Store.put, stores.Store.delete
+
+    def broken(self: stores.Store, file: Path, name: str, via: str | None = None) -> None:
+        if name == failing:
+            raise SourceError("the network broke")
+        put_whole(self, file, name, via)
+
+    def unreachable(self: stores.Store, name: str) -> None:
+        raise SourceError("the network broke")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stores.Store, "put", broken)
+        patched.setattr(stores.Store, "delete", delete if failing else unreachable)
+        with pytest.raises(SourceError, match="not finished" if failing else "nothing was published"):
+            series.withdraw(made, house.folder / "ids.txt", yes=True)
+    assert ("datapackage.json" in names(f"{bucket}/out")) == (not failing)
+    status = series.status(made).facts
+    assert (status["withdrawn"], status["released"] < 70) == ((1, True) if failing else (0, False))
+    assert "datapackage.json" in names(f"{bucket}/out") and house.leftovers() == []

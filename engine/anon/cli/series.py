@@ -61,5 +61,21 @@ def withdraw(
     return 0
 
 
-for each in (status, withdraw):
+@command("Example: `anon series rebuild config.yaml`", show_values=VALUES_IN_ERRORS, strict=NO_WARNINGS)
+def rebuild(flags: CommonFlags, config: ConfigFile) -> int:
+    """Make the ledger of a series again, if it is lost or damaged, from the published parts and the source.
+
+    The source must hold everybody who was released, with the values of then (exit 5 otherwise). The parts do not say
+    who is in them, so whoever fits a published row is taken for released: nobody is released twice, and some may never
+    be released. Those who waited are new again; withdrawals have to be repeated.
+    """
+    from anon.commands import series as commands
+
+    with flags.progress() as progress:
+        result = commands.rebuild(config, progress=progress)
+    flags.show(result.to_dict(), "terminal_series.show_rebuilding")
+    return 0
+
+
+for each in (status, withdraw, rebuild):
     each.add_to(series_app)

@@ -91,7 +91,7 @@ def plan(config: Any, table: Any = None, options: Options = DEFAULTS, progress: 
             room = RecordStore(places.make, dispatch.threads_of(config), partial(progress.update, "cube"))
             cube = build_cube(config, source, room)
             dispatch.memory_of(config, cube).check("values")
-        earlier = None if night is None else night.earlier
+        earlier = None if night is None else night.look_back(spill)
         facts = _facts(config, source, cube, options, places, copied, earlier)
         facts |= _up_to_date(config, options, origin) if night is None else _of_night(night, options)
         sql = [redact(sql, config.secrets) for sql in database.queries]

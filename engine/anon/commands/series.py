@@ -1,4 +1,4 @@
-"""`anon series`: what the ledger of a series holds, and taking individuals out of it."""
+"""`anon series`: what the ledger of a series holds, taking individuals out of it, and making it again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from typing import Any
 
 from anon.artifacts.ledger import Ledger
 from anon.config import Config, load, redact, without_secrets
+from anon.config.support import refuse_unsupported
 from anon.core.database import connect
+from anon.core.memory import Memory
 from anon.core.progress import Progress
 from anon.errors import ConfigError
+from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.result import Result
 from anon.runs.series import ledger as ledgers
+from anon.runs.series.rebuilding import Rebuilding
 from anon.runs.series.withdrawal import Withdrawal
 from anon.runs.workspace import locked_release, workspace
+from anon.source.origins import origin_of
 
 
 @without_secrets(source=False)
@@ -57,6 +62,29 @@ def withdraw(
         if yes:
             withdrawal.carry_out(work)
     return Result(counts | {"done": yes}, {})
+
+
+@without_secrets(source=True)
+def rebuild(config: Any, table: Any = None, options: Options = DEFAULTS, progress: Progress | None = None) -> Result:
+    """Make the ledger of a series again from its published parts and a source, or a table in its place, that holds
+    everybody who was released. ConfigError if there is a ledger that is not damaged."""
+    config, progress = _of_series(adjusted(load(config), options)), progress or Progress()
+    refuse_unsupported(config, run=True)
+    check_files(config, run=True)
+    limits = config.limits
+    Memory(limits.memory).check()
+    with locked_release(config, progress) as state:
+        if ledgers.is_intact(config):
+            found = f"{redact(str(ledgers.folder_of(config)), config.secrets)}, where a ledger is that is not damaged"
+            hint = "anon run adds to the series; a ledger is never rebuilt while it can be read"
+            raise ConfigError.at(
+                "release.run", found, "the run folder of a series whose ledger is lost or damaged", hint
+            )
+        with (
+            workspace(state, config, progress.run) as work,
+            closing(connect(limits.memory, limits.threads, work.spill)) as database,
+        ):
+            return Result(Rebuilding(config, work, database).run(origin_of(config, table)), {})
 
 
 def _of_series(config: Config) -> Config:

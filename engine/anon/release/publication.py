@@ -142,6 +142,24 @@ class AddedUpload:
 
 
 @dataclass(frozen=True)
+class ReplacedUpload(AddedUpload):
+    """Files that replace some of those of a release on an object store. Objects cannot be replaced together, so
+    datapackage.json is away meanwhile; from then on it can only be completed."""
+
+    def put(self) -> None:
+        from anon.release.stores import replace_files
+
+        replace_files(self.staged, self.place, self.digests)
+
+    def take_back(self) -> None:
+        """Raise OSError unless nothing was changed: datapackage.json, which goes first, is still the earlier one."""
+        from anon.release.stores import MARKER, digests_at
+
+        if digests_at(self.place, {MARKER}).get(MARKER, self.digests[MARKER]) == self.digests[MARKER]:
+            raise OSError("an upload cannot be undone")
+
+
+@dataclass(frozen=True)
 class Upload:
     """A folder whose files are uploaded to an object store."""
 
@@ -172,7 +190,7 @@ class Upload:
         pass
 
 
-Step = Move | Addition | Upload | AddedUpload
+Step = Move | Addition | Upload | AddedUpload  # or a ReplacedUpload
 
 
 @dataclass(frozen=True)
@@ -275,8 +293,9 @@ class Publication:
 
 
 def _step(kind: str, staged: str, place: str, digests: dict[str, str]) -> Step:
-    if kind in ("Upload", "AddedUpload"):
-        return (Upload if kind == "Upload" else AddedUpload)(Path(staged), place, digests)
+    for upload in (Upload, AddedUpload, ReplacedUpload):
+        if kind == upload.__name__:
+            return upload(Path(staged), place, digests)
     return (Move if kind == "Move" else Addition)(Path(staged), Path(place), digests)
 
 

@@ -37,11 +37,11 @@ def content_at(uri: str, name: str) -> bytes:
     return content
 
 
-def copy_release(uri: str, folder: Path) -> None:
-    """Copy the objects below a place to a new private folder."""
-    store = Store(uri)
+def copy_release(uri: str, folder: Path, only: set[str] | None = None) -> None:
+    """Copy the objects below a place, or some of them, to a new private folder."""
+    store, names = Store(uri), names_at(uri)
     folder.mkdir(mode=0o700)
-    for name in sorted(names_at(uri)):
+    for name in sorted(names if only is None else names & only):
         store.get(f"{store.path}/{name}", folder / name)
 
 
@@ -86,6 +86,18 @@ def add_files(folder: Path, uri: str, digests: dict[str, str]) -> None:
             if path.name not in there:
                 _delete_if_possible(store, path.name)
         raise
+    _check_same(store, MARKER, digests[MARKER])
+
+
+def replace_files(folder: Path, uri: str, digests: dict[str, str]) -> None:
+    """Replace some files of a release, whose description is removed first and put last. If that fails, what was
+    replaced stays and the description is away, so that it has to be completed."""
+    store = Store(uri)
+    store.delete(MARKER)
+    for path in sorted(path for path in folder.iterdir() if path.name != MARKER):
+        store.put(path, path.name)
+        _check_same(store, path.name, digests[path.name])
+    store.put(folder / MARKER, MARKER, via=PENDING)
     _check_same(store, MARKER, digests[MARKER])
 
 

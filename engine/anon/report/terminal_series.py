@@ -33,3 +33,17 @@ def show_withdrawal(console: Console, facts: dict[str, Any]) -> None:
     console.print(words, highlight=False)
     if not facts["done"]:
         console.print(Text("Nothing was changed. --yes does it; it cannot be undone.", style="bold"))
+
+
+def show_rebuilding(console: Console, facts: dict[str, Any]) -> None:
+    """Print what a rebuilt ledger knows."""
+    parts, released = counted(facts["parts"], "part"), counted(facts["released"], "individual")
+    words = (
+        f"{parts} with {released}. In the source {facts['certain']:,} are certain to be among them, and "
+        f"{facts['ambiguous']:,} may be: none of these is released again, so {facts['left_out']:,} never are."
+    )
+    console.print(words, highlight=False)
+    if facts["withdrawn"]:
+        gone = counted(facts["withdrawn"], "other individual")
+        console.print(f"Groups were withdrawn: {gone} may have been in them, and are never released.", highlight=False)
+    console.print("Those who waited are new again. Repeat all withdrawals: the parts do not show whose they were.")

@@ -17,6 +17,7 @@ from anon.errors import ConfigError, SourceError
 from anon.risk.together import PEOPLE, VALUES, BeliefBounds, Together, learned, link
 from anon.runs.members import MEMBERS, hashed, identity, read_key, value_text
 from anon.runs.previous_release import PreviousRelease, digest, manifest_marks, released_files
+from anon.runs.scratch import at_hand
 from anon.runs.workspace import RunFolders
 from anon.source import open_grouped, open_source
 from anon.source.origins import origin_of
@@ -210,18 +211,8 @@ def with_previous(database: Database, config: Config, work: RunFolders, previous
         return {}
     try:
         then = load(earlier.config, base=Path(earlier.base), source=False)
-        before = HeldRelease(then, _at_hand(place, work.spill), run, read_key(run))
+        before = HeldRelease(then, at_hand(place, work.spill / "release_before"), run, read_key(run))
         now = HeldRelease(config, work.release, work.run, read_key(work.run))
         return compared(database, config, [now, before], work.spill)
     except ConfigError:  # other columns: nobody can be recognized
         return {}
-
-
-def _at_hand(place: Path | str, spill: Path) -> Path:
-    """Return the folder of a release, of one on a store a private copy."""
-    if isinstance(place, Path):
-        return place
-    from anon.release.stores import copy_release
-
-    copy_release(place, spill / "release_before")
-    return spill / "release_before"

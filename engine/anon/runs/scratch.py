@@ -96,3 +96,13 @@ def remove(path: Path, alert: Alert) -> bool:
 def alert_of(config: Config, progress: Progress) -> Alert:
     """Return a function that reports a warning on stderr, without the values of variables."""
     return lambda message: progress.alert(redact(message, config.secrets))
+
+
+def at_hand(place: Path | str, copy: Path, only: set[str] | None = None) -> Path:
+    """Return the folder of a release; of one on a store a private copy, which is made, perhaps of some files only."""
+    if isinstance(place, str):
+        from anon.release.stores import copy_release
+
+        copy_release(place, copy, only)
+        return copy
+    return place

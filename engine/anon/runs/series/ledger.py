@@ -47,6 +47,19 @@ def read(config: Config, tidy: bool = True) -> Ledger | None:
     return ledger
 
 
+def is_intact(config: Config) -> bool:
+    """Return whether there is a ledger whose files are all what the last run left, whatever became of the parts."""
+    folder = folder_of(config)
+    if not disk.exists(folder / LIST):
+        return False
+    try:
+        ledger = read_ledger(folder)
+    except ConfigError:
+        return False
+    with translated("reading the ledger", disk=True):
+        return all(disk.exists(folder / f.name) and disk.digest(folder / f.name) == f.sha256 for f in ledger.files)
+
+
 def _names(config: Config) -> list[str]:
     place = config.release.path
     if isinstance(place, str):

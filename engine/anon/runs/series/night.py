@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from anon.runs.previous_release import manifest_marks
 from anon.runs.run_folder import RunArtifacts, check_places, put_in_place
 from anon.runs.series import ledger as ledgers
 from anon.runs.series import pool
+from anon.runs.series.attained import attained
 from anon.runs.series.hashes import new_key
 from anon.runs.series.pool import Pool
 from anon.runs.series.settings import check_settings, settings_of
@@ -51,7 +51,7 @@ from anon.source.origins import Origin
 from anon.verify.attaining import attaining_groups
 from anon.verify.judge import Findings
 
-PLACED, LEFT = "series_placed", "series_left"  # who is in which group; who is in none
+PLACED, LEFT = f"{pool.ON_DISK}.placed", f"{pool.ON_DISK}.left_out"  # who is in which group; who is in none
 NOBODY = LedgerFile(name="", individuals=0, sha256="")
 TO_PARQUET = "(FORMAT parquet, COMPRESSION uncompressed)"  # hashes do not become smaller
 READ = 65_536  # rows
@@ -72,7 +72,8 @@ class Night:
     pool: Pool
     ids: LedgerFile = NOBODY
     waiting: LedgerFile = NOBODY
-    attaining: EarlierGroups = field(default_factory=EarlierGroups)
+    earlier: EarlierGroups = field(default_factory=EarlierGroups)  # of the parts before
+    attaining: EarlierGroups = field(default_factory=EarlierGroups)  # of these and the part
     resources: list[dict[str, Any]] = field(default_factory=list)  # of the part, as datapackage.json describes them
 
     @classmethod
@@ -104,10 +105,14 @@ class Night:
         """The number of the part that this night may publish."""
         return len(self.before.parts) + 1
 
-    @cached_property
-    def earlier(self) -> EarlierGroups:
-        """The groups of earlier parts that those of this night must be safe beside."""
-        return EarlierGroups.from_json(self.before.earlier)
+    def look_back(self, spill: Path) -> EarlierGroups:
+        """Return the groups of earlier parts that those of this night must be safe beside. The ledger has those for
+        the criteria of the night before."""
+        if self.before.parts and self.before.settings.privacy != settings_of(self.config).privacy:
+            self.earlier = attained(self.config, spill)
+        else:
+            self.earlier = EarlierGroups.from_json(self.before.earlier)
+        return self.earlier
 
     def identity(self, source: Source, resume: bool, files: dict[str, str]) -> tuple[RunIdentity, bool]:
         """Return what a resumed night must find unchanged, and whether it is resumed: one with people who waited may

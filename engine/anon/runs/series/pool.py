@@ -8,17 +8,19 @@ from pathlib import Path
 
 from anon.artifacts.ledger import Ledger
 from anon.config import Columns
-from anon.core.database import Database, file_list, quote, translated
+from anon.core.database import Database, file_list, literal, quote, translated
 from anon.errors import ConfigError
 from anon.runs.series import hashes
 from anon.source.checks import individual_sql
 from anon.source.origins import Origin, wanted
 from anon.source.tables import describe, one
 
-# Tables of a night; those of `who` have the texts of individuals.
-IDS = "series_ids"  # everybody in the source or waiting: who, and both halves of the hash
-HERE, AGAIN, WAITED = "series_here", "series_again", "series_waited"  # in the source; released before; who waited
-NEW_ROWS, WAITING_ROWS = "series_new_rows", "series_waiting_rows"  # of those who were not released
+# Tables of a night; those of `who` have the texts of individuals. They are in a file of the spill: the search leaves
+# the database at rest no memory for tables.
+ON_DISK = "series_on_disk"
+IDS = f"{ON_DISK}.ids"  # everybody in the source or waiting: who, and both halves of the hash
+HERE, AGAIN, WAITED = f"{ON_DISK}.here", f"{ON_DISK}.again", f"{ON_DISK}.waited"  # in the source; released; who waited
+NEW_ROWS, WAITING_ROWS = f"{ON_DISK}.new_rows", f"{ON_DISK}.waiting_rows"  # of those who were not released
 LOOKING = "looking up individuals in the ledger"
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
@@ -52,6 +54,7 @@ class Pool(Origin):
 
     def register(self, database: Database, name: str, columns: Columns, spill: Path) -> None:
         source = f"{name}_of_source"
+        attach(database, spill)
         self.whole.register(database, source, columns, spill)
         self.marks, self.unnamed, self.types = self.whole.marks, self.whole.unnamed, self.whole.types
         types = describe(database, source)
@@ -105,6 +108,11 @@ class Pool(Origin):
         database.execute(f"CREATE TABLE {AGAIN} AS SELECT DISTINCT who FROM {IDS} JOIN ({known}) USING (hi, lo)")
         waited = f"SELECT DISTINCT who FROM ({waiting}) AS t(who) WHERE who NOT IN (SELECT who FROM {AGAIN})"
         database.execute(f"CREATE TABLE {WAITED} AS {waited}")
+
+
+def attach(database: Database, spill: Path) -> None:
+    """Make the file of the spill that tables of individuals are in."""
+    database.execute(f"ATTACH {literal(str(spill / f'{ON_DISK}.duckdb'))} AS {ON_DISK}")
 
 
 def _counts(database: Database) -> PoolCounts:

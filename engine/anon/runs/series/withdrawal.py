@@ -20,10 +20,12 @@ from anon.artifacts.reading import sealed_text
 from anon.config import Config
 from anon.core import disk
 from anon.core.database import Database, file_list, literal, quote, translated
-from anon.errors import ConfigError, VerificationError
+from anon.errors import VerificationError
 from anon.release.files import write_tables
-from anon.release.series_package import read_package, write_series_package
+from anon.release.publication import ReplacedUpload, Step
+from anon.release.series_package import NAME, read_package, write_series_package
 from anon.runs.run_folder import put_in_place
+from anon.runs.scratch import at_hand
 from anon.runs.series import hashes
 from anon.runs.series import ledger as ledgers
 from anon.runs.series.night import NOBODY, TO_PARQUET, staged_ledger, step_of
@@ -73,14 +75,18 @@ class Withdrawal:
         return self.database.one(sql)[0]
 
     def _members(self) -> tuple[int, int]:
-        """Return how many of the individuals are in groups that go, and how many members these groups have."""
-        released = members = 0
-        for part in self.before.parts:
-            known = f"read_parquet({file_list([self.folder / part.ids.name])})"
-            own = f"FROM {known} WHERE g IN (SELECT g FROM {GROUPS} WHERE part = {part.number})"
-            members += self._one(f"SELECT count(*) {own}")
-            released += self._one(f"SELECT count(*) {own} AND (hi, lo) IN (SELECT (hi, lo) FROM {LEAVING})")
-        return released, members
+        """Return how many of the individuals are in groups that go, and how many are. In a ledger that was rebuilt, an
+        individual may be in several groups."""
+        own = [
+            f"SELECT hi, lo FROM read_parquet({file_list([self.folder / part.ids.name])}) "
+            f"WHERE g IN (SELECT g FROM {GROUPS} WHERE part = {part.number})"
+            for part in self.before.parts
+        ]
+        if not own:
+            return 0, 0
+        members = f"SELECT DISTINCT hi, lo FROM ({' UNION ALL '.join(own)})"
+        leaving = f"({members}) WHERE (hi, lo) IN (SELECT (hi, lo) FROM {LEAVING})"
+        return self._one(f"SELECT count(*) FROM {leaving}"), self._one(f"SELECT count(*) FROM ({members})")
 
     def _waiting_rows(self) -> str:
         return f"read_parquet({file_list([self.folder / self.before.waiting.name])})"
@@ -94,13 +100,11 @@ class Withdrawal:
 
     def carry_out(self, work: Workspace) -> None:
         """Write the parts without these groups and put them in place with the ledger that says so, all or none."""
-        place = self.config.release.path
-        if not isinstance(place, Path):
-            expected = "a local folder: objects of a store cannot be replaced together"
-            raise ConfigError.at("release.path", "a series on a store", expected)
-        folder = staged_ledger(work)
+        folder, place = staged_ledger(work), self.config.release.path
+        needed = {name for part in self.before.parts if self._leaving(part) for name in part.files} | {NAME}
+        source = at_hand(place, work.spill / "published", needed)
         with translated(WRITING, disk=True):
-            parts = [self._without_groups(part, place, work.release) for part in self.before.parts]
+            parts = [self._without_groups(part, source, work.release) for part in self.before.parts]
             after = self.before.model_copy(
                 update={
                     "night": self.before.night + 1, "parts": parts, "withdrawn": self._withdrawn(folder),
@@ -109,10 +113,15 @@ class Withdrawal:
             )  # fmt: skip
             after = Ledger.model_validate(after.to_dict())
             if parts:
-                write_series_package(work.release, read_package(place), [part.resources for part in parts])
+                write_series_package(work.release, read_package(source), [part.resources for part in parts])
             (folder / ledgers.LIST).write_text(sealed_text(after), encoding="utf-8")
-        steps = [step_of(work.run, self.config.release.run, disk.digests(work.run))]
-        steps += [step_of(work.release, place, disk.digests(work.release))] if parts else []
+        steps: list[Step] = [step_of(work.run, self.config.release.run, disk.digests(work.run))]
+        if parts:
+            digests = disk.digests(work.release)
+            if isinstance(place, Path):
+                steps.append(step_of(work.release, place, digests))
+            else:  # first, because it may fail or take long
+                steps.insert(0, ReplacedUpload(work.release, place, digests))
         put_in_place(work, tuple(steps))
         ledgers.remove_strangers(self.folder, after)
 
@@ -139,10 +148,14 @@ class Withdrawal:
         self.database.execute(f"COPY ({rows}) TO {literal(str(folder / name))} (FORMAT parquet, COMPRESSION zstd)")
         return LedgerFile(name=name, individuals=left, sha256=disk.digest(folder / name))
 
+    def _leaving(self, part: PublishedPart) -> set[int]:
+        """Return the numbers of the groups of a part that go."""
+        leaving = self.database.query(f"SELECT g FROM {GROUPS} WHERE part = {part.number}").fetchall()
+        return {int(group) for (group,) in leaving}
+
     def _without_groups(self, part: PublishedPart, place: Path, folder: Path) -> PublishedPart:
         """Return a part without the groups that go, whose files are written into a folder; as it is if it has none."""
-        leaving = self.database.query(f"SELECT g FROM {GROUPS} WHERE part = {part.number}").fetchall()
-        gone = {int(group) for (group,) in leaving}
+        gone = self._leaving(part)
         if not gone:
             return part
         files, resources = dict(part.files), []
@@ -154,14 +167,11 @@ class Withdrawal:
             count = (_copy_csv if path.endswith(".csv") else _copy_parquet)(place / path, folder / path, kept)
             files[path] = disk.digest(folder / path)
             resources.append(resource | {"rows": count, "hash": f"sha256:{files[path]}"})
-        members = self._one(
-            f"SELECT count(*) FROM read_parquet({file_list([self.folder / part.ids.name])}) "
-            f"WHERE g IN (SELECT g FROM {GROUPS} WHERE part = {part.number})"
-        )
         withdrawn = sorted({*part.withdrawn_groups, *gone})
         left = part.groups - len(withdrawn)
         changed = {
-            "files": files, "rows": resources[0]["rows"], "individuals": part.individuals - members,
+            "files": files, "rows": resources[0]["rows"],
+            "individuals": part.individuals - part.rows + resources[0]["rows"],  # a row each
             "withdrawn_groups": withdrawn,
             "resources": [each | {"groups": left, "withdrawn_groups": len(withdrawn)} for each in resources],
         }  # fmt: skip
