@@ -95,9 +95,18 @@ MONOTONE = Erratic(lambda group: True)
 
 
 @dataclass(frozen=True)
+class Suppression:
+    """The part share / scale of the people may be dropped, of the table and of every node."""
+
+    share: int
+    scale: int = 1
+
+
+@dataclass(frozen=True)
 class _Node:
     cells: Cells
     members: list[int]
+    share: int = 0  # of its people that may be dropped, in parts of the scale
 
 
 @dataclass(frozen=True)
@@ -130,17 +139,23 @@ class _Table:
         for parts in self.columns[column].candidates(self.codes(node, column), cell):
             yield [self._child(node, column, part) for part in parts]
 
-    def by_loss(self, node: _Node, small: int, least: int) -> list[tuple[int, list[list[_Node]]]]:
-        """The columns with their candidates that leave `least` people in each part of a cut, least loss first."""
+    def by_loss(self, node: _Node, small: int, least: int, most: int = 0) -> list[tuple[int, list[list[_Node]]]]:
+        """The columns with their candidates that leave `least` people in each part of a cut, least loss first. Parts of
+        a hierarchy with fewer people count as dropped if there are no more of these than `most`."""
         found = []
         for column, kind in enumerate(self.columns):
             if len(set(self.codes(node, column))) == 1:
                 continue
             listed = list(self.candidates(node, column))
+            may = [most] if isinstance(kind, Hierarchy) and not self.peel else []
             if isinstance(kind, Free):
                 listed = [parts for parts in listed if min(len(part.members) for part in parts) >= least]
                 listed.sort(key=lambda parts: parts[0].cells[column] or (0, 0))
             losses = [self._loss(node, parts, column, small, least) for parts in listed]
+            few = [part for part in listed[0] if len(part.members) < least] if may else []
+            if few and len(few) < len(listed[0]) and sum(len(part.members) for part in few) <= most:
+                stay = [part for part in listed[0] if part not in few]
+                losses = [self.loss_of_drops(node, column, stay, small)]
             if self.peel and isinstance(kind, Hierarchy) and all(len(part.members) < least for part in listed[0]):
                 continue
             order = sorted(range(len(listed)), key=lambda at: losses[at])
@@ -225,6 +240,30 @@ class _Table:
             cells[index] = None if covering == column.whole() else covering
         return _Node(tuple(cells), node.members)
 
+    def extent(self, node: _Node, column: int) -> int:
+        """The part of a column's scale that a node extends over; with a hierarchy the tree node that covers it."""
+        kind, codes = self.columns[column], self.codes(node, column)
+        span = _span(_covering(kind.tree, codes)) if isinstance(kind, Hierarchy) else (min(codes), max(codes))
+        return self._between(column, span)
+
+    def cost(self, node: _Node) -> int:
+        """By how much somebody of a node loses more if he is dropped: he then loses the whole of every column."""
+        return sum(self._between(at, kind.whole()) - self.extent(node, at) for at, kind in enumerate(self.columns))
+
+    def loss_of_drops(self, node: _Node, column: int, stay: list[_Node], small: int) -> int:
+        """By how much a node loses more if only these parts of a split along a column stay. Parts by a hierarchy extend
+        over its nodes; those of a small node are measured in all columns."""
+        gone = len(node.members) - sum(len(part.members) for part in stay)
+        if isinstance(kind := self.columns[column], Hierarchy):
+            ends = [self._between(column, part.cells[column] or kind.whole()) for part in stay]
+            own = sum(len(part.members) * (end - self.extent(node, column)) for part, end in zip(stay, ends))
+        else:
+            columns = range(len(self.columns)) if len(node.members) <= small else [column]
+            own = sum(
+                len(part.members) * (self.extent(part, at) - self.extent(node, at)) for part in stay for at in columns
+            )
+        return own + gone * self.cost(node)
+
     def together(self, node: _Node, column: int, parts: list[_Node]) -> _Node:
         """Some children of a node by a hierarchy as one, under the tree node that they are children of."""
         kind = self.columns[column]
@@ -250,6 +289,7 @@ class _Search:
     small: int = 0  # people up to which losses are those of all columns
     least: int = 1  # people of every safe group, at least
     capped: frozenset[int] = frozenset()  # columns in which no group may be at the root
+    suppression: Suppression = Suppression(0)
     leaves: list[_Node] = field(default_factory=list)
     kept: list[list[Value]] = field(default_factory=list)  # every group so far that was fine, also if it was split
 
@@ -274,17 +314,76 @@ class _Search:
         fine = self.fine(node)
         above = next((at for at in sorted(self.capped) if self._at_root(node, at)), None)
         if above is not None:  # all its children leave, or none does
-            tried = list(self.table.candidates(node, above))
+            tried: Iterator[list[_Node]] = self._without_unsafe(node, above, list(self.table.candidates(node, above)))
         else:
-            tried = [
-                each for listed in self._candidates(node) for whole in listed for each in self._peeled(node, whole)
-            ]
+            tried = self._tried(node)
         for children in tried:
             parts = [self.table.values(child) for child in children]
             if self.safe([*others, *parts]) and self._may_be(parts, fine):
                 self.keep(parts)
-                return children
+                return self._with_shares(node, children)
         return None
+
+    def most(self, node: _Node) -> int:
+        return node.share * len(node.members) // self.suppression.scale
+
+    def _with_shares(self, node: _Node, children: list[_Node]) -> list[_Node]:
+        """The children of a node with the share of their people that may be dropped of what is left."""
+        everybody, stay = len(node.members), sum(len(child.members) for child in children)
+        share = (node.share * everybody - (everybody - stay) * self.suppression.scale) // stay
+        return [_Node(child.cells, child.members, share) for child in children]
+
+    def _tried(self, node: _Node) -> Iterator[list[_Node]]:
+        """The candidates of a node; those of which parts are dropped last, except that a split by a hierarchy that is
+        not peeled is tried at once without the parts that are not safe."""
+        for listed in self._candidates(node):
+            for whole in listed:
+                column = _split_column(whole)
+                if isinstance(self.table.columns[column], Hierarchy) and not self.table.peel:
+                    yield from self._without_unsafe(node, column, [whole])
+                else:
+                    yield from self._peeled(node, whole)
+        if self.most(node):
+            for column in self._columns(node):
+                listed = list(self.table.candidates(node, column))
+                if isinstance(self.table.columns[column], Hierarchy):
+                    yield from self._without_unsafe(node, column, listed) if self.table.peel else ()
+                else:
+                    yield from self._sides(node, column, listed)
+
+    def _without_unsafe(self, node: _Node, column: int, listed: list[list[_Node]]) -> Iterator[list[_Node]]:
+        """Splits by a hierarchy without the parts that are not safe, if these may be dropped, else as they are."""
+        for parts in listed:
+            stay = [part for part in parts if self._safe_alone(part, self.fine(node))]
+            gone = len(node.members) - sum(len(part.members) for part in stay)
+            fits = 0 < gone <= self.most(node) and stay
+            yield stay if fits and self.table.loss_of_drops(node, column, stay, self.small) < 0 else parts
+
+    def _sides(self, node: _Node, column: int, listed: list[list[_Node]]) -> Iterator[list[_Node]]:
+        """The sides of cuts whose other side may be dropped, least loss first, and is not safe."""
+        found = []
+        for lower, upper in listed:
+            losses = []
+            for stay, gone in ((lower, upper), (upper, lower)):
+                loss = self.table.loss_of_drops(node, column, [stay], self.small)
+                if len(gone.members) <= self.most(node) and len(stay.members) >= self.least and loss < 0:
+                    losses.append((loss, stay, gone))
+            if losses:
+                cell = upper.cells[column] or self.table.columns[column].whole()
+                found.append((min(loss for loss, *_ in losses), cell[0], losses))
+        for _, _, losses in sorted(found, key=lambda each: each[:2]):
+            for _, stay, gone in losses:
+                fine = self.fine(node)
+                if self._safe_alone(stay, fine) and not self._safe_alone(gone, fine):
+                    yield [stay]
+
+    def _columns(self, node: _Node) -> list[int]:
+        """The columns in which codes differ, the preferred first."""
+        if self.prefer != "loss":
+            return _preferred(self.table, node, self.prefer)
+        found = [at for at, _ in self.table.by_loss(node, self.small, self.least, self.most(node))]
+        columns = range(len(self.table.columns))
+        return found + [at for at in columns if at not in found and len(set(self.table.codes(node, at))) > 1]
 
     def _at_root(self, node: _Node, column: int) -> bool:
         kind = self.table.columns[column]
@@ -293,7 +392,7 @@ class _Search:
     def _peeled(self, node: _Node, children: list[_Node]) -> Iterator[list[_Node]]:
         """The splits to try in place of one: itself, or if it is by a hierarchy and splits are peeled, all that leave
         those children together under the node that are not safe alone, and then more and more of the others."""
-        (column,) = (at for at, cells in enumerate(zip(*(child.cells for child in children))) if len(set(cells)) > 1)
+        column = _split_column(children)
         if not self.table.peel or isinstance(self.table.columns[column], Free):
             yield children
             return
@@ -314,7 +413,8 @@ class _Search:
     def _candidates(self, node: _Node) -> Iterator[Iterable[list[_Node]]]:
         """The candidates of each column, the preferred column first."""
         if self.prefer == "loss":
-            found = [listed for _, listed in self.table.by_loss(node, self.small, self.least)]
+            by_loss = self.table.by_loss(node, self.small, self.least, self.most(node))
+            found = [listed for _, listed in by_loss]
             yield from ([listed[0]] for listed in found)
             yield from (listed[1:] for listed in found)
             return
@@ -354,6 +454,7 @@ def partition(
     weights: Sequence[Fraction] = (),
     peel: bool = False,
     capped: frozenset[int] = frozenset(),
+    suppression: Suppression = Suppression(0),
 ) -> list[Leaf] | None:
     """Leaves (cells, record numbers) in order of cells, None for uncut, uncut first; None if the whole is not safe, or
     if a leaf fails the criteria that are not monotone.
@@ -364,6 +465,7 @@ def partition(
     people, of `block` if that is less and of none if there are hierarchies, are measured in all columns. `weights` says
     how much the width and the loss of each column count. `peel`: if some children of a hierarchy's node are not safe,
     they stay together under it. `capped`: hierarchies of which no group may be at the root; None if one would be.
+    `suppression`: of which people may be dropped; for criteria that judge each group alone.
     """
     by_nodes = any(isinstance(column, Hierarchy) for column in columns)
     search = _Search(
@@ -374,9 +476,10 @@ def partition(
         0 if by_nodes else min(small, block),
         least,
         capped,
+        suppression,
     )
-    root = _Node((None,) * len(columns), list(range(len(records))))
-    if not safe([search.table.values(root)]):
+    root = _Node((None,) * len(columns), list(range(len(records))), suppression.share)
+    if not suppression.share and not safe([search.table.values(root)]):
         return None
     search.keep([search.table.values(root)])
     aside = search.breadth_first([root], [], block)
@@ -385,6 +488,8 @@ def partition(
         while aside and sum(len(node.members) for node in [*run, aside[0]]) <= block:
             run.append(aside.pop(0))
         search.breadth_first(run, aside, 0)
+    if not safe([search.table.values(leaf) for leaf in search.leaves]):
+        return None  # the table could not be split
     if not all(map(search.fine, search.leaves)) or any(
         search._at_root(leaf, column) for leaf in search.leaves for column in capped
     ):
@@ -397,6 +502,12 @@ def _preferred(table: _Table, node: _Node, prefer: Prefer) -> list[int]:
     if prefer == "balanced":
         return sorted(splittable, key=lambda column: max(len(c.members) for c in next(table.candidates(node, column))))
     return sorted(splittable, key=lambda column: -table.width(node, column))
+
+
+def _split_column(children: list[_Node]) -> int:
+    """The column that a split in several parts is along."""
+    (column,) = (at for at, cells in enumerate(zip(*(child.cells for child in children))) if len(set(cells)) > 1)
+    return column
 
 
 def _covering(tree: Tree, present: Sequence[int]) -> Tree:

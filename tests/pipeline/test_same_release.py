@@ -81,6 +81,7 @@ BY_LEVELS = COLUMNS | {
         "admitted": {"calendar": ["day", "month", "year"]},
     },
 }  # fmt: skip
+DROPPED = BY_LEVELS | {"quasi_identifiers": BY_LEVELS["quasi_identifiers"] | {"age": {}}}
 SEVERAL = {"individual": "id", "quasi_identifiers": {"age": {}, "sex": {"suppress": True}}, "keep": []}
 SEVERAL_BY_LEVELS = SEVERAL | {"quasi_identifiers": {"age": {"intervals": [10, 40]}, "sex": {"suppress": True}}}
 IN_ORDER = {"kind": "partition", "prefer": "loss", "cuts": "ordered", "labels": "tight"}
@@ -101,6 +102,7 @@ JOBS: dict[str, Changes] = {
     "partition, public cuts": {"privacy": TOGETHER, "method": {"kind": "partition", "prefer": "public"}},
     "partition, peeled": {"columns": BY_LEVELS, "privacy": ALONE, "method": PEELED},
     "partition, peeled, together": {"columns": BY_LEVELS, "privacy": TOGETHER, "method": PEELED | {"prefer": "loss"}},
+    "partition, suppressed": {"columns": DROPPED, "privacy": ALONE, "method": {"kind": "partition", "suppress": 0.3}},
     "partition, bucketized": {"privacy": ALONE, **BUCKETIZED},
     "partition, bucketized, exact": {"privacy": TOGETHER, **EXACT},
     "partition, set": {"columns": COLUMNS | SEVERAL | {"multiplicity": "set"}, "privacy": FAMILIES, **EXACT},

@@ -83,9 +83,12 @@ def leaves(table: Table, recoding: Any) -> list[oracle.Leaf]:
 
 
 def check_counts(table: Table, found: Any) -> None:
-    """What the search hands over for the release: everybody once, in the right group; and who was unique before."""
+    """What the search hands over for the release: everybody who is not suppressed once, in the right group; and who
+    was unique before."""
     group = found.recoding.assign(np.array([codes for codes, _ in table.rows], np.uint16).T.copy())
     wished = Counter((int(g), table.values.index(value)) for g, (_, value) in zip(group, table.rows))
+    assert sum(n for (g, _), n in wished.items() if g == found.recoding.groups) == found.recoding.suppressed
+    wished = Counter({(g, value): n for (g, value), n in wished.items() if g < found.recoding.groups})
     counted: Counter[tuple[int, int]] = Counter()
     for batch in found.counts.batches():
         for g, value, people in zip(*(column.to_pylist() for column in batch.columns)):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from anon.artifacts.ledger import LEDGER, Ledger
-from anon.artifacts.recoding import FORMAT, WITH_REST, AnyRecodingFile, parse_recoding
+from anon.artifacts.recoding import FORMAT, WITH_REST, WITH_SUPPRESSED, AnyRecodingFile, parse_recoding
 from anon.artifacts.schema import MANIFEST, REPORT, Manifest, Report
 from anon.errors import ConfigError, as_resource_error
 
 VERSIONS = {
-    "manifest.json": (MANIFEST,), "report.json": (REPORT,), "recoding.json": (FORMAT, WITH_REST),
+    "manifest.json": (MANIFEST,), "report.json": (REPORT,), "recoding.json": (FORMAT, WITH_REST, WITH_SUPPRESSED),
     "ledger.json": (LEDGER,),
 }  # fmt: skip
 FIELD, EXPECTED = "RUN", "the run folder of an earlier `anon run` (release.run)"

@@ -11,7 +11,8 @@ from pydantic import Field, SkipValidation, model_validator
 from anon.artifacts.parts import ArtifactPart, Count, Finer, Several, demand
 from anon.core.text import CUTTABLE
 
-FORMAT, WITH_REST = 1, 2  # of recoding.json; the second if nodes of a tree of cuts have a rest
+# of recoding.json; the second if nodes of a tree of cuts have a rest, the third if some are suppressed
+FORMAT, WITH_REST, WITH_SUPPRESSED = 1, 2, 3
 Json = dict[str, Any]
 Reach = Literal["cells", "tight", "public"]  # of labels: from cut to cut, to the members, the smallest public cell
 Row = Annotated[list[str | None], Field(min_length=2)]
@@ -50,7 +51,7 @@ class RecodingHead(ArtifactPart):
     """recoding.json without its list of nodes or of suppressed cells. A recoding that assigns individuals to groups one
     by one has no such list, and facts about its search that nothing reads."""
 
-    format: Annotated[int, Field(ge=FORMAT, le=WITH_REST)]
+    format: Annotated[int, Field(ge=FORMAT, le=WITH_SUPPRESSED)]
     method: str
     groups: Several
     suppressed: Count = 0
@@ -165,6 +166,8 @@ def _groups(nodes: Any, columns: dict[str, bool], every: bool) -> list[int]:
         demand(not number or ("label" in node and _is_label(node["label"])), "a label")
         if "column" in node or "children" in node:
             following = _split(node, columns, following)
+        elif "suppressed" in node:
+            demand(node["suppressed"] is True and not {"group", "people", "labels"} & node.keys(), "nobody")
         else:
             groups.append(_group(node, narrowed))
     demand(following == len(nodes), "nodes that others lead to")

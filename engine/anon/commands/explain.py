@@ -132,7 +132,7 @@ def _columns(report: Report, recoding: AnyRecodingFile, loss: dict[str, float]) 
             for child in node["children"]:
                 cut[child] = cut[number] | 1 << names.index(node["column"])
             continue
-        for at, name in enumerate(names):
+        for at, name in enumerate(names if "group" in node else ()):
             if not cut[number] >> at & 1:
                 facts[name]["uncut"]["groups"] += 1
                 facts[name]["uncut"]["individuals"] += node["people"]

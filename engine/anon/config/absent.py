@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from anon.config import Config, Lattice, Reuse
+from anon.config import Config, Reuse
 
 Reason = Literal["ok", "suppressed"]  # the first is what a config says
 
@@ -32,7 +32,7 @@ def for_release(config: Config, table: Any) -> Config:
 
 def _suppresses(config: Config) -> bool:
     """Return whether the method of a config may suppress rows; a reused recoding may be that of a lattice."""
-    return isinstance(config.method, Reuse) or (isinstance(config.method, Lattice) and config.method.suppress > 0)
+    return isinstance(config.method, Reuse) or getattr(config.method, "suppress", 0) > 0
 
 
 def _suppressed_share(table: Any) -> float | None:

@@ -17,6 +17,7 @@ from anon.config.values import Mistakes, Name
 
 ENFORCED, CHECKED = "enforced", "checked"
 RELATIVE = "the distribution that groups are compared with changes with every part, also for parts that are published"
+TO_ALL = "groups are compared with everybody who is released, which is not known before the last split"
 EXHAUSTIVE_ONLY = "not monotone: only with `exhaustive: true`"
 ONE_VALUE = "defined for one value per individual"
 SEVERAL_EXHAUSTIVE = "enforced; not monotone there: lattice only with `exhaustive: true`"
@@ -110,6 +111,10 @@ class Criterion(Model):
 
     def in_series(self) -> str:
         """Return why the parts of a series cannot be judged by it one after the other; nothing if they can."""
+        return ""
+
+    def when_suppressed(self) -> str:
+        """Return why a search that drops people on its way cannot judge by it; nothing if it can."""
         return ""
 
     def fewest_values(self) -> int:

@@ -185,6 +185,13 @@ class Partition(Model):
         "people with equal quasi-identifiers may be in different groups, whose labels may overlap; needs labels: tight",
     )
     guard: Guard | None = Field(None, description="coins that hide why a group was not cut; with prefer public")
+    suppress: Share = Field(
+        Decimal(0),
+        ge=0,
+        le=1,
+        description="largest share of individuals that may be suppressed, of 1, in the table and under each split: "
+        "those in parts that are not safe, where the loss of all falls",
+    )
 
     @model_validator(mode="after")
     def _guards_public_cuts(self) -> Self:

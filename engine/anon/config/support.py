@@ -93,6 +93,7 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
         yield from _of_refinement(config, config.method)
         yield from _of_guard(config)
         yield from of_private_release(config)
+        yield from _of_suppression(config, config.method)
     if run and config.release.one_level:
         yield from _of_one_level(config)
     yield from _of_peel(config.method)
@@ -290,6 +291,24 @@ def _not_refined(spec: Criterion) -> str:
     if getattr(spec, "dont_care", None):
         return "labels overlap, and it is not shown that averages of safe groups are safe with dont_care"
     return ""
+
+
+def _of_suppression(config: Config, method: Method) -> Iterator[Problem]:
+    """Yield what a partition that drops people does not work with."""
+    if not isinstance(method, Partition) or not method.suppress:
+        return
+    for path, found, wrong, hint in (
+        ("method.prefer", "public", method.prefer == "public", "who is dropped depends on the members of groups"),
+        ("method.refine", "true", method.refine, "it divides groups of which everybody stays"),
+        ("release.one_level", "true", config.release.one_level, "levels would merge groups with those who are dropped"),
+        ("release.series", "a series", config.release.series is not None, "those who are not released wait in it"),
+    ):
+        if wrong:
+            yield Problem(path, f"{found} with method.suppress", "another setting, or no suppress", hint)
+    for index, spec in enumerate(config.privacy):
+        if reason := spec.when_suppressed():
+            path, found = f"privacy[{index}].{spec.name}", f"{spec.name} with method.suppress"
+            yield Problem(path, found, "method lattice, which suppresses at the end, or no suppress", reason)
 
 
 def _of_guard(config: Config) -> Iterator[Problem]:

@@ -148,8 +148,8 @@ def _groups(cube: Cube, recoding: Recoding, values: list[int]) -> tuple[OpenNode
     records, columns = cube.records.read(0, cube.records.count), len(cube.domains)
     group = recoding.assign(records[:columns])
     order = np.argsort(group, kind="stable")
-    records = np.ascontiguousarray(records[:, order])
     edges = np.searchsorted(group[order], np.arange(recoding.groups + 1))
+    records = np.ascontiguousarray(records[:, order[: edges[-1]]])  # without those who are suppressed
     start = edges[:-1]
     low, high = (
         fold.reduceat(records[:columns], start, axis=1).T.astype(np.int64) for fold in (np.minimum, np.maximum)

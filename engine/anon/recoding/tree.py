@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anon.artifacts.recoding import FORMAT, WITH_REST, Reach, RecodedColumn, TreeHead
+from anon.artifacts.recoding import FORMAT, WITH_REST, WITH_SUPPRESSED, Reach, RecodedColumn, TreeHead
 from anon.core.arrays import Codes, Flags, Floats, Ints
 from anon.core.text import CUTTABLE
 from anon.cube import Domain
@@ -66,20 +66,16 @@ class ColumnLabels:
 
 
 class LabelledGroups:
-    """Groups with a label per column, as cuts make them; everybody has a group."""
+    """Groups with a label per column, as cuts make them."""
 
     domains: list[Domain]
     labels: list[ColumnLabels]  # the published labels, per column
     people: Ints  # individuals per group
+    suppressed: int = 0  # individuals without a group
 
     @property
     def groups(self) -> int:
         return len(self.people)
-
-    @property
-    def suppressed(self) -> int:
-        """Return the number of individuals without a group, 0."""
-        return 0
 
     def span(self, column: int) -> tuple[Floats, float]:
         """Return the span of the cell of each group on a column's scale, and the span of the column."""
@@ -108,7 +104,8 @@ class LabelledGroups:
 @dataclass(frozen=True)
 class Recoding(LabelledGroups):
     """A tree of cuts. Node i splits at cut[cut_start[i]:cut_start[i + 1]] of a column into the nodes from child[i] on;
-    a leaf has column -1 and in child the number of its group in canonical order. The last child of a node that is
+    a leaf has column -1 and in child the number of its group in canonical order, or the number of all groups if its
+    rows are suppressed. The last child of a node that is
     peeled has all codes between the ends of the others, which the cuts then are."""
 
     domains: list[Domain]
@@ -122,11 +119,12 @@ class Recoding(LabelledGroups):
     labels: list[ColumnLabels]  # the published labels, per column
     people: Ints  # individuals per group
     reach: Reach = field(default="cells", kw_only=True)  # of labels of columns that are cut freely
+    suppressed: int = field(default=0, kw_only=True)  # individuals without a group
 
     reused: ClassVar[bool] = False  # whether the cuts are those of an earlier run
 
     def assign(self, codes: Codes) -> NDArray[np.uint32]:
-        """Return the group of each row of codes [columns, rows]."""
+        """Return the group of each row of codes [columns, rows]; the number of groups for a suppressed row."""
         from anon.recoding import kernels
 
         group = np.zeros(codes.shape[1], np.uint32)
@@ -138,6 +136,19 @@ class Recoding(LabelledGroups):
         """Return the number of children of each node, at least 1 also for a leaf."""
         starts: Ints = self.cut_start.astype(np.int64)
         return children_of(starts[1:] - starts[:-1], self.peeled)
+
+    @property
+    def is_group(self) -> Flags:
+        """Return which nodes are groups; other leaves are suppressed."""
+        found: Flags = (self.column < 0) & (self.child < self.groups)
+        return found
+
+    @property
+    def people_of_leaves(self) -> Ints:
+        """Return the individuals of the group of each node, 0 where the node is no group."""
+        found, group = np.zeros(len(self.column), np.int64), self.is_group
+        found[group] = self.people[self.child[group]]
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -152,8 +163,9 @@ class Recoding(LabelledGroups):
         """Write recoding.json, one node per line."""
         columns = [recoded_column(domain) for domain in self.domains]
         labels: dict[str, Any] = {} if self.reach == "cells" else {"labels": self.reach}
-        form = WITH_REST if self.peeled.any() else FORMAT
-        head = TreeHead(format=form, method="partition", groups=self.groups, columns=columns, **labels)
+        form = WITH_SUPPRESSED if self.suppressed else WITH_REST if self.peeled.any() else FORMAT
+        facts: dict[str, Any] = {"suppressed": self.suppressed} if self.suppressed else {}
+        head = TreeHead(format=form, method="partition", groups=self.groups, **facts, columns=columns, **labels)
         with path.open("w", encoding="utf-8") as file:
             file.write(_json(head.to_dict())[:-1] + ', "nodes": [\n')
             for number, line in enumerate(self._nodes()):
@@ -176,7 +188,8 @@ class Recoding(LabelledGroups):
     def _some_nodes(self, first: int, above: NDArray[np.int8], label: list[Callable[[int, int], str]]) -> Iterator[str]:
         last = first + len(above)
         names = [_json(domain.column) for domain in self.domains]
-        group = np.where(self.column[first:last] < 0, self.child[first:last], 0)
+        is_group = self.is_group[first:last]
+        group = np.where(is_group, self.child[first:last], 0)
         people, narrowed = self.people[group].tolist(), self._narrowed(group, label, names)
         starts, columns = self.cut_start[first : last + 1].astype(np.int64), self.column[first:last].tolist()
         children = children_of(np.diff(starts), self.peeled[first:last]).tolist()
@@ -185,6 +198,9 @@ class Recoding(LabelledGroups):
         for i, (over, low, high, child, at) in enumerate(zip(*(array.tolist() for array in own))):
             start = f'"label": {label[over](low, high)}, ' if first + i else ""
             j = columns[i]
+            if j < 0 and not is_group[i]:
+                yield f'{{{start}"suppressed": true}}'
+                continue
             if j < 0:
                 yield f'{{{start}"group": {child}, "people": {people[i]}, "labels": {{{narrowed[i]}}}}}'
                 continue

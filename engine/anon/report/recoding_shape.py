@@ -90,7 +90,7 @@ class CutTree:
         self.parts = np.where(recoding.column >= 0, recoding.children, 0).astype(np.uint32)
         self.parent = np.zeros(len(recoding.column), np.uint32)
         self.parent[1:] = np.repeat(split, self.parts[split])
-        leaf = recoding.column < 0
+        leaf = recoding.is_group
         # there may be millions of nodes
         kind: np.dtype[Any] = np.dtype(np.uint32 if recoding.people.sum() < 2**32 else np.uint64)
         own = recoding.people.astype(kind)[np.where(leaf, recoding.child, 0)]
@@ -129,9 +129,11 @@ class CutTree:
         return listed
 
     def _children(self, node: int) -> tuple[Ints, Ints]:
-        """Return the children of a node that are listed, in their order, and those that are merged."""
+        """Return the children of a node that are listed, in their order, and those that are merged; without those that
+        are suppressed."""
         first = int(self.recoding.child[node])
         nodes = np.arange(first, first + self.parts[node])
+        nodes = nodes[self.groups[nodes] > 0]
         if len(nodes) <= CHILDREN:
             return nodes, nodes[:0]
         order = np.argsort(-self.people[nodes], kind="stable")

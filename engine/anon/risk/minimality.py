@@ -273,6 +273,8 @@ def _not_applicable(
         return "not examined: the order of cuts may depend on the values (prefer: information_gain)"
     if config.method.peel:
         return "not examined: which parts of a split leave depends on the values (peel)"
+    if config.method.suppress:
+        return "not examined: who is left out depends on the values (suppress)"
     if getattr(config.method, "guard", None) is not None:
         return "not examined: the coins of the guard are not repeated; the report has the bound that they give"
     if others := [each.name for each in criteria if not each.monotone or not each.alone or each.context]:

@@ -123,9 +123,7 @@ def parents(recoding: Recoding) -> NDArray[np.int32]:
 
 def node_people(recoding: Recoding, parent: NDArray[np.int32]) -> Ints:
     """Return the individuals under each node of a tree of cuts."""
-    leaf = recoding.column < 0
-    people = np.zeros(len(parent), np.int64)
-    people[leaf] = recoding.people[recoding.child[leaf]]
+    people = recoding.people_of_leaves
     for first, last in reversed(_levels(parent)):
         np.add.at(people, parent[first:last], people[first:last])
     return people
@@ -147,6 +145,6 @@ def subtrees(recoding: Recoding) -> NDArray[np.int32]:
     for first, last in _levels(parent):
         above = parent[first:last]
         top[first:last] = np.where(people[above] <= SUBTREE, top[above], np.arange(first, last))
-    leaf, found = recoding.column < 0, np.empty(recoding.groups, np.int32)
+    leaf, found = recoding.is_group, np.empty(recoding.groups, np.int32)
     found[recoding.child[leaf]] = top[leaf]
     return found

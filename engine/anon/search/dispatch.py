@@ -166,10 +166,15 @@ def partition_search(
     """Return the search by partition, ready to run."""
     method = config.method
     assert isinstance(method, Partition)
+    from anon.search.partition.dropping import Suppression
+
     criteria = bind(config.privacy, values, shared=True)
     prefer = method.prefer if isinstance(method.prefer, str) else "information_gain"
     tight, guard = method.labels == "tight", _guard(config, cube, values)
-    return searches.partition()(cube, criteria, prefer, budget, on_progress, tight, method.peel, method.refine, guard)
+    suppression = Suppression.from_share(Fraction(method.suppress))
+    return searches.partition()(
+        cube, criteria, prefer, budget, on_progress, tight, method.peel, method.refine, guard, suppression
+    )
 
 
 def _guard(config: Config, cube: Cube, values: Values) -> Guard | None:
@@ -308,14 +313,14 @@ def check_whole_table(config: Config, cube: Cube, values: Values, show_values: b
 
 
 def _suppressed_share(config: Config) -> Fraction:
-    """Return the largest share of individuals that may be suppressed; with a reused recoding that has suppressed cells
-    it is 1, because these may now hold any individuals, and so it is in a differentially private release."""
+    """Return the largest share of individuals that may be suppressed; with a reused recoding that suppresses some it
+    is 1, because these may now hold any individuals, and so it is in a differentially private release."""
     if promised(config) is not None:
         return Fraction(1)
     if isinstance(config.method, Reuse):
         from anon.search import reuse
 
-        return Fraction(bool(reuse.EarlierRecoding.from_run(config.method.run).suppressed_cells))
+        return Fraction(reuse.EarlierRecoding.from_run(config.method.run).suppresses)
     return Fraction(getattr(config.method, "suppress", 0))
 
 

@@ -65,6 +65,7 @@ class SparkPartition(PartitionSearch):
         ended = top.search(upper, rules, state, self.pace.advance, self.steps)
         self.tree = upper.tree()
         unique = self._unique(ended.groups, ended.group_records)
+        unique += self._unique(ended.dropped, ended.dropped_records)
         return [upper.fragment], cube.records, ended.roots, unique, ended.state
 
     def _blocks(self, records: Records, nodes: OpenNodes, state: list[State]) -> Iterator[BlockResult]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from anon.config.criterion import RELATIVE, Criterion, Facts, column_of
+from anon.config.criterion import RELATIVE, TO_ALL, Criterion, Facts, column_of
 from anon.config.values import Exact
 from anon.core.phrases import figure
 
@@ -20,6 +20,9 @@ class DeltaDisclosure(Criterion):
 
     def in_series(self) -> str:
         return RELATIVE
+
+    def when_suppressed(self) -> str:
+        return TO_ALL
 
     @classmethod
     def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:

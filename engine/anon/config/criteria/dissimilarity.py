@@ -37,6 +37,10 @@ class Dissimilarity(Criterion):
         ranks = "distances of ranks change when a part brings a new value, also for parts that are published"
         return ranks if isinstance(self.distance, Ordered) else ""
 
+    def when_suppressed(self) -> str:
+        ranks = "distances of ranks depend on the values that are released, which are not known before the last split"
+        return ranks if isinstance(self.distance, Ordered) else ""
+
     def wrong_columns(self, columns: Columns) -> Mistakes:
         yield from super().wrong_columns(columns)
         if not isinstance(self.distance, Variational):

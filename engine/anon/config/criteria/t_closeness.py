@@ -7,7 +7,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from anon.config.criterion import RELATIVE, Criterion, Facts, column_of
+from anon.config.criterion import RELATIVE, TO_ALL, Criterion, Facts, column_of
 from anon.config.distances import Absolute, AlongValues
 from anon.config.loosening import Number, field_number
 from anon.config.values import Exact, by_kind
@@ -26,6 +26,9 @@ class TCloseness(Criterion):
 
     def in_series(self) -> str:
         return RELATIVE
+
+    def when_suppressed(self) -> str:
+        return TO_ALL
 
     def vacuous(self) -> bool:
         return self.t >= 1 and not isinstance(self.distance, Absolute)

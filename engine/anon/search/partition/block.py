@@ -148,10 +148,16 @@ class Block(Evaluator):
         keys, wanted = np.repeat(which, used) << 16 | cut, found.node << 16 | found.cut
         return in_order(found.node, found.cut, loss[np.searchsorted(keys, wanted)])
 
+    def drops(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
+        given, dropping = (nodes.start[which], nodes.stop[which], column), self.dropping(nodes, which)
+        kernels.by_code(self.records, given, self.scratch.order)
+        measured = self.records, self.people_at, given, self.scratch.order, self._measure, dropping
+        used, cut, loss, sides = kernels.drops(*measured)
+        return in_order(np.repeat(which, used), cut, loss, sides)
+
     @cached_property
     def _measure(self) -> kernels.Measure:
-        assert self.small is not None
-        return *self.measures, self.demands.least, self.small
+        return *self.measures, self.demands.least, self.small or 0
 
     @property
     def measures(self) -> tuple[Ints, Ints]:
@@ -299,7 +305,7 @@ def search(
             node, codes, people = evaluator.groups_of(nodes, leaves[first:last], cube.sensitive)
             group = fragment.groups - len(leaves) + np.searchsorted(leaves, node)
             entries.append((group.astype(np.uint32), codes, narrow(people)))
-        unique += evaluator.unique(nodes, leaves)
+        unique += evaluator.unique(nodes, np.flatnonzero(leaf | nodes.dropped))
         children = evaluator.route(nodes, chosen)
         rules.inherit(nodes, chosen, children)
         nodes, level = children, level + 1

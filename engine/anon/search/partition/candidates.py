@@ -15,6 +15,7 @@ import numpy as np
 from anon.core.arrays import Codes, Flags, Floats, Ints, ranges
 from anon.criteria import Groups
 from anon.cube import Cube, Domain
+from anon.search.partition.kernels import Dropping, Sides
 from anon.search.partition.peel import Peels
 
 DENSE = 1_024  # codes; a column with more of them is counted in lists, not in a table
@@ -38,10 +39,15 @@ class OpenNodes:
     barren: Flags  # no split of it can be safe
     passed: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))  # [nodes, columns], with a guard: guard.py
     slack: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # the last level of an enforced guard that holds
+    share: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # of its people that may be dropped: dropping.py
+    most: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # people that may be dropped
+    dropped: Flags = field(default_factory=lambda: np.zeros(0, bool))  # nodes whose people all were
 
     def __post_init__(self) -> None:
         if len(self.passed) != len(self.start):
-            self.passed, self.slack = np.zeros((len(self.start), 0), np.int64), np.zeros(len(self.start), np.int64)
+            self.passed = np.zeros((len(self.start), 0), np.int64)
+            self.slack, self.share, self.most = np.zeros((3, len(self.start)), np.int64)
+            self.dropped = np.zeros(len(self.start), bool)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -68,11 +74,16 @@ class Splits:
     safe: Flags = field(init=False)  # [parts] by every criterion that is not monotone
     barren: Flags = field(init=False)  # [parts] no split of it can be safe
     slack: Ints = field(init=False)  # [parts] the last level of an enforced guard that holds
+    may_drop: Flags = field(init=False)  # [parts] that may be dropped if they are not safe
+    dropped: Flags = field(init=False)  # [parts] whose people are left out
+    share: Ints = field(init=False)  # of the people of parts that stay, that may be dropped
 
     def __post_init__(self) -> None:
         self.safe, self.barren = np.ones(len(self.low), bool), np.zeros(len(self.low), bool)
         self.peeled = np.zeros(len(self.node), bool)
         self.slack = np.zeros(len(self.low), np.int64)
+        self.may_drop, self.dropped = np.zeros((2, len(self.low)), bool)
+        self.share = np.zeros(len(self.node), np.int64)
 
     def __len__(self) -> int:
         return len(self.node)
@@ -107,7 +118,8 @@ class Splits:
         start = np.append(0, np.cumsum(parts))
         taken = Splits(self.node[index], self.column[index], start, self.low[rows], self.high[rows], self.people[rows])
         taken.safe, taken.barren, taken.peeled = self.safe[rows], self.barren[rows], self.peeled[index]
-        taken.slack = self.slack[rows]
+        taken.slack, taken.dropped, taken.share = self.slack[rows], self.dropped[rows], self.share[index]
+        taken.may_drop = self.may_drop[rows]
         return taken
 
     def keep(self, index: Ints, columns: set[int]) -> Splits:
@@ -129,18 +141,20 @@ class Splits:
         taken = Splits(
             together("node"), together("column"), start, together("low"), together("high"), together("people")
         )
-        for name in ("safe", "barren", "peeled"):
+        for name in ("safe", "barren", "peeled", "dropped"):
             setattr(taken, name, np.concatenate([np.empty(0, bool), *(getattr(batch, name) for batch in batches)]))
-        taken.slack = together("slack")
+        taken.slack, taken.share = together("slack"), together("share")
         return taken
 
     def children(self, index: int, column: int) -> Groups:
         """Return the children of one split as groups."""
         return self.groups[column].part(int(self.part_start[index]), int(self.part_start[index + 1]))
 
-    def safe_children(self, index: int) -> Flags:
-        """Return which of them are safe by every criterion that is not monotone."""
-        return self.safe[self.part_start[index] : self.part_start[index + 1]]
+    def kept(self, monotone: bool, parts: slice = slice(None)) -> Flags:
+        """Return which parts a criterion about all groups counts: those that are not dropped, and for one that is not
+        monotone only those that are safe."""
+        kept: Flags = ~self.dropped[parts]
+        return kept if monotone else kept & self.safe[parts]
 
 
 @dataclass(frozen=True)
@@ -149,6 +163,11 @@ class Boundaries:
 
     node: Ints
     cut: Ints  # the first code of the upper side
+    drops: Sides | None = None  # which side may be dropped, if not none
+
+    def take(self, index: Ints) -> Boundaries:
+        """Return some of the cuts."""
+        return Boundaries(self.node[index], self.cut[index], None if self.drops is None else self.drops[index])
 
     def rank(self) -> Ints:
         """Return the rank of each cut among those of its node, 0 for the nearest."""
@@ -225,6 +244,23 @@ class Evaluator(ABC):
         other.sizes, other.demands = {column: self.cube.others[column].size}, Demands()
         return other
 
+    def extents(self, nodes: OpenNodes, which: Ints, j: int) -> Ints:
+        """Return the part of a column's scale that nodes extend over; with a hierarchy those that cover them."""
+        low, high, at = nodes.low[which, j], nodes.high[which, j], self.scales[j]
+        if self.cube.domains[j].by_nodes:
+            low, high = self._covers(np.full(len(which), j), low, high)
+        found: Ints = at[high] - at[low]
+        return found
+
+    def dropping(self, nodes: OpenNodes, which: Ints) -> Dropping:
+        """Return the number of people that may be dropped of each of some nodes, and by how much each then loses more
+        than before."""
+        most, cost = nodes.most[which], np.zeros(len(which), np.int64)
+        some = np.flatnonzero(most)
+        for j in range(len(self.cube.domains)) if len(some) else ():
+            cost[some] += self.scales[j][-1] - self.extents(nodes, which[some], j)
+        return most, cost
+
     @abstractmethod
     def nearest(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
         """Return in one column per node the cut nearest to the median, if it leaves enough people on both sides (if
@@ -234,6 +270,11 @@ class Evaluator(ABC):
     def boundaries(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
         """Return in one column per node every cut that is not hopeless; if cuts are ranked by loss, the least first,
         ties to the lower."""
+
+    @abstractmethod
+    def drops(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
+        """Return in one column per node every cut of which one side may be dropped because the loss falls (dropping.py)
+        and the other has enough people, the least loss first, ties to the lower."""
 
     @abstractmethod
     def least(self, nodes: OpenNodes, which: Ints, column: Ints) -> tuple[Ints, Ints]:
@@ -293,7 +334,10 @@ class Evaluator(ABC):
                 groups[value] = self.lists(nodes, boundaries.node, column, alone, boundaries.cut, value)
             else:
                 groups[value] = self._groups(sides, value)
-        return self._splits(boundaries.node, column, part_start, low, high, groups)
+        found = self._splits(boundaries.node, column, part_start, low, high, groups)
+        if boundaries.drops is not None:
+            found.may_drop = (boundaries.drops[:, None] & np.array([1, 2]) > 0).ravel()
+        return found
 
     def _groups(self, counted: Callable[[int], Ints], value: int) -> Groups:
         """Return groups from the counts by value, and where individuals have several values also from those of
@@ -412,10 +456,9 @@ def unreached(parts: int, columns: int) -> tuple[Codes, Codes]:
     return low, np.zeros_like(low)
 
 
-def in_order(node: Ints, cut: Ints, off: Ints) -> Boundaries:
+def in_order(node: Ints, cut: Ints, off: Ints, drops: Sides | None = None) -> Boundaries:
     """Return cuts of nodes, the nearest to the median of each first; `off` is their distance from it."""
-    order = np.lexsort((cut, off, node))
-    return Boundaries(node[order], cut[order])
+    return Boundaries(node, cut, drops).take(np.lexsort((cut, off, node)))
 
 
 def _sides(counts: Ints, parts: Ints, order: Ints) -> Ints:

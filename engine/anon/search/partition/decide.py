@@ -27,8 +27,8 @@ one.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,16 +40,20 @@ from anon.core.checkpoint import Arrays
 from anon.criteria import CLOSE, SAFE, UNSAFE, Criterion, Groups, State
 from anon.cube import Cube, Domain
 from anon.search.partition.candidates import Boundaries, Demands, Evaluator, OpenNodes, Splits, widths
+from anon.search.partition.dropping import NOBODY, Drops, Suppression
 from anon.search.partition.guard import Guard, PassedOver, inherit
+from anon.search.partition.level import Candidate, LevelDecisions
 from anon.search.partition.peel import PeelOrder
 from anon.search.partition.public import PublicCuts
 
 CELLS = 2_000_000  # counters (parts x sensitive values) that are evaluated at a time, and that may be stored
 CELL = 100  # bytes of each counter, with everything that is derived from it
 WAITS = 10  # the overhead of a stored candidate, in counters
-AHEAD = 16  # candidates that are stored for a node while it waits
 NEVER = 2**62  # in place of the loss of a split, if there is none
 MORE = 16  # the number of cuts of a column offered next, as a multiple of those that were refused
+
+
+ListCuts = Callable[[OpenNodes, Ints, Ints], Boundaries]
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Rules:
     peel: bool = False
     refine: bool = False
     guard: Guard | None = None  # only with public cuts
+    suppression: Suppression = NOBODY
 
     @classmethod
     def from_criteria(
@@ -80,6 +85,7 @@ class Rules:
         tight: bool = False,
         peel: bool = False,
         guard: Guard | None = None,
+        suppression: Suppression = NOBODY,
     ) -> Rules:
         """Return the rules for a cube."""
         alone = [(c, cube.reading(c)) for c in criteria if c.alone and c.monotone]
@@ -87,7 +93,8 @@ class Rules:
         whole = [(c, cube.reading(c)) for c in criteria if not c.alone]
         demands = _demands([*alone, *whole], [*alone, *erratic, *whole])
         public = PublicCuts.from_cube(cube) if prefer == "public" else None
-        return cls(alone, erratic, whole, prefer, demands, tight, public=public, peel=peel, guard=guard)
+        pairs = alone, erratic, whole
+        return cls(*pairs, prefer, demands, tight, public=public, peel=peel, guard=guard, suppression=suppression)
 
     def with_small(self, people: int) -> Rules:
         """Return the same rules for a search whose blocks have this number of people, so that small nodes are in
@@ -107,15 +114,20 @@ class Rules:
         """Return whether the table as one group satisfies the criteria that are not monotone."""
         return all(criterion.holds(criterion.state(cube.whole_table(column))) for criterion, column in self.erratic)
 
+    def one_group_safe(self, cube: Cube) -> bool:
+        """Return whether the table as one group satisfies the criteria that are monotone."""
+        every = (pair for pair in [*self.alone, *self.whole] if pair[0].monotone)
+        return all(criterion.holds(criterion.state(cube.whole_table(column))) for criterion, column in every)
+
     def first_state(self, cube: Cube) -> list[State]:
         """Return the state of the criteria about all groups together before any split: that of the table and of the
-        groups that are published already, except that for a criterion that is not monotone and that the table fails it
-        is without the table."""
+        groups that are published already, except that for a criterion that the table fails, and that is not monotone or
+        need not count people who are dropped, it is without the table."""
         found = []
         for criterion, column in self.whole:
             whole = cube.whole_table(column)
             state = criterion.state(whole)
-            nobody = not criterion.monotone and not criterion.holds(state)
+            nobody = (not criterion.monotone or bool(self.suppression)) and not criterion.holds(state)
             state = criterion.state(whole.only(np.zeros(1, bool))) if nobody else state
             found.append(criterion.with_earlier(state))
         return found
@@ -133,7 +145,10 @@ class Rules:
         return PassedOver(self.guard, self.public, nodes)
 
     def inherit(self, nodes: OpenNodes, chosen: Splits, children: OpenNodes) -> None:
-        """Set what the children of the chosen splits of nodes have from these, if there is a guard."""
+        """Set what the children of the chosen splits of nodes have from these, if there is a guard or suppression."""
+        if self.suppression:
+            children.dropped, children.share = chosen.dropped, chosen.share[chosen.owner]
+            children.most = self.suppression.most(children.share, children.people)
         if self.guard is not None and self.public is not None:
             inherit(self.public, nodes, chosen, children)
 
@@ -185,64 +200,6 @@ def states_of(arrays: Arrays) -> list[State]:
     return [State(arrays[f"state.{i}.values"], arrays[f"state.{i}.witness"]) for i in range(count)]
 
 
-@dataclass
-class Candidate:
-    """A split that every criterion about single groups accepts. A `free` one lowers no minimum of the state: it is
-    accepted whenever its turn comes."""
-
-    splits: Splits
-    at: int
-    free: bool
-    state: list[State]  # the latest one that did not refuse it
-
-    def children(self, criterion: Criterion, column: int) -> Groups:
-        """Return the groups that it would add to the release, as a criterion about the whole release sees them."""
-        groups = self.splits.children(self.at, column)
-        return groups if criterion.monotone else groups.only(self.splits.safe_children(self.at))
-
-
-@dataclass
-class LevelDecisions:
-    """The open nodes of a level, the candidates of each that were offered so far, and the decisions."""
-
-    nodes: OpenNodes
-    columns: Ints  # [nodes, columns] in order of preference
-    count: Ints  # the number of columns that can be split
-    place: Ints  # the column being offered
-    offered: Ints  # candidates of it that were offered
-    open: Flags  # nodes that are not decided
-    best: Ints | None = None  # [nodes, columns] the cuts that lose least, if splits are preferred by loss
-    passed: PassedOver | None = None  # with a guard
-    waiting: dict[int, deque[Candidate]] = field(default_factory=dict)  # until all nodes before are decided
-    chosen: list[Splits] = field(default_factory=list)
-
-    def starving(self) -> Ints:
-        """Return undecided nodes that have no waiting candidate but can offer more."""
-        return self._offering(list(self.waiting))
-
-    def hungry(self, ahead: int) -> Ints:
-        """Return these, and nodes that might run out of candidates at their turn, among the first `ahead` open ones."""
-        found = self._offering([node for node, queue in self.waiting.items() if len(queue) >= AHEAD])
-        last = np.flatnonzero(self.open)[:ahead][-1]
-        return found[: np.searchsorted(found, last, "right")]
-
-    def _offering(self, excluded: list[int]) -> Ints:
-        offering = self.open & (self.place < self.count)
-        offering[excluded] = False
-        return np.flatnonzero(offering)
-
-    def take(self, candidates: list[Candidate]) -> None:
-        """Choose candidates, those of one batch at a time."""
-        for _, some in groupby(sorted(candidates, key=lambda each: id(each.splits)), lambda each: id(each.splits)):
-            batch = list(some)
-            self.choose(batch[0].splits, np.array([each.at for each in batch]))
-
-    def choose(self, splits: Splits, index: Ints) -> None:
-        """Choose some of the splits, and close their nodes."""
-        self.chosen.append(splits.take(index))
-        self.open[splits.node[index]] = False
-
-
 class Decisions:
     """Decides nodes level by level; `state` is that of the criteria about the whole release, as it worsens."""
 
@@ -254,14 +211,17 @@ class Decisions:
         self.state = [each.copy() for each in state]
         self.cells = CELLS if cells is None else cells
         self.is_free = np.array([not domain.by_nodes for domain in cube.domains])
+        self.drops = Drops(evaluator, rules.suppression)
 
     def decide(self, nodes: OpenNodes) -> Splits:
         """Return the chosen splits in node order, without their histograms; nodes without one are groups."""
         best = np.full(nodes.low.shape, -1) if self.rules.prefer == "loss" else None
-        columns, count = self._below_caps(nodes, *self._preferences(nodes, best))
+        columns, each = self._below_caps(nodes, *self._preferences(nodes, best))
+        columns, count = _repeated(columns, each, (1 if best is None else 2) + (nodes.most > 0))
         zero = np.zeros(len(nodes), np.int64)
         passed = self.rules.passed_over(nodes)
-        level = LevelDecisions(nodes, columns, count, zero, zero.copy(), ~nodes.barren & (count > 0), best, passed)
+        open_ = ~nodes.barren & (count > 0)
+        level = LevelDecisions(nodes, columns, each, count, zero, zero.copy(), open_, best, passed)
         while level.open.any():
             if len(hungry := level.hungry(self._ahead(level))):
                 for splits in self._offer(level, hungry):
@@ -303,7 +263,7 @@ class Decisions:
         splittable = nodes.high > nodes.low
         if best is not None:
             loss = self._losses(nodes, splittable, best)
-            return _twice(np.argsort(loss, axis=1, kind="stable"), (loss < NEVER).sum(axis=1))
+            return np.argsort(loss, axis=1, kind="stable"), (loss < NEVER).sum(axis=1)
         if self.rules.public is not None:
             rank = -widths(self.cube.domains, *self.rules.public.cells(nodes.low, nodes.high))
         elif self.rules.prefer == "widest":
@@ -328,21 +288,21 @@ class Decisions:
                 loss[which, j] = np.where(cut < 0, NEVER, own)
             elif len(which):
                 loss[which, j] = self._loss_of_nodes(nodes, count.split_whole(nodes, which, column), j)
+        later = splittable & (nodes.most > 0)[:, None]  # in the last round parts may be dropped there
+        loss[later] = np.minimum(loss[later], NEVER - 1)
         return loss
 
     def _loss_of_nodes(self, nodes: OpenNodes, splits: Splits, j: int) -> Ints:
-        """Return by how much the parts of splits by a hierarchy lose more than their nodes. If splits are peeled, parts
-        with fewer people than any safe group stay under the node; without any other there is no split."""
-        tree, at = self.cube.domains[j].tree, self.evaluator.scales[j]
-        assert tree is not None
-        cover = tree.common(nodes.low[splits.node, j], nodes.high[splits.node, j])
-        whole, own = at[tree.high[cover]] - at[tree.low[cover]], at[splits.high] - at[splits.low]
-        gain = splits.people * (own - whole[splits.owner])
+        """Return by how much the parts of splits by a hierarchy lose more than their nodes. Parts with fewer people
+        than any safe group are dropped, if these may be; else, if splits are peeled, they stay under the node. Without
+        any other part there is no peeled split."""
+        leaves, start = splits.people >= self.rules.demands.least, splits.part_start[:-1]
+        splits.may_drop[:] = not self.rules.peel
+        gain = self.drops.measured(nodes, splits, j, ~leaves)
         if not self.rules.peel:
-            return np.add.reduceat(gain, splits.part_start[:-1])
-        leaves = splits.people >= self.rules.demands.least
-        found = np.add.reduceat(gain * leaves, splits.part_start[:-1])
-        return np.where(np.logical_or.reduceat(leaves, splits.part_start[:-1]), found, NEVER)
+            return np.add.reduceat(gain, start)
+        found = np.add.reduceat(gain * leaves, start)
+        return np.where(np.logical_or.reduceat(leaves, start), found, NEVER)
 
     def _first_splits(self, nodes: OpenNodes, splittable: Flags) -> Floats:
         """Return the cost of the first split of each column, lower is better: the people in the largest child, or the
@@ -368,6 +328,11 @@ class Decisions:
     def _offer(self, level: LevelDecisions, which: Ints) -> list[Splits]:
         """Return the next splits of these nodes along their current columns: for a free column the nearest cut first
         and more when those were refused, for a hierarchy its only split, or if splits are peeled the next ones."""
+        if (last := level.dropping(which)).any():
+            return [
+                *self._offer_drops(level, which[last]),
+                *(self._offer(level, which[~last]) if not last.all() else []),
+            ]
         if level.best is not None:
             return self._offer_by_loss(level, which)
         column = level.columns[which, level.place[which]]
@@ -389,10 +354,12 @@ class Decisions:
     def _offer_by_loss(self, level: LevelDecisions, which: Ints) -> list[Splits]:
         """Return the next splits of these nodes: the best of each column in turn, then the others column by column."""
         assert level.best is not None
-        column, again = level.columns[which, level.place[which]], 2 * level.place[which] >= level.count[which]
+        column, again = level.columns[which, level.place[which]], level.place[which] >= level.each[which]
         free, found = self.is_free[column], []
         level.place[which[again & ~free]] += 1  # its only split was offered before
-        if (first := free & ~again).any():
+        none = free & ~again & (level.best[which, column] < 0)
+        level.place[which[none]] += 1
+        if (first := free & ~again & ~none).any():
             some = which[first][: self._fitting(self.evaluator.takes(level.nodes, which[first], column[first]))]
             of = column[first][: len(some)]
             level.place[some] += 1
@@ -413,7 +380,26 @@ class Decisions:
         if self.rules.peel:
             return self._offer_peels(level, splits)
         level.place[which[:fitting]] += 1
+        splits.may_drop[:] = True
         return splits
+
+    def _offer_drops(self, level: LevelDecisions, which: Ints) -> list[Splits]:
+        """Return the next splits of these nodes along their current columns of which parts are dropped: of a free
+        column, and if splits are peeled the whole split by a hierarchy; other splits by hierarchies were offered so
+        before."""
+        column = level.columns[which, level.place[which]]
+        free, found = self.is_free[column], []
+        if free.any():
+            level.offered[which[free]] = np.maximum(level.offered[which[free]], 1)
+            found.append(self._offer_cuts(level, which[free], column[free], self.evaluator.drops))
+        if self.rules.peel and not free.all():
+            some = which[~free][: self._fitting(self.evaluator.takes(level.nodes, which[~free], column[~free]))]
+            found.append(self.evaluator.split_whole(level.nodes, some, column[~free][: len(some)]))
+            found[-1].may_drop[:] = True
+            level.place[some] += 1
+        elif not free.all():
+            level.place[which[~free]] += 1
+        return [splits for splits in found if len(splits)]
 
     def _offer_peels(self, level: LevelDecisions, splits: Splits) -> Splits:
         """Return the next candidates of splits by hierarchies: first one each, then more than were refused."""
@@ -491,16 +477,17 @@ class Decisions:
         level.offered[none] = 0
         return self.evaluator.cut_once(level.nodes, nearest, column[np.searchsorted(which, nearest.node)])
 
-    def _offer_cuts(self, level: LevelDecisions, which: Ints, column: Ints) -> Splits:
+    def _offer_cuts(self, level: LevelDecisions, which: Ints, column: Ints, listed: ListCuts | None = None) -> Splits:
+        """Return the next cuts of these nodes along a free column, of all boundaries or of those listed."""
         cells = np.zeros(len(level.nodes), np.int64)
         cells[which] = self.evaluator.takes(level.nodes, which, column)
         fitting = self._fitting(MORE * level.offered[which] * cells[which])
         which, column = which[:fitting], column[:fitting]
-        boundaries = self.evaluator.boundaries(level.nodes, which, column)
+        boundaries = (listed or self.evaluator.boundaries)(level.nodes, which, column)
         rank, offered = boundaries.rank(), level.offered[boundaries.node]
         keep = np.flatnonzero((rank >= offered - 1) & (rank < MORE * offered))
         keep = keep[: self._fitting(cells[boundaries.node[keep]])]
-        picked = Boundaries(boundaries.node[keep], boundaries.cut[keep])
+        picked = boundaries.take(keep)
         of = level.columns[picked.node, level.place[picked.node]]
         nodes = len(level.nodes)
         level.offered += np.bincount(picked.node, minlength=nodes)
@@ -512,22 +499,17 @@ class Decisions:
     def _admit(self, level: LevelDecisions, splits: Splits) -> None:
         """Choose the splits that are certain to be accepted, and store those that may be accepted at their turn."""
         large = np.minimum.reduceat(splits.people, splits.part_start[:-1]) >= self.rules.demands.least
-        fine = large.copy()
         splits.barren = self.rules.demands.barren(splits.people, splits.groups[self.rules.demands.value])
-        for criterion, column in self.rules.alone:
-            fine &= _safe(criterion, splits.groups[column], splits.part_start, fine)
-        if self.rules.erratic:
-            each = np.arange(len(splits.low) + 1)
-            for criterion, column in self.rules.erratic:
-                splits.safe &= _safe(criterion, splits.groups[column], each, splits.safe)
-            fine &= ~level.nodes.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
+        fine = self._fine(level, splits, large)
+        if self.rules.suppression:
+            fine = self._fine_after_drops(level, splits, fine)
         if level.passed is not None:
             fine = self._guarded(level, splits, fine, large)
         free = np.ones(len(splits), bool)
         for (criterion, column), state in zip(self.rules.whole, self.state):
-            groups, owner = splits.groups[column], splits.owner
-            if not criterion.monotone:
-                groups, owner = groups.only(splits.safe), owner[splits.safe]
+            groups, owner, parts = splits.groups[column], splits.owner, splits.kept(criterion.monotone)
+            if not parts.all():
+                groups, owner = groups.only(parts), owner[parts]
             verdict, lowers_none = criterion.beside(groups, owner, len(splits), state)
             free &= lowers_none
             fine &= verdict != UNSAFE
@@ -541,6 +523,25 @@ class Decisions:
         for at, node in enumerate(kept.node.tolist()):
             candidate = Candidate(kept, at, bool(free[index[at]]), self.state)
             level.waiting.setdefault(node, deque()).append(candidate)
+
+    def _fine(self, level: LevelDecisions, splits: Splits, large: Flags) -> Flags:
+        """Return which splits every criterion about single groups accepts; `large`: their parts have enough people. Set
+        which parts the criteria that are not monotone accept."""
+        fine = large.copy()
+        for criterion, column in self.rules.alone:
+            fine &= _safe(criterion, splits.groups[column], splits.part_start, fine)
+        if self.rules.erratic:
+            each = np.arange(len(splits.low) + 1)
+            for criterion, column in self.rules.erratic:
+                splits.safe &= _safe(criterion, splits.groups[column], each, splits.safe)
+            fine &= ~level.nodes.safe[splits.node] | np.logical_and.reduceat(splits.safe, splits.part_start[:-1])
+        return fine
+
+    def _fine_after_drops(self, level: LevelDecisions, splits: Splits, fine: Flags) -> Flags:
+        """Return which splits are fine if parts are dropped that stand in the way; set these, and which parts can be
+        split no further."""
+        self.drops.drop(level.nodes, splits, ~self._safe_alone(level, splits))
+        return fine | np.logical_or.reduceat(splits.dropped, splits.part_start[:-1])
 
     def _settle(self, level: LevelDecisions) -> None:
         """Decide waiting nodes in order while no node before them needs more candidates; after such a node decide only
@@ -621,10 +622,13 @@ def _safe(criterion: Criterion, groups: Groups, part_start: Ints, wanted: Flags)
     return safe
 
 
-def _twice(columns: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """Return the first `count` columns of each row twice, one time after the other, and twice the counts."""
-    at = np.arange(2 * columns.shape[1]) % np.maximum(count, 1)[:, None]
-    return np.take_along_axis(columns, at, axis=1), 2 * count
+def _repeated(columns: Ints, count: Ints, times: Ints) -> tuple[Ints, Ints]:
+    """Return the first `count` columns of each row several times, one time after the other, and their number."""
+    most = int(times.max(initial=1))
+    if most == 1:
+        return columns, count
+    at = np.arange(most * columns.shape[1]) % np.maximum(count, 1)[:, None]
+    return np.take_along_axis(columns, at, axis=1), times * count
 
 
 def _entropy(groups: Groups) -> Floats:

@@ -22,7 +22,8 @@ from anon.search.partition.public import PublicCuts
 LISTS = ("column", "cuts", "cut", "peeled", "own_low", "own_high", "low", "high", "people", "passed")
 PIECE = 131_072  # nodes
 Numbers = NDArray[np.uint32]  # of nodes or groups
-GROUP, ELSEWHERE = -1, -2  # in place of a column: the node is a group; the node continues in another fragment
+# in place of a column: the node is a group; the node continues in another fragment; its people are dropped
+GROUP, ELSEWHERE, DROPPED = -1, -2, -3
 
 
 @dataclass
@@ -43,10 +44,11 @@ class Fragment:
     passed: list[Codes] = field(default_factory=list)  # candidates of each group that count for a guard
     groups: int = 0
     broken: int = 0  # groups that fail a criterion which is not monotone
+    dropped: int = 0  # people
 
     def arrays(self) -> Arrays:
         """Return the fragment as named arrays, with the levels concatenated: a few long arrays are written quickly."""
-        found = {"numbers": np.array([len(self.column), self.groups, self.broken])}
+        found = {"numbers": np.array([len(self.column), self.groups, self.broken, self.dropped])}
         for name in LISTS if self.column else ():
             pieces = getattr(self, name)
             found |= {name: np.concatenate(pieces), f"{name}.ends": np.cumsum([len(piece) for piece in pieces])}
@@ -54,8 +56,8 @@ class Fragment:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Fragment:
-        levels, groups, broken = arrays["numbers"].tolist()
-        fragment = cls(groups=groups, broken=broken)
+        levels, groups, broken, dropped = arrays["numbers"].tolist()
+        fragment = cls(groups=groups, broken=broken, dropped=dropped)
         for name in LISTS if levels else ():
             setattr(fragment, name, np.split(arrays[name], arrays[f"{name}.ends"][:-1]))
         return fragment
@@ -69,12 +71,13 @@ class Fragment:
         public: PublicCuts | None = None,
         elsewhere: Flags | None = None,
     ) -> Flags:
-        """Add the nodes of a level and the splits of some, in order; return which of the others are groups, and do not
-        continue elsewhere. `tight`: the cells of groups are as small as their members allow; else with `public` cuts as
-        small as these allow."""
+        """Add the nodes of a level and the splits of some, in order; return which of the others are groups: they
+        neither continue elsewhere nor are dropped. `tight`: the cells of groups are as small as their members allow;
+        else with `public` cuts as small as these allow."""
         column = np.full(len(nodes), GROUP, np.int8)
         if elsewhere is not None:
             column[elsewhere] = ELSEWHERE
+        column[nodes.dropped] = DROPPED
         column[splits.node] = splits.column
         cut_start, cut = splits.cuts()
         cuts, peeled = np.zeros(len(nodes), np.uint16), np.zeros(len(nodes), bool)
@@ -90,6 +93,7 @@ class Fragment:
             getattr(self, name).append(array)
         self.groups += int(group.sum())
         self.broken += int((group & ~nodes.safe).sum())
+        self.dropped += int(nodes.people[nodes.dropped].sum())
         return group
 
 
@@ -117,7 +121,7 @@ class _RawNodes:
     cuts: Codes
     cut: Codes
     peeled: Flags
-    child: Numbers  # the first child; for a group its number; for a node that continues elsewhere that node
+    child: Numbers  # the first child; for a group its number; for a node that continues elsewhere that node; else 0
     own_low: Codes
     own_high: Codes
 
@@ -129,18 +133,20 @@ def assemble(
     the top that continue elsewhere are, in order, the roots of the blocks; without a top the only block is the tree.
     The fragments are empty afterwards."""
     fragments = ([top] if top is not None else []) + blocks
+    suppressed = sum(fragment.dropped for fragment in fragments)
     raw = _raw(fragments, top is not None)
     labels, rank = canonical(domains, _taken(fragments, "low"), _taken(fragments, "high"))
     people = np.empty(len(rank), np.int64)
     people[rank] = _taken(fragments, "people")
     order, child = _breadth_first(raw)
     column = raw.column[order]
-    group = column == GROUP
+    group, dropped = column == GROUP, column == DROPPED
     child[group] = rank[raw.child[order[group]]]
+    column[dropped], child[dropped] = GROUP, len(rank)
     starts = np.append(0, np.cumsum(raw.cuts[order], dtype=np.uint32)).astype(np.uint32)
     cut, own_low, own_high = _cuts(raw, order), raw.own_low[order], raw.own_high[order]
     tree = domains, column, starts, cut, child, raw.peeled[order], own_low, own_high
-    return Recoding(*tree, labels, people, reach=reach), rank
+    return Recoding(*tree, labels, people, reach=reach, suppressed=suppressed), rank
 
 
 def passed_over(fragments: list[Fragment]) -> Codes:

@@ -13,6 +13,8 @@ from anon.core.kernels import kernel
 
 Ranges = tuple[Ints, Ints, Ints]  # of nodes: where each starts and stops, and the column that is evaluated
 Cuts = tuple[Ints, Ints]  # where those of each node start, and all cuts
+Dropping = tuple[Ints, Ints]  # of nodes: the people who may be dropped, and by how much each then loses more
+Sides = NDArray[np.uint8]  # of cuts: which side may be dropped, 1 the lower, 2 the upper, 3 either
 Measure = tuple[Ints, Ints, int, int]  # scales of the columns (CSR), least people on a side, people of a small node
 
 RUN = 16_384  # records that `route` moves at a time, a multiple of eight
@@ -33,6 +35,7 @@ _by_code = kernel("search_by_code")
 _sweep = kernel("search_sweep")
 _least_loss = kernel("search_least_loss")
 _losses = kernel("search_losses")
+_drops = kernel("search_drops")
 _route = kernel("search_route")
 _top_codes = kernel("search_top_codes")
 _top_codes_narrow = kernel("search_top_codes_narrow")
@@ -87,6 +90,19 @@ def losses(
     _losses(codes, people, order, *measure, *ranges, room, cut, loss, used)
     kept = np.repeat(room - (np.cumsum(used) - used), used) + np.arange(int(used.sum()))
     return used, cut[kept].astype(np.int64), loss[kept]
+
+
+def drops(
+    codes: Codes, people: int, ranges: Ranges, order: NDArray[np.int32], measure: Measure, dropping: Dropping
+) -> tuple[Ints, Ints, Ints, Sides]:
+    """Return the number of cuts of each node of which one side is dropped, these cuts, their losses, and the sides."""
+    length = ranges[1] - ranges[0]
+    room, total = np.cumsum(length) - length, int(length.sum())
+    cut, loss, sides = np.empty(total, np.uint16), np.empty(total, np.int64), np.empty(total, np.uint8)
+    used = np.empty(len(length), np.int64)
+    _drops(codes, people, order, *measure, *ranges, *dropping, room, cut, loss, sides, used)
+    kept = np.repeat(room - (np.cumsum(used) - used), used) + np.arange(int(used.sum()))
+    return used, cut[kept].astype(np.int64), loss[kept], sides[kept]
 
 
 def route(codes: Codes, ranges: Ranges, cuts: Cuts, peeled: Flags, low: Codes, high: Codes, aside: Codes) -> None:

@@ -31,10 +31,18 @@ static void widen(const Measured *all, int64_t start, int64_t length, bool backw
     }
 }
 
-/* Writes the cuts of one node along a column that leave enough people on both sides, ascending, and how much the two
-   sides lose beyond what the node loses (below 0: less); returns their number. */
-static int64_t losses(const Measured *all, int64_t start, int64_t stop, int64_t column, ARRAY(uint16_t) cut,
-                      ARRAY(int64_t) loss)
+/* How many people of a node may be dropped, and by how much each of them then loses more; and for each cut which sides
+   may be dropped: 1 the lower, 2 the upper. */
+typedef struct {
+    int64_t most, cost;
+    ARRAY(uint8_t) sides;
+} Dropping;
+
+/* Writes the cuts of one node along a column, ascending, and how much the two sides lose beyond what the node loses
+   (below 0: less); returns their number. Without `dropping` these are the cuts that leave enough people on both sides;
+   with it those that leave enough on one and lose less if the other is dropped. */
+static int64_t losses(const Measured *all, int64_t start, int64_t stop, int64_t column, const Dropping *dropping,
+                      ARRAY(uint16_t) cut, ARRAY(int64_t) loss)
 {
     const ARRAY(const uint16_t) by = column_of(all->codes, all->records, column);
     const ARRAY(const int64_t) place = all->scale + all->scale_start[column];
@@ -51,12 +59,23 @@ static int64_t losses(const Measured *all, int64_t start, int64_t stop, int64_t 
     for (int64_t i = start; i + 1 < stop; i++) {
         below += weight(all->codes, all->records, all->people, all->order[i]);
         const int64_t lower = by[all->order[i]], upper = by[all->order[i + 1]];
-        if (lower == upper || below < all->least || total - below < all->least)
+        const int64_t above = total - below;
+        const bool many_below = below >= all->least, many_above = above >= all->least;
+        if (lower == upper || !(dropping ? many_below || many_above : many_below && many_above))
             continue;
-        const int64_t own = small ? left[i - start] : place[lower] - first;
-        const int64_t other = small ? right[i + 1 - start] : last - place[upper];
-        cut[found] = (uint16_t)((lower + upper + 1) / 2);
-        loss[found++] = below * own + (total - below) * other - total * whole;
+        const int64_t own = below * ((small ? left[i - start] : place[lower] - first) - whole);
+        const int64_t other = above * ((small ? right[i + 1 - start] : last - place[upper]) - whole);
+        if (dropping) {
+            const int64_t no_lower = other + below * dropping->cost, no_upper = own + above * dropping->cost;
+            const bool lower_drops = many_above && below <= dropping->most && no_lower < 0;
+            const bool upper_drops = many_below && above <= dropping->most && no_upper < 0;
+            if (!lower_drops && !upper_drops)
+                continue;
+            dropping->sides[found] = (uint8_t)(lower_drops | upper_drops << 1);
+            loss[found] = lesser(lower_drops ? no_lower : 0, upper_drops ? no_upper : 0);
+        } else
+            loss[found] = own + other;
+        cut[found++] = (uint16_t)((lower + upper + 1) / 2);
     }
     return found;
 }
@@ -96,7 +115,7 @@ KERNEL(search_least_loss)
     OUT(int64_t, cut, nodes.size);
     OUT(int64_t, loss, nodes.size);
     for (int64_t at = 0; at < nodes.size; at++) {
-        const int64_t found = losses(&all, nodes.start[at], nodes.stop[at], column[at], cuts, losing);
+        const int64_t found = losses(&all, nodes.start[at], nodes.stop[at], column[at], NULL, cuts, losing);
         int64_t best = 0;
         for (int64_t i = 1; i < found; i++)
             best = losing[i] < losing[best] ? i : best;
@@ -122,7 +141,32 @@ KERNEL(search_losses)
     OUT(int64_t, used, nodes.size);
     for (int64_t at = 0; at < nodes.size; at++) {
         REQUIRE(room[at] >= 0 && room[at] + nodes.stop[at] - nodes.start[at] <= SIZE(cut));
-        used[at] = losses(&all, nodes.start[at], nodes.stop[at], column[at], cut + room[at], loss + room[at]);
+        used[at] = losses(&all, nodes.start[at], nodes.stop[at], column[at], NULL, cut + room[at], loss + room[at]);
+    }
+    return 0;
+}
+
+/* The same for cuts of which one side is dropped, with the sides that may be. */
+KERNEL(search_drops)
+{
+    Measured all;
+    TAKE(Measured, &all);
+    Ranges nodes;
+    TAKE(Ranges, &nodes, all.records);
+    IN(int64_t, column, nodes.size);
+    REQUIRE(are_columns(column, nodes.size, all.columns));
+    IN(int64_t, most, nodes.size);
+    IN(int64_t, cost, nodes.size);
+    IN(int64_t, room, nodes.size);
+    OUT(uint16_t, cut, ANY);
+    OUT(int64_t, loss, SIZE(cut));
+    OUT(uint8_t, sides, SIZE(cut));
+    OUT(int64_t, used, nodes.size);
+    for (int64_t at = 0; at < nodes.size; at++) {
+        REQUIRE(room[at] >= 0 && room[at] + nodes.stop[at] - nodes.start[at] <= SIZE(cut));
+        const Dropping dropping = {most[at], cost[at], sides + room[at]};
+        used[at] =
+            losses(&all, nodes.start[at], nodes.stop[at], column[at], &dropping, cut + room[at], loss + room[at]);
     }
     return 0;
 }

@@ -39,6 +39,7 @@ from anon.search.partition import block, top
 from anon.search.partition.block import BlockResult, Scratch, runs_of
 from anon.search.partition.candidates import OpenNodes
 from anon.search.partition.decide import Rules, at_root, cells_within
+from anon.search.partition.dropping import NOBODY, Suppression
 from anon.search.partition.fragments import Fragment, assemble, canonical, passed_over
 from anon.search.partition.guard import Guard
 from anon.search.partition.kernels import MOST_SMALL
@@ -82,13 +83,16 @@ class PartitionSearch:
         peel: bool = False,
         refine: bool = False,
         guard: Guard | None = None,
+        suppression: Suppression = NOBODY,
     ) -> None:
         """Take a cube and criteria; `prefer` is widest | balanced | loss | public | information_gain (of cube.target).
         With `tight`, labels of columns that are cut freely reach only as far as the members of the group. With `peel`,
         the safe parts of a split by a hierarchy leave although others are not. With `refine`, groups are divided anew
-        where that loses less (refine.py). `guard`: coins, with prefer public."""
+        where that loses less (refine.py). `guard`: coins, with prefer public. `suppression`: the share of
+        people that may be dropped."""
         self.cube, self.budget = cube, budget or SearchBudget()
-        self.rules = replace(Rules.from_criteria(cube, criteria, prefer, tight, peel, guard), refine=refine)
+        rules = Rules.from_criteria(cube, criteria, prefer, tight, peel, guard, suppression)
+        self.rules = replace(rules, refine=refine)
         self.cells = cells_within(self.budget.memory.search, self.budget.threads)
         self.steps = Steps(self.budget.checkpoint)
         self.limit = self.steps.take(LIMIT, BlockLimit.from_arrays, self._limit).individuals
@@ -98,7 +102,8 @@ class PartitionSearch:
         self.assignment: Assignment | None = None  # of individuals to the groups after the post-pass
 
     def run(self) -> Outcome:
-        """Return a safe release, given that the whole table as one group is safe. Consumes the records of the cube."""
+        """Return a safe release, given that the whole table as one group is safe, or that people may be dropped.
+        Consumes the records of the cube."""
         if self.rules.refine:
             return self._refined()
         cube, state = self.cube, self.rules.first_state(self.cube)
@@ -114,8 +119,12 @@ class PartitionSearch:
         records.close()
         self._refuse_broken(fragments)
         self._refuse_above_caps(fragments)
-        passed = passed_over(fragments)
+        passed, one_group_safe = passed_over(fragments), not self.rules.suppression or self.rules.one_group_safe(cube)
         recoding, counts.rank = assemble(cube.domains, upper, fragments[upper is not None :], self.rules.reach)
+        if not one_group_safe and recoding.groups == 1 and not recoding.suppressed:
+            raise UnsafeError(
+                "no safe release was found: the whole table as one group is not safe, and cannot be split"
+            )
         if self.rules.guard is None:
             return Outcome(recoding, counts, unique)
         return Outcome(recoding, counts, unique, passed=passed[np.argsort(counts.rank)])
@@ -206,6 +215,9 @@ class PartitionSearch:
         passes.close()
         cube.records.close()
         unique = 0
+        for number in range(len(ended.dropped)):
+            start, stop = int(ended.dropped.start[number]), int(ended.dropped.stop[number])
+            unique += block.large_group(cube, records, start, stop, number, lambda *counts: None, budget.block)
         for number in range(len(ended.groups)):
             start, stop = int(ended.groups.start[number]), int(ended.groups.stop[number])
             unique += block.large_group(cube, records, start, stop, number, counts.add, budget.block)

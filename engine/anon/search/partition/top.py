@@ -41,7 +41,7 @@ from anon.search.partition.resuming import Steps
 
 SORTED = 2**20  # records that the threads sort at a time, if the memory allows: more of them give longer runs
 SPLITS = ("node", "column", "part_start", "low", "high", "people")
-FLAGS = ("safe", "barren", "peeled", "slack")  # of these
+FLAGS = ("safe", "barren", "peeled", "slack", "dropped", "share")  # of these
 NARROW = 2**32  # people; fewer are counted by code in four bytes
 COUNTERS = 5_000_000  # counters of codes that a pass fills, per thread
 CELLS = 2_000_000  # the same of values
@@ -222,6 +222,30 @@ class Top(Evaluator):
                 cut[at], loss[at] = (code[best] + code[best + 1] + 1) // 2, own[best]
         return cut, loss
 
+    def drops(self, nodes: OpenNodes, which: Ints, column: Ints) -> Boundaries:
+        empty, of = np.empty(0, np.int64), dict(zip(which.tolist(), column.tolist()))
+        node, cut, off, sides = [empty], [empty], [empty], [np.empty(0, np.uint8)]
+        for i, code, people in self._codes(nodes, which, column):
+            loss, own = self._drops(nodes, i, of[i], code, np.cumsum(people)[:-1])
+            fine = np.flatnonzero(own)
+            node.append(np.full(len(fine), i))
+            cut.append((code[fine] + code[fine + 1] + 1) // 2)
+            off.append(loss[fine])
+            sides.append(own[fine])
+        return in_order(np.concatenate(node), np.concatenate(cut), np.concatenate(off), np.concatenate(sides))
+
+    def _drops(self, nodes: OpenNodes, i: int, j: int, code: Ints, below: Ints) -> tuple[Ints, kernels.Sides]:
+        """Return what the cuts between the codes of a node lose if a side is dropped, and which may be, as
+        kernels_loss.c does for a block."""
+        least, at, (most, cost) = self.demands.least, self.scales[j][code], self.dropping(nodes, np.array([i]))
+        above, whole = nodes.people[i] - below, at[-1] - at[0]
+        no_lower = above * (at[-1] - at[1:] - whole) + below * cost
+        no_upper = below * (at[:-1] - at[0] - whole) + above * cost
+        lower = (above >= least) & (below <= most) & (no_lower < 0)
+        upper = (below >= least) & (above <= most) & (no_upper < 0)
+        loss = np.minimum(np.where(lower, no_lower, 0), np.where(upper, no_upper, 0))
+        return loss, (lower + 2 * upper).astype(np.uint8)
+
     def tables(self, nodes: OpenNodes, which: Ints, column: Ints, cut_start: Ints, cut: Ints, value: int) -> Ints:
         key = b"|".join(array.tobytes() for array in (nodes.start[which], column, cut_start, cut))
         if self.tables_of[0] != key:
@@ -395,12 +419,15 @@ def _occurring(counted: CodeCounts) -> tuple[Ints, Ints]:
 
 @dataclass
 class TopResult:
-    """The nodes where the top of the tree ends, roots of blocks and groups, with the records of each; and the state."""
+    """The nodes where the top of the tree ends, roots of blocks, groups and those who are dropped, with the records of
+    each; and the state."""
 
     roots: OpenNodes
     root_records: Ints
     groups: OpenNodes
     group_records: Ints
+    dropped: OpenNodes
+    dropped_records: Ints
     state: list[State]
 
 
@@ -436,6 +463,9 @@ def root(cube: Cube, rules: Rules) -> OpenNodes:
     zero, people = np.zeros(1, np.int64), np.array([cube.individuals])
     safe, barren = np.array([rules.whole_table_safe(cube)]), people < 2 * rules.demands.least
     found = OpenNodes(zero, zero, np.zeros_like(last), last, low, high, people, safe, barren)
+    found.share = np.array([rules.suppression.share])
+    found.most = rules.suppression.most(found.share, people)
+    found.barren &= found.most == 0
     if rules.guard is not None:
         every = {column: cube.whole_table(column) for column in rules.value_columns}
         found.passed, found.slack = np.zeros_like(low), rules.last_level(every, np.arange(2))
@@ -448,25 +478,27 @@ def search(top: Top, rules: Rules, state: list[State], on_progress: ProgressCall
     nodes, records = root(top.cube, rules), np.array([top.passes.records.count])
     roots: list[tuple[OpenNodes, Ints]] = []
     groups: list[tuple[OpenNodes, Ints]] = []
+    dropped: list[tuple[OpenNodes, Ints]] = []
     depth = 0
     while len(nodes):
-        giant = nodes.people > top.limit
+        giant = (nodes.people > top.limit) & ~nodes.dropped
         on_progress(0, level=depth, open_nodes=int(giant.sum()), individuals=int(nodes.people[giant].sum()))
         step = steps.take(f"level-{depth}", LevelStep.from_arrays, partial(_decided, top, decisions, nodes))
         decisions.state, nodes.passed = step.state, step.passed
         on_progress(int(nodes.people[giant].sum()), level=depth)
-        group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, rules.tight, rules.public, ~giant)
-        roots.append((nodes.take(np.flatnonzero(~giant)), records[~giant]))
-        groups.append((nodes.take(np.flatnonzero(group)), records[group]))
+        small = ~giant & ~nodes.dropped
+        group = top.fragment.add_level(nodes, step.chosen, top.cube.domains, rules.tight, rules.public, small)
+        for ended, which in ((roots, small), (groups, group), (dropped, nodes.dropped)):
+            ended.append((nodes.take(np.flatnonzero(which)), records[which]))
         nodes, records = step.nodes, step.records
         top.nodes = sum(map(len, top.fragment.column)) + len(nodes)
         depth += 1
-    return TopResult(*_joined(roots), *_joined(groups), decisions.state)
+    return TopResult(*_joined(roots), *_joined(groups), *_joined(dropped), decisions.state)
 
 
 def _decided(top: Top, decisions: Decisions, nodes: OpenNodes) -> LevelStep:
     """Decide the large nodes of a level, and return the finished level."""
-    number = np.flatnonzero(nodes.people > top.limit)
+    number = np.flatnonzero((nodes.people > top.limit) & ~nodes.dropped)
     large = nodes.take(number)
     chosen = decisions.decide(large) if len(number) else Splits.concatenate([])
     chosen.node, nodes.passed[number] = number[chosen.node], large.passed
@@ -484,10 +516,12 @@ def _joined(pieces: list[tuple[OpenNodes, Ints]]) -> tuple[OpenNodes, Ints]:
 
 
 def sort(top: Top, ended: TopResult, into: Records) -> None:
-    """Write the records in the order of the roots and then the groups, and set the ranges of these."""
+    """Write the records in the order of the roots, the groups and those who are dropped; set the ranges of these."""
     place = np.full(top.nodes, -1, np.int64)
     begin = 0
-    for nodes, counts in ((ended.roots, ended.root_records), (ended.groups, ended.group_records)):
+    for nodes, counts in (
+        (ended.roots, ended.root_records), (ended.groups, ended.group_records), (ended.dropped, ended.dropped_records)
+    ):  # fmt: skip
         nodes.stop = begin + np.cumsum(counts)
         place[nodes.start] = nodes.stop - counts
         nodes.start = nodes.stop - counts

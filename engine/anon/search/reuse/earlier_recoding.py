@@ -76,6 +76,11 @@ class EarlierRecoding:
         return self.file.nodes if isinstance(self.file, TreeRecoding) else []
 
     @property
+    def suppresses(self) -> bool:
+        """Return whether the recoding suppresses rows."""
+        return bool(self.suppressed_cells) or any("suppressed" in node for node in self.nodes)
+
+    @property
     def suppressed_cells(self) -> list[list[str | None]]:
         """Return the labels of the cells that a lattice suppressed; none of a tree of cuts."""
         return self.file.suppressed_cells if isinstance(self.file, LatticeRecoding) else []

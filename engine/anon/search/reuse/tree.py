@@ -26,6 +26,7 @@ from anon.search.reuse.counting import add, batches
 from anon.search.reuse.earlier_recoding import NEW, EarlierRecoding, unfit
 
 Cell = tuple[int, int]
+UNREACHED, SUPPRESSED = -1, -2  # in place of the group of a leaf
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class ReusedTree(Recoding):
 
 @dataclass
 class EncodedTree:
-    """The tree with its cuts as codes, breadth first. The child of a leaf is the index of its group in `cells`, or -1
-    for a leaf that no row may reach."""
+    """The tree with its cuts as codes, breadth first. The child of a leaf is the index of its group in `cells`, or
+    UNREACHED for a leaf that no row may reach, or SUPPRESSED."""
 
     column: list[int] = field(default_factory=list)
     cuts: list[list[int]] = field(default_factory=list)
@@ -68,8 +69,9 @@ def place(earlier: EarlierRecoding, domains: list[Domain]) -> EncodedTree:
             placed.column.append(-1)
             placed.cuts.append([])
             placed.peeled.append(False)
-            placed.child.append(len(placed.cells) if node else -1)
-            if node:
+            group = "group" in node
+            placed.child.append(len(placed.cells) if group else SUPPRESSED if node else UNREACHED)
+            if group:
                 placed.cells.append(cells)
                 placed.labels.append(node["labels"])
                 placed.groups.append(node["group"])
@@ -151,23 +153,26 @@ def apply_tree(earlier: EarlierRecoding, cube: Cube, counts: GroupCounts, on_pro
     placed = place(earlier, cube.domains)
     leaves = len(placed.cells)
     column, child = np.array(placed.column, np.int64), np.array(placed.child, np.int64)
-    child[(column < 0) & (child < 0)] = leaves  # leaves that no row may reach
+    unreached, suppressed = ((column < 0) & (child == kind) for kind in (UNREACHED, SUPPRESSED))
+    child[unreached], child[suppressed] = leaves, leaves + 1
     cut_start = np.append(0, np.cumsum([len(cuts) for cuts in placed.cuts])).astype(np.int64)
     cut = np.array([code for cuts in placed.cuts for code in cuts], np.int64)
     members, peeled = _Members(cube.domains, placed), np.array(placed.peeled, bool)
     people = _walked(cube, (column, cut_start, cut, child, peeled), members, counts, on_progress)
-    used = np.flatnonzero(people)
+    used, left_out = np.flatnonzero(people[:leaves]), int(people[leaves + 1])
+    if not len(used):
+        raise UnsafeError("the recoding suppresses all rows; nothing was published")
     low, high = members.published(used)
     labels, rank = canonical(cube.domains, low, high)
-    number = np.zeros(leaves + 1, np.int64)
-    number[used] = rank
+    number = np.zeros(leaves + 2, np.int64)
+    number[used], number[leaves + 1] = rank, len(used)
     child[column < 0] = number[child[column < 0]]
     counts.rank = number[:leaves]
     own_low, own_high = np.array(placed.own, np.uint16).T
     return ReusedTree(
         cube.domains, column.astype(np.int8), cut_start.astype(np.uint32), cut.astype(np.uint16),
         child.astype(np.uint32), peeled, own_low, own_high, labels, people[used][np.argsort(rank)], earlier.written,
-        np.array(placed.groups, np.int64)[used][np.argsort(rank)],
+        np.array(placed.groups, np.int64)[used][np.argsort(rank)], suppressed=left_out,
     )  # fmt: skip
 
 
@@ -179,22 +184,22 @@ def _walked(
     on_progress: ProgressCallback,
 ) -> Ints:
     """Walk every record down the tree, and add it to the members and the counts of its group; return the people of each
-    group."""
+    group, nobody, and those who are suppressed."""
     from anon.recoding import kernels
 
     leaves = len(members.low)
-    people = np.zeros(leaves + 1, np.int64)
+    people = np.zeros(leaves + 2, np.int64)
     for codes, sensitive, own_people in batches(cube, on_progress):
         group = np.zeros(codes.shape[1], np.uint32)
         kernels.walk(codes, *tree, group)
-        people += np.bincount(group, weights=own_people, minlength=leaves + 1).astype(np.int64)
+        people += np.bincount(group, weights=own_people, minlength=leaves + 2).astype(np.int64)
         inside = group < leaves
         members.add(codes[:, inside], group[inside])
         add(counts, group[inside].astype(np.int64), sensitive[:, inside], own_people[inside])
     if people[leaves]:
         found = f"the recoding has no group for {counted(people[leaves])}: their values are in none of its nodes"
         raise UnsafeError(f"{found}; nothing was published; {NEW}")
-    return people[:leaves]
+    return people
 
 
 class _Members:

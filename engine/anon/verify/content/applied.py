@@ -70,10 +70,12 @@ class AppliedTree(AppliedRecoding):
         for batch in rows:
             keys = self.keys.read(batch)
             group = self.tree.find(keys)
-            if labelled and (untrue := self.tree.untrue(group, keys)):
+            published = group < self.tree.groups
+            if labelled and (untrue := self.tree.untrue(group[published], keys[:, published])):
                 raise wrong(f"has labels that are not true for {counted(untrue, 'row')} of the source")
             names = ["g", *batch.schema.names[len(keys) :]]
-            yield pa.record_batch([pa.array(group), *batch.columns[len(keys) :]], names=names)
+            found = pa.record_batch([pa.array(group), *batch.columns[len(keys) :]], names=names)
+            yield found if published.all() else found.filter(pa.array(published))
 
     def groups(self, groups: str, labelled: bool) -> str:
         return f"SELECT * FROM ({groups}) LEFT JOIN group_labels USING (g)" if labelled else groups

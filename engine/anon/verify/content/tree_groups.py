@@ -68,7 +68,7 @@ class WrittenTree:
         return self.nodes.nbytes + self.low.nbytes + sum(labels.nbytes for labels in self.labels)
 
     def find(self, keys: Ints) -> Numbers:
-        """Return the group of each row of keys [columns, rows]."""
+        """Return the group of each row of keys [columns, rows]; the number of groups for a suppressed row."""
         found = np.empty(keys.shape[1], np.uint32)
         kernels.walk(keys, self.nodes, self.low, found)
         return found

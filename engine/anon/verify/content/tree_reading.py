@@ -44,6 +44,7 @@ class _NodesOfFile:
     narrowed: dict[int, Codes]  # the labels of the groups in hierarchy columns, if they are narrower than cuts in all
     words: pa.Array
     rest: NDArray[np.bool_]  # whether the last child of a node is the rest
+    suppressed: NDArray[np.bool_]  # leaves that are no group
     cuts: int = 0  # keys of nodes with more than two children, or with a rest, that are placed so far
 
     @classmethod
@@ -52,22 +53,26 @@ class _NodesOfFile:
         treed = [j for j, grammar in enumerate(grammars) if isinstance(grammar, HierarchyLabels)]
         every = isinstance(file.head, TreeHead) and file.head.labels != "cells"
         listed = list(range(len(grammars))) if every else treed
-        nodes, at = np.empty((2 * groups, 2), np.int64), 0  # a split has two children or more
+        leaves = groups + file.head.suppressed  # at most: somebody is in each that is suppressed
+        nodes, at = np.empty((2 * leaves, 2), np.int64), 0  # a split has two children or more
         texts: dict[int, list[pa.Array]] = {-1: [STAR], **{j: [] for j in listed}}
-        rest = [np.empty(0, bool)]
+        rest, suppressed = [np.empty(0, bool)], [np.empty(0, bool)]
         for table in _tables(file, [names[j] for j in listed]):
             column = pc.index_in(table["column"], pa.array(names)).fill_null(-1).to_numpy().astype(np.int64)
+            none = table["suppressed"].fill_null(False).to_numpy()
             own = nodes[at : at + len(column)]
-            own[:, 0], own[:, 1] = _cuts(table["cut"].combine_chunks(), column, grammars), _packed(table, column)
+            own[:, 0] = _cuts(table["cut"].combine_chunks(), column, grammars)
+            own[:, 1] = np.where(none, groups, _packed(table, column, none))
             texts[-1].append(table["label"].combine_chunks())
             rest.append(table["rest"].fill_null(False).to_numpy())
+            suppressed.append(none)
             for j in listed:
                 labels = pc.struct_field(table["labels"].combine_chunks(), names[j])
-                texts[j].append(labels.filter(pa.array(column < 0)))
+                texts[j].append(labels.filter(pa.array((column < 0) & ~none)))
             at += len(column)
         words, codes = _numbered(texts)
         release_unused()  # of the file
-        raw = cls(nodes[:at], codes.pop(-1)[1:], codes, words, np.concatenate(rest))
+        raw = cls(nodes[:at], codes.pop(-1)[1:], codes, words, np.concatenate(rest), np.concatenate(suppressed))
         raw.narrowed = {j: raw.by_group(own) for j, own in codes.items()}
         raw.check(groups)
         raw.cut_null_off([j for j in range(len(grammars)) if j not in treed])
@@ -78,6 +83,12 @@ class _NodesOfFile:
     def column(self) -> NDArray[np.int16]:
         """Return the column that each node is split by, -1 for a group."""
         return ((self.nodes[:, 1] >> 32).astype(np.int16) & 0xFF) - 1
+
+    @property
+    def is_group(self) -> NDArray[np.bool_]:
+        """Return which nodes are groups."""
+        found: NDArray[np.bool_] = (self.column < 0) & ~self.suppressed
+        return found
 
     @property
     def others(self) -> Ints:
@@ -92,19 +103,19 @@ class _NodesOfFile:
     def by_group(self, codes: Codes) -> Codes:
         """Return codes of groups that are in the order of the nodes in the order of the groups' numbers."""
         found = np.empty_like(codes)
-        found[self.nodes[self.column < 0, 1] & 0xFFFFFFFF] = codes
+        found[self.nodes[self.is_group, 1] & 0xFFFFFFFF] = codes
         return found
 
     def check(self, groups: int) -> None:
         """Check that children follow each other from one split to the next, and that groups have numbers from 0 on."""
-        group = self.column < 0
-        length = np.where(group, 0, self.others + 1)
+        group, split = self.is_group, self.column >= 0
+        length = np.where(split, self.others + 1, 0)
         following = np.cumsum(length) - length + 1
         numbers = np.zeros(groups, bool)
         numbers[self.child[group]] = True
         if int(length.sum()) + 1 != len(group) or not numbers.all() or int(group.sum()) != groups:
             raise ValueError("a tree whose nodes or groups are not numbered in order")
-        if not np.array_equal(self.child[~group], following[~group]):
+        if (self.suppressed & split).any() or not np.array_equal(self.child[split], following[split]):
             raise ValueError("children that do not follow those of the node before")
 
     def cut_null_off(self, free: list[int]) -> None:
@@ -175,7 +186,7 @@ class _NodesOfFile:
             above = parent[first - 1 : last - 1]
             found[first:last] = np.where(column[above] == j, self.label[first:last], found[above])
             first, last = last, 1 + int(np.searchsorted(parent, last))
-        return self.by_group(found[column < 0])
+        return self.by_group(found[self.is_group])
 
     @cached_property
     def parent(self) -> NDArray[np.uint32]:
@@ -189,7 +200,7 @@ def _by_nodes(grammar: Grammar) -> bool:
     return isinstance(grammar, HierarchyLabels) and not grammar.ordered
 
 
-def _packed(table: pa.Table, column: Ints) -> Ints:
+def _packed(table: pa.Table, column: Ints, suppressed: NDArray[np.bool_]) -> Ints:
     children = table["children"].combine_chunks()
     length = children.value_lengths().fill_null(0).to_numpy().astype(np.int64)
     listed = children.flatten().to_numpy()
@@ -200,7 +211,7 @@ def _packed(table: pa.Table, column: Ints) -> Ints:
     if ((length > 1) != (column >= 0)).any():
         raise ValueError("a node that is neither split nor a group")
     group = table["group"].fill_null(-1).to_numpy()
-    if (np.where(column >= 0, first, group) < 0).any():
+    if (np.where(column >= 0, first, np.where(suppressed, 0, group)) < 0).any():
         raise ValueError("a number below 0")
     packed: Ints = np.where(column >= 0, first | (column + 1) << 32 | (length - 1) << 40, group)
     return packed
@@ -234,7 +245,7 @@ def _numbered(texts: dict[int, list[pa.Array]]) -> tuple[pa.Array, dict[int, Cod
 def _tables(file: RecodingFile, narrowed: list[str]) -> Iterator[pa.Table]:
     """Yield the nodes of a recoding.json, some at a time."""
     kinds = {"label": pa.string(), "column": pa.string(), "cut": pa.string(), "children": pa.list_(pa.int64())}
-    kinds |= {"rest": pa.bool_(), "group": pa.int64(), "people": pa.int64()}
+    kinds |= {"rest": pa.bool_(), "suppressed": pa.bool_(), "group": pa.int64(), "people": pa.int64()}
     labels = pa.struct([(name, pa.string()) for name in narrowed])
     options = pa.json.ParseOptions(pa.schema([*kinds.items(), ("labels", labels)]), unexpected_field_behavior="error")
     for lines in file.chunks():
