@@ -4,12 +4,13 @@ table are enumerated. A world gives the people of each published group its publi
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations, product
 
-from tests.oracles.partition import Column, Value, _Node, _Table
+from tests.oracles.partition import Cells, Column, Value, _Node, _Table
 
 Level = Callable[[list[Value], int], bool]  # whether a group satisfies the criteria with s candidates against it
 Coin = Callable[[tuple[tuple[int, int], ...], int], bool | None]  # of a cell and a column; None: both ways
@@ -56,22 +57,30 @@ class Guarded:
     below: int | None = None
     enforce: bool = False
     coin: Coin = lambda cell, column: None
+    worlds: dict[tuple[Value, ...], list[tuple[Fraction, Tree]]] = field(default_factory=dict)  # those searched
+    offered: dict[tuple[Cells, tuple[int, ...]], list[tuple[int, list[_Node]]]] = field(default_factory=dict)
 
-    def trees(self, values: Sequence[Value]) -> Iterator[tuple[Fraction, Tree]]:
+    def trees(self, values: Sequence[Value]) -> list[tuple[Fraction, Tree]]:
         """Everything that a search may come to in a world, with its probability."""
-        table = _Table([*zip(self.codes, values)], self.columns)
-        root = _Node((None,) * len(self.columns), list(range(len(values))))
-        yield from self._node(table, root, ())
+        if (world := tuple(values)) not in self.worlds:
+            table = _Table([*zip(self.codes, values)], self.columns)
+            root = _Node((None,) * len(self.columns), list(range(len(values))))
+            self.worlds[world] = list(self._node(table, root, ()))
+        return self.worlds[world]
 
     def _node(self, table: _Table, node: _Node, against: tuple[Passed, ...]) -> Iterator[tuple[Fraction, Tree]]:
         yield from self._from(table, node, against, self._candidates(table, node))
 
     def _candidates(self, table: _Table, node: _Node) -> list[tuple[int, list[_Node]]]:
-        found = []
-        for parts in table.publicly(node):
-            (column,) = {at for part in parts for at in range(len(self.columns)) if part.cells[at] != node.cells[at]}
-            found.append((column, parts))
-        return found
+        """The public candidates of a node, which are the same in all worlds."""
+        key = node.cells, tuple(node.members)
+        if key not in self.offered:
+            found = self.offered[key] = []
+            for parts in table.publicly(node):
+                every = range(len(self.columns))
+                (column,) = {at for part in parts for at in every if part.cells[at] != node.cells[at]}
+                found.append((column, parts))
+        return self.offered[key]
 
     def _from(
         self, table: _Table, node: _Node, against: tuple[Passed, ...], left: list[tuple[int, list[_Node]]]
@@ -130,22 +139,19 @@ def posteriors(
 ) -> Iterator[tuple[Tree, int, Value, Fraction, Fraction]]:
     """For all that may be published of this table, each member of a group and each value: the tree, the member, the
     value, its share of the group, and its probability for somebody who sees what `of` shows of a tree."""
-    seen = {}
-    for _, tree in search.trees(values):
-        seen.setdefault(of(tree), tree)
+    seen = {of(tree): tree for _, tree in reversed(search.trees(values))}
     for shown, tree in seen.items():
-        groups = [group.members for group in tree.groups()]
-        weighed = [
-            (world, sum(chance for chance, other in search.trees(world) if of(other) == shown))
-            for world in worlds(values, groups)
-        ]
-        total = sum(weight for _, weight in weighed)
+        likely: defaultdict[tuple[int, Value], Fraction] = defaultdict(Fraction)  # of a member and its value
+        total = Fraction(0)
+        for world in worlds(values, [group.members for group in tree.groups()]):
+            weight = sum((chance for chance, other in search.trees(world) if of(other) == shown), Fraction(0))
+            total += weight
+            for who, value in enumerate(world) if weight else ():
+                likely[who, value] += weight
         for group in tree.groups():
-            for who in group.members:
-                for value in {values[other] for other in group.members}:
-                    share = Fraction(sum(values[other] == value for other in group.members), len(group.members))
-                    belief = sum(weight for world, weight in weighed if world[who] == value) / total
-                    yield group, who, value, share, Fraction(belief)
+            counts = Counter(values[who] for who in group.members)
+            for who, (value, count) in product(group.members, counts.items()):
+                yield group, who, value, Fraction(count, len(group.members)), likely[who, value] / total
 
 
 def shape(tree: Tree) -> object:

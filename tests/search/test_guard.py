@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import hmac
 from fractions import Fraction
+from functools import cache
 from math import ceil
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +25,7 @@ from tests.search.test_partition import budget, leaves, tables
 
 SKIPS = [Fraction(1, 10), Fraction(1, 4), Fraction(1, 2)]
 KEY = b"k" * 32
+TinyTable = tuple[list[Any], list[tuple[int, ...]], list[str]]
 
 
 def alpha(bound: Fraction, factor: Fraction) -> Fraction:
@@ -31,11 +34,11 @@ def alpha(bound: Fraction, factor: Fraction) -> Fraction:
 
 
 def level(bound: Fraction, skip: Fraction) -> oracle.Level:
-    def safe(values: list[Any], s: int) -> bool:
-        most = max(values.count(value) for value in set(values))
-        return Fraction(most, len(values)) <= alpha(bound, skip**-s)
+    @cache
+    def enough(most: int, people: int, s: int) -> bool:
+        return Fraction(most, people) <= alpha(bound, skip**-s)
 
-    return safe
+    return lambda values, s: enough(max(map(values.count, values)), len(values), s)
 
 
 def coin(skip: Fraction) -> oracle.Coin:
@@ -99,7 +102,7 @@ def test_the_search_is_that_of_its_definition(
 
 
 @st.composite
-def tiny(draw: st.DrawFn) -> tuple[list[Any], list[tuple[int, ...]], list[str]]:
+def tiny(draw: st.DrawFn) -> TinyTable:
     """At most six people: random ones, and ones with equal counts or neighbours that agree."""
     free, tree = Free([0, 1, 2]), Hierarchy(((0, 1), 2))
     shapes = [[Free([0, 1, 2, 3])], [free, Free([0, 1])], [Hierarchy(((0, 1), 2, (3, 4)))], [free, tree]]
@@ -115,40 +118,57 @@ def tiny(draw: st.DrawFn) -> tuple[list[Any], list[tuple[int, ...]], list[str]]:
     return list(columns), codes, values
 
 
-@settings(max_examples=1500, deadline=None)
-@given(
-    tiny(), st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(3, 4)]), st.sampled_from(SKIPS), st.integers(1, 2)
+few, thousands = settings(max_examples=300, deadline=None), settings(max_examples=5_000, deadline=None)
+tiny_tables = given(
+    tiny(),
+    st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(3, 4), Fraction(9, 10)]),
+    st.sampled_from(SKIPS),
+    st.integers(1, 2),
 )
-def test_no_posterior_exceeds_the_bound(
-    given: tuple[list[Any], list[tuple[int, ...]], list[str]], bound: Fraction, skip: Fraction, least: int
-) -> None:
-    columns, codes, values = given
+
+
+def hold_against_the_bound(table: TinyTable, bound: Fraction, skip: Fraction, least: int) -> None:
+    """Odds of at most p^-s times those of the share."""
+    columns, codes, values = table
     if not level(bound, skip)(values, 0):
         return
     search = oracle.Guarded(codes, columns, level(bound, skip), skip, least)
     for group, _, _, share, belief in oracle.posteriors(search, values, oracle.shape):
         counted = group.counted()
         assert counted is not None
-        assert belief <= alpha(share, skip**counted)  # odds of at most p^-s times those of the share
+        assert belief <= alpha(share, skip**counted)
 
 
-@settings(max_examples=1500, deadline=None)
-@given(
-    tiny(),
-    st.sampled_from([Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)]),
-    st.sampled_from(SKIPS),
-    st.integers(1, 2),
-)
-def test_an_enforced_guard_keeps_the_promised_confidence(
-    given: tuple[list[Any], list[tuple[int, ...]], list[str]], bound: Fraction, skip: Fraction, least: int
-) -> None:
-    columns, codes, values = given
+def hold_against_the_promise(table: TinyTable, bound: Fraction, skip: Fraction, least: int) -> None:
+    columns, codes, values = table
     if not level(bound, skip)(values, 0):
         return
     search = oracle.Guarded(codes, columns, level(bound, skip), skip, least, enforce=True)
     for what in (oracle.shape, oracle.groups):
         for *_, belief in oracle.posteriors(search, values, what):
             assert belief <= bound
+
+
+@few
+@tiny_tables
+def test_no_posterior_exceeds_the_bound(table: TinyTable, bound: Fraction, skip: Fraction, least: int) -> None:
+    hold_against_the_bound(table, bound, skip, least)
+
+
+@few
+@tiny_tables
+def test_an_enforced_guard_keeps_the_promised_confidence(
+    table: TinyTable, bound: Fraction, skip: Fraction, least: int
+) -> None:
+    hold_against_the_promise(table, bound, skip, least)
+
+
+@pytest.mark.long
+@thousands
+@tiny_tables
+def test_both_hold_in_thousands_of_tables(table: TinyTable, bound: Fraction, skip: Fraction, least: int) -> None:
+    hold_against_the_bound(table, bound, skip, least)
+    hold_against_the_promise(table, bound, skip, least)
 
 
 def test_a_cut_that_was_not_made_reveals_values_and_coins_hide_them() -> None:
