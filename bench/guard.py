@@ -45,6 +45,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "guard 0.25, 200": {"prefer": "public", "guard": {"skip": 0.25, "below": 200}},
     "guard 0.5, 100": {"prefer": "public", "guard": {"skip": 0.5}},
 }
+GUARD = "guard 0.25, 200"  # that is held to the targets
 LEAST = 5  # k
 
 
@@ -139,10 +140,37 @@ def text(figures: list[dict[str, Any]]) -> str:
     head = "# Public cuts and coins\n\nLoss / groups; `guard p, n`: public cuts, skip p, below n."
     shown = [each for each in figures if each.get("forced")]
     names = ["generalized", "half", "nine tenths"]
-    cells = [[each["table"], each["method"], *(f"{each['forced'][name]:,}" for name in names)] for each in shown]
+    cells = [
+        [each["table"], each["method"], *(f"{each['forced'][name]:,}" for name in names), times(each, at)]
+        for each in shown
+    ]
     second = 'Cells of k = 5, all cut freely, in which "no cut was made" forces half or nine tenths to share a value:'
-    tables = measure.markdown([*KEYS[:-1], *METHODS], rows), measure.markdown(["table", "method", *names], cells)
-    return f"{head}\n\n{tables[0]}\n\n{second}\n\n{tables[1]}\n\n{measure.described(measure.machine())}\n"
+    tables = (
+        measure.markdown([*KEYS[:-1], *METHODS], rows),
+        measure.markdown(["table", "method", *names, "loss, times that of public"], cells),
+        measure.targets_table(targets(at)),
+    )
+    every = "\n\n".join([head, tables[0], second, tables[1], tables[2], measure.described(measure.machine())])
+    return f"{every}\n"
+
+
+def times(each: dict[str, Any], at: dict[tuple[str, ...], dict[str, Any]]) -> str:
+    """Return how many times the loss of public cuts without coins a method loses."""
+    public = at[(*(each[key] for key in KEYS[:-1]), "public")]
+    return f"{each['loss'] / public['loss']:.2f}"
+
+
+def targets(at: dict[tuple[str, ...], dict[str, Any]]) -> list[measure.Target]:
+    """Return what the guard is held to on Adult with k = 5, where all columns are cut freely."""
+    case = ("Adult", "k = 5", "all cut freely")
+    guarded, public = at.get((*case, GUARD)), at.get((*case, "public"))
+    if guarded is None or public is None:
+        return []
+    half = guarded["forced"]["half"]
+    return [
+        measure.Target(f"Adult, {GUARD}: cells forced to 50%", half, "<=", 0),
+        measure.Target(f"Adult, {GUARD}: loss, times that of public", guarded["loss"] / public["loss"], "<=", 1.25),
+    ]
 
 
 if __name__ == "__main__":
