@@ -251,17 +251,22 @@ def attack(
     rho2: Share | None = None,
     *,
     sensitive: str | None = None,
+    run: AnyPath | None = None,
+    held_with: Sequence[AnyPath] = (),
     memory: int | str | None = None,
     threads: int | None = None,
     show_values: bool = False,
     strict: bool = False,
 ) -> Result:
-    """Run homogeneity attacks on a table that is already grouped, and with a prior file measure how far the table moves
-    beliefs."""
+    """Attack a table that is already grouped: homogeneity, and with a prior file how far the table moves beliefs. With
+    the folder of the `run` that made it, its source is read again and every attack is carried out; `held_with` names
+    releases that somebody holds as well."""
     from anon.commands import explore as command
 
-    options = _options(memory=memory, threads=threads, show_values=show_values, strict=strict)
-    return _strictly(command.attack(config, table, threshold, prior, rho1, rho2, sensitive, options), strict)
+    held = tuple(map(Path, held_with))
+    options = _options(memory=memory, threads=threads, show_values=show_values, strict=strict, held_with=held)
+    made = None if run is None else Path(run)
+    return _strictly(command.attack(config, table, threshold, prior, rho1, rho2, sensitive, made, options), strict)
 
 
 @_in_parameters

@@ -26,9 +26,10 @@ from anon.report.recoding_shape import shape
 from anon.report.run_report import blocking_of_cuts, report_of
 from anon.report.sensitive_columns import sensitive_columns
 from anon.report.warnings import people_warnings, signed_off
-from anon.risk.composition import composition
+from anon.risk.composition import FIRST, PART, composition
 from anon.risk.every_attack import attack_run
 from anon.risk.overview import Attack
+from anon.risk.withstanding import refuse_successful
 from anon.runs.identity import same_run
 from anon.runs.named_files import check_files, check_levels_of_others
 from anon.runs.options import DEFAULTS, Options, adjusted
@@ -265,7 +266,10 @@ def _summary(
     summary |= {"together": together} if together else {}
     summary["warnings"] = signed_off(config, every, all_known=True)
     bound = min((attack.bound for attack in attacks if attack.bound is not None), default=None)
-    summary["attacks"] = [attack.to_dict() for attack in (*attacks, composition(together, bound))]
+    alone = PART if night is not None else "" if files.before.differs_from(files.release) else FIRST
+    every_attack = [*attacks, composition(together, bound, alone)]
+    refuse_successful(config, every_attack)
+    summary["attacks"] = [attack.to_dict() for attack in every_attack]
     if options.strict:
         refuse_warnings(summary, "; nothing was published")
         refuse_breaches(summary, "; nothing was published")

@@ -52,6 +52,11 @@ SHARES: list[tuple[str, Any, Any]] = [
     ),
     ("privacy", [{"k_anonymity": 5}], [{"k_anonymity": {"k": 5}}]),
     ("privacy", [{"group_size": 5}], [{"group_size": {"k": 5}}]),
+    (
+        "privacy",
+        [{"k_anonymity": 2}, {"withstands": ["homogeneity"]}],
+        [{"k_anonymity": {"k": 2}}, {"withstands": {"attacks": ["homogeneity"]}}],
+    ),
     ("privacy", [{"delta_disclosure": 1.5}], [{"delta_disclosure": {"delta": 1.5}}]),
     ("privacy", [{"variance": 250}], [{"variance": {"minimum": 250}}]),
 ]

@@ -252,6 +252,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "skyline": {"points": [{"l": 0, "k": 0, "m": 0, "c": 0.5}]},
     "r_robustness": {"r": 2, "priors": [{"estimate": ["r"]}]},
     "l_diversity": CASES["distinct"][0],
+    "withstands": {"attacks": ["homogeneity"]},
 } | {name: asked for name, (asked, _) in CASES.items() if name in SUPPORT}  # fmt: skip
 METHODS: list[dict[str, Any]] = [
     *({"kind": kind} for kind in ("partition", "lattice", "merge", "colour")),
@@ -272,7 +273,7 @@ def test_the_table_of_what_works_with_what_decides_what_a_config_may_ask_for(
     tmp_path: Path, name: str, several: bool, method: dict[str, Any]
 ) -> None:
     names = list(dict.fromkeys([name, AIMED.get(method["kind"], name)]))
-    columns = [{} if each in ("k_anonymity", "group_size") else {"sensitive": "x"} for each in names]
+    columns = [{} if each in ("k_anonymity", "group_size", "withstands") else {"sensitive": "x"} for each in names]
     privacy = [{each: ASKED[each] | column} for each, column in zip(names, columns)]
     wanted = config(str(tmp_path), "group_size") | {"privacy": privacy, "method": method}
     wanted["columns"]["sensitive"] = {"x": {"as_categories": True}}

@@ -31,6 +31,7 @@ def run(folder: Path, table: pa.Table) -> dict[str, Any]:
 
 def test_a_first_release_has_nothing_to_be_held_against_and_a_second_one_has(tmp_path: Path) -> None:
     table = pa.table({"id": [*range(8)], "age": [20, 21, 22, 23, 40, 41, 42, 43], "disease": list("abcdabcd")})
-    assert run(tmp_path, table)["individuals"] is None
+    first = run(tmp_path, table)
+    assert (first["individuals"], first["exact"]) == (0, True) and "nothing to compose" in first["found"]
     again = run(tmp_path, table.slice(0, 7))
     assert again["individuals"] is not None and "7 individuals in both" in again["found"]

@@ -112,7 +112,7 @@ class CriterionFacts(ArtifactPart):
     figure: Figure | dict[str, Figure]
     bound: Figure | dict[str, Figure]
     relation: str
-    worst_group: Count
+    worst_group: Count | None  # of one that judges groups
     worst_rows: RowRange = []
     worst_labels: dict[str, str | None] = {}
     sensitive: str | list[str] = ""

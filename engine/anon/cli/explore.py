@@ -90,19 +90,37 @@ def attack(
         typer.Option(metavar="R", help="See --rho1; a fall from above 1 - rho1 to below 1 - rho2 is a breach too."),
     ] = None,
     sensitive: SensitiveColumn = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="The run folder of the release: also carry out the attacks that need its recoding and people.",
+        ),
+    ] = None,
+    held_with: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="EARLIER",
+            help="With --run: the folder of an earlier release that somebody holds as well; may be repeated.",
+        ),
+    ] = None,
     memory: Memory = None,
     threads: Threads = None,
 ) -> int:
     """Find groups where nearly everybody has the same value, directly or after other values are ruled out.
 
     With a prior, also measures how far the table changes what an adversary believes (docs/risk.md). The table is
-    read as by `check`.
+    read as by `check`. With --run, the source of that run is read again and its search repeated, and every attack is
+    carried out (docs/attacks.md).
     """
     from anon.commands import explore as commands
     from anon.runs.options import Options
 
     with flags.progress() as progress:
-        options = Options.from_user(memory=memory, threads=threads, show_values=flags.show_values)
-        result = commands.attack(config, on, threshold, prior, rho1, rho2, sensitive, options, progress)
+        held = tuple(held_with or ())
+        options = Options.from_user(memory=memory, threads=threads, show_values=flags.show_values, held_with=held)
+        result = commands.attack(config, on, threshold, prior, rho1, rho2, sensitive, run, options, progress)
     flags.show(result.to_dict(), "terminal_risk.show_attack")
     return 0

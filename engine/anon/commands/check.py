@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from anon.backends import backend_for
-from anon.config import Config, PriorEstimate, PriorFile, RRobustness, load, without_secrets
+from anon.config import Config, PriorEstimate, PriorFile, RRobustness, Withstands, load, without_secrets
 from anon.config.absent import for_release
 from anon.config.support import refuse_unsupported
 from anon.core.database import Database, connect, translated
@@ -19,7 +18,10 @@ from anon.criteria.priors import write_prior
 from anon.criteria.value_names import Names
 from anon.errors import ConfigError
 from anon.report import facts
-from anon.report.warnings import signed_off
+from anon.report.warnings import Warned, signed_off
+from anon.risk.every_attack import attack_table
+from anon.risk.overview import Attack
+from anon.risk.withstanding import OF_TABLES, withstood
 from anon.runs.named_files import check_files
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.result import Result
@@ -48,8 +50,10 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
         found, left_out = examine(database, config, table, spill, options.show_values, progress)
         _save_priors(config, found, prior_files)
         together = _together(database, config, table, options.held_with, spill, progress)
+        attacks = _attacks(config, found)
     names = Names.from_config(config, found.values, found.frequency, options.show_values)
     summary = facts.summary(config, found, names, left_out)
+    _add_withstood(config, summary, attacks)
     summary["warnings"] = signed_off(config, summary["warnings"])
     if together:
         summary |= {"together": together, "safe": summary["safe"] and not together["over"]}
@@ -63,13 +67,31 @@ def _together(
     """Return what somebody learns who holds the table and earlier releases; nothing if none are named."""
     if not held_with:
         return {}
-    from anon.runs.held_releases import compared, held_release
+    from anon.runs.held_releases import table_with
 
-    if not isinstance(table, str | os.PathLike):
-        raise ConfigError.at("--on", "a frame", "the folder of a release, with --with")
     with progress.stage("together"):
-        releases = [held_release(Path(table), "--on", config), *(held_release(path, "--with") for path in held_with)]
-        return compared(database, config, releases, spill)
+        return table_with(database, config, table, held_with, spill)
+
+
+def _attacks(config: Config, found: Findings) -> list[Attack]:
+    """Return the attacks that the config wants withstood and that need only the table."""
+    named = {name for spec in config.privacy if isinstance(spec, Withstands) for name in spec.attacks}
+    if not named & OF_TABLES or found.table is None:
+        return []
+    with translated("attacking the table"):
+        return attack_table(config, found)
+
+
+def _add_withstood(config: Config, summary: dict[str, Any], attacks: list[Attack]) -> None:
+    """Add which of the attacks that the config wants withstood succeed, and a warning about those that were not carried
+    out, because they need a run and its people."""
+    for spec, entry in zip(config.privacy, summary["criteria"]):
+        if isinstance(spec, Withstands):
+            entry |= withstood(spec, attacks)
+            summary["safe"] = summary["safe"] and entry["safe"]
+            text = f"attacks that need a run and its people: {', '.join(entry['not_judged'])} (anon attack --run)"
+            warned = Warned("attacks_not_judged", len(entry["not_judged"]), text)
+            summary["warnings"] += [warned.to_dict()] if entry["not_judged"] else []
 
 
 def _with_prior(config: Config, file: Path) -> Config:

@@ -1,5 +1,5 @@
 """`anon explore`, `anon disclose` and `anon attack`: find what an adversary could do with a table that is already
-grouped. They read it as `check` does, and never read the config's source."""
+grouped. They read it as `check` does, and never read the config's source, but for `attack` with the folder of a run."""
 
 from __future__ import annotations
 
@@ -210,12 +210,16 @@ def attack(
     rho1: Any = None,
     rho2: Any = None,
     sensitive: str | None = None,
+    run: Path | None = None,
     options: Options = DEFAULTS,
     progress: Progress | None = None,
 ) -> Result:
-    """Compute homogeneity at 100% and at a threshold, elimination, and with a prior the beliefs before and after."""
+    """Compute homogeneity at 100% and at a threshold, elimination, and with a prior the beliefs before and after. With
+    the folder of the run that made the table, also the attacks that need its recoding and the people of its source."""
     progress, share = progress or Progress(), _share(threshold, "--threshold")
     rho = _rho(rho1, rho2, prior)
+    if options.held_with and run is None:
+        raise ConfigError.at("--with", "no --run", "the run folder of the release as well")
     with _opened(config, table, options, progress, sensitive) as opened, progress.stage("attack"):
         facts = _homogeneity(opened, share)
         if opened.grouped.multiplicity == "single":
@@ -224,7 +228,12 @@ def attack(
         if prior is not None:
             _refuse_several(opened, "beliefs")
             facts["beliefs"] = _beliefs(opened, Path(prior), share, rho)
-        facts["attacks"] = [each.to_dict() for each in _overview(opened, facts["homogeneous_individuals"])]
+        found = _overview(opened, facts["homogeneous_individuals"])
+    if run is not None:
+        from anon.commands.attacked_run import attacks_on
+
+        found = attacks_on(load(config), table, run, options, progress)
+    facts["attacks"] = [each.to_dict() for each in found]
     facts["warnings"] = []
     return Result(facts, {"attack": facts})
 

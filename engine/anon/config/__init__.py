@@ -23,6 +23,7 @@ from anon.config.criteria.l_diversity import LDiversity
 from anon.config.criteria.r_robustness import PriorEstimate, PriorFile, RRobustness
 from anon.config.criteria.skyline import Point, Skyline
 from anon.config.criteria.t_closeness import TCloseness
+from anon.config.criteria.withstands import Withstands
 from anon.config.criterion import Criterion
 from anon.config.distances import Absolute, Equal, HierarchyDistance, Matrix, Ordered, Variational
 from anon.config.grammar import (
@@ -103,6 +104,7 @@ __all__ = [
     "Suppress",
     "TCloseness",
     "Variational",
+    "Withstands",
     "json_schema",
     "load",
     "parse_size",

@@ -57,6 +57,7 @@ class Criterion(Model):
     position: ClassVar[int] = 100  # where the docs, the schema and messages list it; ties in alphabetical order
     support: ClassVar[Support] = Support()
     about_values: ClassVar[bool] = True  # and not only about the sizes of groups
+    about_groups: ClassVar[bool] = True  # and not about the release as a whole
     categorical: ClassVar[bool] = False  # values are names to it: numbers that nearly agree count as different
     unguarded: ClassVar[str] = "it bounds no confidence in a value, so there are no odds to tighten"
     draws: ClassVar[bool] = False  # of a run: it publishes a random sample of the individuals
@@ -116,6 +117,14 @@ class Criterion(Model):
     def when_suppressed(self) -> str:
         """Return why a search that drops people on its way cannot judge by it; nothing if it can."""
         return ""
+
+    def merges_safely(self) -> bool:
+        """Return whether groups that satisfy it do so when they are merged."""
+        return not self.about_groups or self.support.lattice == ENFORCED
+
+    def links_groups(self) -> bool:
+        """Return whether it judges groups together, so that what one may be depends on the others."""
+        return False
 
     def fewest_values(self) -> int:
         """Return the number of values that it keeps possible for everybody."""

@@ -9,6 +9,7 @@ from fractions import Fraction
 from anon.config.columns import Free
 from anon.config.criteria import CRITERIA
 from anon.config.criterion import CHECKED, ENFORCED, EXHAUSTIVE_ONLY, ONE_VALUE, SEVERAL_EXHAUSTIVE, Criterion
+from anon.config.examined import refused_attacks
 from anon.config.grammar import NO_SOURCE, Config, Lattice, Method, Partition, Reuse
 from anon.config.mistakes import below
 from anon.config.private_release import of_private_release
@@ -108,6 +109,7 @@ def _refusals(config: Config, run: bool) -> Iterator[Problem]:
     yield from _of_caps(config) if run else ()
     for index, spec in enumerate(config.privacy):
         yield from _of_criterion(config, spec, f"privacy[{index}].{spec.name}", run)
+    yield from refused_attacks(config, run)
 
 
 def _of_peel(method: Method) -> Iterator[Problem]:
@@ -167,8 +169,7 @@ def _of_one_level(config: Config) -> Iterator[Problem]:
         return
     several = config.columns.multiplicity != "single"
     for index, spec in enumerate(config.privacy):
-        monotone = spec.support.lattice == ENFORCED
-        if not monotone or (several and spec.support.several_values == SEVERAL_EXHAUSTIVE):
+        if not spec.merges_safely() or (several and spec.support.several_values == SEVERAL_EXHAUSTIVE):
             found, why = f"{spec.name} with release.one_level", "groups are merged, and merging safe ones may be unsafe"
             yield Problem(f"privacy[{index}].{spec.name}", found, "criteria that are monotone", why)
 
@@ -286,7 +287,7 @@ def _not_refined(spec: Criterion) -> str:
     """Return why a criterion does not allow the post-pass; nothing if it does."""
     if spec.name in ("skyline", "ck_safety"):
         return "it judges all groups together, and groups are divided one by one"
-    if spec.support.lattice != ENFORCED:
+    if not spec.merges_safely():
         return "groups that come to the same labels are one group, and merging safe ones may be unsafe"
     if getattr(spec, "dont_care", None):
         return "labels overlap, and it is not shown that averages of safe groups are safe with dont_care"

@@ -24,6 +24,7 @@ class WarningKind:
 
 WARNINGS = {
     "absent_value": WarningKind(LOW),
+    "attacks_not_judged": WarningKind(LOW, of_column=False),
     "binary_prior": WarningKind(LOW),
     "csv_formula": WarningKind(LOW),
     "groups_under_5": WarningKind(LOW, of_column=False),

@@ -22,9 +22,9 @@ def _criterion(verdict: Verdict, criterion: Criterion, spec: Spec, found: Findin
         "figure": number(verdict.figure),
         "bound": number(verdict.bound),
         "relation": criterion.relation,
-        "worst_group": verdict.worst_group,
+        "worst_group": verdict.worst_group if spec.about_groups else None,
     }
-    facts |= _located(found, verdict.worst_group)
+    facts |= _located(found, verdict.worst_group) if spec.about_groups else {}
     if criterion.column is not None or criterion.columns:
         facts["sensitive"] = criterion.column or list(criterion.columns)
     facts |= criterion.details(verdict, partial(names.of_value, criterion.column))

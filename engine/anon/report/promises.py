@@ -36,7 +36,7 @@ def _promise(name: str, spec: dict[str, Any], entry: CriterionFacts, bucketized:
 
 def group_name(entry: dict[str, Any], bucketized: bool) -> str:
     """Return where a reader finds the worst group of a criterion: by its labels if they may be shown, by its rows in
-    the release, or by its number in the column `group` of a bucketized one.
+    the release, or by its number in the column `group` of a bucketized one. Empty for one that judges no groups.
 
     >>> group_name({"worst_group": 3, "worst_rows": [21, 25]}, False), group_name({"worst_group": 3}, True)
     ('rows 21 to 25 of the release', 'group 3')
@@ -47,6 +47,8 @@ def group_name(entry: dict[str, Any], bucketized: bool) -> str:
     if "worst_rows" in entry:
         first, last = entry["worst_rows"]
         return f"row {first:,} of the release" if first == last else f"rows {first:,} to {last:,} of the release"
+    if entry["worst_group"] is None:
+        return ""
     return f"group {entry['worst_group']}" if bucketized else f"#{entry['worst_group']:,}"
 
 

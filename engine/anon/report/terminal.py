@@ -307,7 +307,7 @@ def _criteria(facts: dict[str, Any]) -> Table:
 def _group(entry: dict[str, Any]) -> str:
     """Return where a group is: its rows in the release, or its number in the order of the groups."""
     if "worst_rows" not in entry:
-        return f"#{entry['worst_group']:,}"
+        return "" if entry["worst_group"] is None else f"#{entry['worst_group']:,}"
     first, last = entry["worst_rows"]
     return f"row {first:,}" if first == last else f"rows {first:,}-{last:,}"
 
@@ -324,7 +324,7 @@ def _failures(facts: dict[str, Any]) -> Table:
     table = new_table("criterion", "found", "group", text=2)
     for entry in facts["criteria"]:
         for failure in entry.get("failed", []):
-            table.add_row(Text(criterion_name(entry)), Text(failure["text"]), f"#{failure['worst_group']:,}")
+            table.add_row(Text(criterion_name(entry)), Text(failure["text"]), _group(failure))
     return table
 
 

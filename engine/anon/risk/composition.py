@@ -13,11 +13,18 @@ ASSUMES = "holds the earlier release as well, and knows everybody's quasi-identi
 HELPS = "a series (`release.series`), whose parts are safe together"
 
 
-def composition(together: dict[str, Any], bound: float | None) -> Attack:
-    """Return the attack, given what both releases reveal together, or nothing; `bound` is the lowest promise."""
+FIRST = "nothing to compose: no other release was in this place"
+PART = "nothing to compose: nobody is in two parts of a series"
+UNKNOWN = "not examined: no earlier release in this place whose run folder says who is in which group"
+
+
+def composition(together: dict[str, Any], bound: float | None, alone: str = "") -> Attack:
+    """Return the attack, given what both releases reveal together, or nothing. `bound` is the lowest promise, `alone`
+    why there is no release to compose with, if that is known."""
+    if not together and alone:
+        return Attack(NAME, ASSUMES, alone, individuals=0, bound=bound, exact=True)
     if not together:
-        found = "not examined: no earlier release in this place whose run folder says who is in which group"
-        return Attack(NAME, ASSUMES, found)
+        return Attack(NAME, ASSUMES, UNKNOWN)
     words = f"{counted(together['one_value'])} left with one possible value, {together['two_values']:,} with two"
     if together["over"]:
         words += f"; {counted(together['over'])} about whom a belief passes what is promised"

@@ -29,6 +29,7 @@ NAME = "definetti"
 ASSUMES = "knows everybody's quasi-identifiers, and learns from the release how they go with the values"
 HELPS = "r_robustness with priors estimated from the same columns (method merge), or groups of more varied values"
 ROUNDS, FITTINGS = 20, 5  # of the model; of the beliefs to the published counts, in each
+SMOOTHING = 1.0  # people whom the model adds to each combination of a code and a value
 SETTLED = 1e-3  # beliefs that change less no longer matter
 CODES = 128  # of a column; more are put into bins of about equal numbers of people
 CELLS = 2**20  # beliefs (people with their own quasi-identifiers x values of their group) that are held
@@ -98,7 +99,7 @@ def _scores(keys: list[Ints], value: Ints, weight: Floats, values: int) -> Float
     for key in keys:
         codes = int(key.max()) // values + 1
         counts = np.bincount(key, weight, codes * values).reshape(codes, values)
-        found += np.log((counts + 1) / (total + codes)).ravel()[key]
+        found += np.log((counts + SMOOTHING) / (total + SMOOTHING * codes)).ravel()[key]
     return found
 
 

@@ -23,7 +23,8 @@ child has all but k - 1, or every child has fewer than k: n people in c children
 >>> forced(np.array([20, 20]), 5, np.array([4, 5]), peel=True).tolist()
 [16, 4]
 
-With public cuts (`prefer: public`) a cell has one cut, the median of the whole table: it has two children too.
+With public cuts (`prefer: public`) a cell has one cut, the median of the whole table: it has two children too. Where
+coins are tossed (`guard`), that no cut was made proves nothing, and nobody is forced.
 
 Labels that are tight (`labels: tight`) say no less: the same cuts were tried. In a column with more values than codes
 the people share a code, which is a bin of values.
@@ -38,6 +39,7 @@ import numpy as np
 from anon.config import Config, Partition
 from anon.config.criteria.group_size import GroupSize
 from anon.config.criteria.k_anonymity import KAnonymity
+from anon.config.examined import not_about_sizes
 from anon.config.support import exact_labels
 from anon.core.arrays import Flags, Ints
 from anon.core.phrases import percent
@@ -75,10 +77,9 @@ class ForcedCells:
     largest: float
 
 
-def forced_cells(recoding: Recoding, k: int, public: bool = False, peel: bool = False) -> ForcedCells:
-    """Count the generalized cells of a tree of cuts that was made with minimum sizes alone. `public`: a cell of a
-    column that is cut freely has one cut. `peel`: splits by hierarchies are peeled."""
-    people = recoding.people
+def forced_cells(recoding: Recoding, k: int, method: Partition) -> ForcedCells:
+    """Count the generalized cells of a tree of cuts that was made with minimum sizes alone."""
+    people, public, certain = recoding.people, method.prefer == "public", _without_coins(recoding.people, method)
     found = ForcedCells(0, dict.fromkeys(SHARES, 0), 0, 0.0)
     half: Flags = np.zeros(len(people), bool)
     for domain, labels in zip(recoding.domains, recoding.labels):
@@ -86,7 +87,7 @@ def forced_cells(recoding: Recoding, k: int, public: bool = False, peel: bool = 
         children = np.full(len(people), 2) if public else None
         if domain.tree is not None and domain.by_nodes:
             children = np.diff(domain.tree.child_start)[domain.tree.common(labels.low, labels.high)]
-        share = np.where(several, forced(people, k, children, peel), 0)
+        share = np.where(several & certain, forced(people, k, children, method.peel), 0)
         found.generalized += int(people[several].sum())
         for percentage in SHARES:
             found.at_least[percentage] += int(people[_reaches(share, people, percentage)].sum())
@@ -94,6 +95,13 @@ def forced_cells(recoding: Recoding, k: int, public: bool = False, peel: bool = 
         found.largest = max(found.largest, float((share / people).max(initial=0.0)))
     found.individuals = int(people[half].sum())
     return found
+
+
+def _without_coins(people: Ints, method: Partition) -> Flags:
+    """Return in which groups every cut that was possible was made: those that toss no coins."""
+    if method.guard is None:
+        return np.ones(len(people), bool)
+    return people >= (np.inf if method.guard.limit is None else method.guard.limit)
 
 
 def _reaches(share: Ints, people: Ints, percentage: int) -> Flags:
@@ -107,8 +115,8 @@ def downcoding(config: Config, recoding: AnyRecoding | Assignment) -> Attack:
         return Attack(NAME, ASSUMES, why)
     assert isinstance(recoding, Recoding)
     k = max(spec.k for spec in config.privacy if isinstance(spec, KAnonymity | GroupSize))
-    method = config.method if isinstance(config.method, Partition) else Partition()
-    cells = forced_cells(recoding, k, method.prefer == "public", method.peel)
+    assert isinstance(config.method, Partition)
+    cells = forced_cells(recoding, k, config.method)
     counts = {f"at_least_{share}": cells.at_least[share] for share in SHARES}
     words = ", ".join(f"{count:,} to at least {percent(share / 100)}" for share, count in cells.at_least.items())
     return Attack(
@@ -133,7 +141,6 @@ def _not_applicable(config: Config, recoding: AnyRecoding | Assignment) -> str:
         return f"not examined: the argument is about the cuts of partition, not about {config.method.kind}"
     if recoding.reused:
         return "not applicable: the cuts are those of an earlier run, and say nothing about these rows"
-    others = [spec.name for spec in config.privacy if not isinstance(spec, KAnonymity | GroupSize)]
-    if others:
+    if others := not_about_sizes(config):
         return f"not counted: cuts may have been refused by {', '.join(others)}; minimality examines these"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from anon.config import Config
+from anon.config.examined import NO_PEOPLE
 from anon.core.database import translated
 from anon.cube import Cube
 from anon.recoding.assignment import Assignment
@@ -14,23 +15,26 @@ from anon.risk.people import SampledPeople
 from anon.risk.published import kept_columns, shares_of_values
 from anon.verify.judge import Findings
 
-NO_PEOPLE = "not examined: needs one value of one sensitive column per individual, on one machine (backend local)"
-
 
 def attack_run(
     config: Config, found: Findings, recoding: AnyRecoding | Assignment, people: SampledPeople | None, cube: Cube
 ) -> list[Attack]:
     """Return the results of all attacks on a release that was examined; `people`: those of some of its groups with
     their own quasi-identifiers, if they are at hand."""
+    with translated("attacking the release"):
+        attacks = attack_table(config, found)
+    return [*attacks, downcoding(config, recoding), *_informed(config, found, recoding, people, cube)]
+
+
+def attack_table(config: Config, found: Findings) -> list[Attack]:
+    """Return the results of the attacks that need only the table that was examined."""
     table = found.table
     assert table is not None
     attacks = []
-    with translated("attacking the release"):
-        for column in table.sensitive:
-            promise = Promise.from_config(config.privacy, column, found.values[column])
-            attacks += shares_of_values(table, column, promise)
-    attacks += kept_columns(found.with_kept, found.with_all_kept, found.individuals)
-    return [*attacks, downcoding(config, recoding), *_informed(config, found, recoding, people, cube)]
+    for column in table.sensitive:
+        promise = Promise.from_config(config.privacy, column, found.values[column])
+        attacks += shares_of_values(table, column, promise)
+    return [*attacks, *kept_columns(found.with_kept, found.with_all_kept, found.individuals)]
 
 
 def _informed(
@@ -38,7 +42,7 @@ def _informed(
 ) -> list[Attack]:
     """Return the attacks of an adversary who knows everybody's quasi-identifiers."""
     if people is None:
-        return [Attack(each.NAME, each.ASSUMES, NO_PEOPLE) for each in (minimality, definetti)]
+        return [Attack(each.NAME, each.ASSUMES, f"not examined: {NO_PEOPLE}") for each in (minimality, definetti)]
     people = people.coded_by(found.values[people.column])
     promise = Promise.from_config(config.privacy, people.column, people.texts)
     return [

@@ -24,7 +24,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from anon.config import Config, InformationGain, Partition
+from anon.config import Config, Partition
+from anon.config.examined import unrepeated
 from anon.core.arrays import Flags, Floats, Ints
 from anon.core.phrases import counted, percent
 from anon.criteria import Criterion
@@ -41,6 +42,7 @@ from anon.search.partition.public import PublicCuts
 NAME = "minimality"
 ASSUMES = "knows everybody's quasi-identifiers, the config and how the search works"
 HELPS = "`prefer: public` with `guard`, which passes over safe cuts at random, or a stricter criterion"
+GUARDED = "nothing above what is promised: the guard is enforced, so that the promise holds whatever was not cut"
 EXACT = 5_000  # worlds that are gone through, of a group and of groups that depend on each other
 DRAWN = 1_000  # random worlds otherwise
 FEWEST = 50  # of them that must be possible
@@ -224,6 +226,8 @@ def minimality(
     if why := _not_applicable(config, recoding, criteria, sample):
         return Attack(NAME, ASSUMES, why)
     assert isinstance(config.method, Partition) and isinstance(recoding, Recoding)
+    if config.method.guard is not None:  # an enforced one
+        return Attack(NAME, ASSUMES, GUARDED, "", 0, None, promise.lowest, exact=True, sensitive=sample.column)
     prefer = str(config.method.prefer)
     least = max(criterion.least_group for criterion in criteria)
     public = PublicCuts.from_cube(cube) if prefer == "public" else None
@@ -267,16 +271,10 @@ def _not_applicable(
     config: Config, recoding: AnyRecoding | Assignment, criteria: list[Criterion], sample: SampledPeople
 ) -> str:
     """Return why the attack does not apply or is not carried out; nothing if it is."""
-    if not isinstance(recoding, Recoding) or not isinstance(config.method, Partition):
+    if why := unrepeated(config):
+        return f"not examined: {why}"
+    if not isinstance(recoding, Recoding):
         return f"not examined: the decisions of {config.method.kind} are not repeated"
-    if isinstance(config.method.prefer, InformationGain):
-        return "not examined: the order of cuts may depend on the values (prefer: information_gain)"
-    if config.method.peel:
-        return "not examined: which parts of a split leave depends on the values (peel)"
-    if config.method.suppress:
-        return "not examined: who is left out depends on the values (suppress)"
-    if getattr(config.method, "guard", None) is not None:
-        return "not examined: the coins of the guard are not repeated; the report has the bound that they give"
     if others := [each.name for each in criteria if not each.monotone or not each.alone or each.context]:
         return f"not examined: what {', '.join(others)} refused does not follow from the groups alone"
     if not len(sample.group):

@@ -3,6 +3,7 @@ report what they reveal together (risk/together.py)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -197,6 +198,16 @@ def _bounds(database: Database, config: Config, column: str) -> BeliefBounds:
 def compared(database: Database, config: Config, releases: Sequence[HeldRelease], spill: Path) -> dict[str, Any]:
     """Return the JSON of what several releases reveal together."""
     return {"releases": len(releases), **held_together(database, config, releases, spill).to_dict()}
+
+
+def table_with(database: Database, config: Config, table: Any, earlier: Sequence[Path], spill: Path) -> dict[str, Any]:
+    """Return what the release in a folder and earlier ones reveal together; nothing if there are none."""
+    if not earlier:
+        return {}
+    if not isinstance(table, str | os.PathLike):
+        raise ConfigError.at("--on", "a frame", "the folder of a release, with --with")
+    releases = [held_release(Path(table), "--on", config), *(held_release(path, "--with") for path in earlier)]
+    return compared(database, config, releases, spill)
 
 
 def with_previous(database: Database, config: Config, work: RunFolders, previous: PreviousRelease) -> dict[str, Any]:

@@ -45,6 +45,11 @@ def _earlier_or_new(*places: Path) -> bytes:
     return secrets.token_bytes(BYTES) if found is None else found
 
 
+def with_key_of(config: Config, run: Path) -> Config:
+    """Return the config with the key that is in a run folder; the config as it is if nothing in it needs one."""
+    return config.with_key(_read(run / KEY)) if tosses_coins(config) else config
+
+
 def _read(path: Path) -> bytes:
     try:
         key = bytes.fromhex(path.read_bytes().decode("ascii"))

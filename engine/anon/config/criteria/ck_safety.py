@@ -25,6 +25,9 @@ class CKSafety(Criterion):
     def confidence(self, value: str | None) -> Confidence:
         return Confidence(Fraction(self.c), open=True)
 
+    def links_groups(self) -> bool:
+        return self.k > 0 and self.c < 1
+
     @classmethod
     def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:
         return (

@@ -73,6 +73,10 @@ class Skyline(Criterion):
         lowest = min((Fraction(point.c) for point in points if isinstance(point, Point)), default=None)
         return None if lowest is None else Confidence(lowest, open=True)
 
+    def links_groups(self) -> bool:
+        every = [self.points, *(each for each in self.values.values() if each != "exempt")]
+        return any(point.m and point.c < 1 for points in every for point in points)
+
     def tightened(self, factor: Fraction) -> Skyline | None:
         every = [self.points, *(each for each in self.values.values() if each != "exempt")]
         if any(point.m for points in every for point in points):
