@@ -214,7 +214,7 @@ class Series:
                 if night.can_be_smaller:
                     return None
                 reason = str(error)
-                night.save_all_waiting(backend.database, work)
+                night.save_all_waiting(source, work)
             night.publish_waiting(work, previous.dependencies)
         return self._nothing_published(night, reason)
 

@@ -88,16 +88,16 @@ def extract(folder: Path, rows: list[Row]) -> None:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every part."""
-    names = sorted(path for path in (folder / "out").glob("*-*.*"))
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in names}
+    """Return the SHA-256 of every file of a part."""
+    out = folder / "out"
+    files = sorted(path for path in out.rglob("*-*.*") if path.is_file())
+    return {path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def published(folder: Path) -> Counter[tuple[str, int]]:
     """Return how often each pair of values that no recoding changes is published (generalized form)."""
-    rows = duckdb.sql(
-        f"SELECT ill, stay, count(*) FROM read_parquet('{folder}/out/part-*.parquet') GROUP BY ALL"
-    ).fetchall()
+    files = [str(folder / "out" / name) for name in digests(folder)]
+    rows = duckdb.sql(f"SELECT ill, stay, count(*) FROM read_parquet({files}) GROUP BY ALL").fetchall()
     return Counter({(ill, stay): count for ill, stay, count in rows})
 
 

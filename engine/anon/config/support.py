@@ -186,9 +186,6 @@ def _of_series(config: Config) -> Iterator[Problem]:
     if config.method.kind != "partition":
         hint = "the search starts from what earlier parts leave, which only partition does"
         yield Problem("method.kind", f"{config.method.kind} with series append", "partition", hint)
-    if config.backend.kind == "spark":
-        hint = "the ledger is read and written on one machine"
-        yield Problem("release.series", "append with backend spark", "backend local", hint)
     for index, spec in enumerate(config.privacy):
         if reason := spec.in_series():
             where = f"privacy[{index}].{spec.name}"

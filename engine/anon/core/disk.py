@@ -252,6 +252,19 @@ def make_folders(folder: Path) -> None:
         os.mkdir(folder, 0o700)
 
 
+def make_like(folder: Path, other: Path) -> None:
+    """Make a folder where it is missing, and give it the permissions of another."""
+    make_folders(folder)
+    os.chmod(folder, stat.S_IMODE(os.stat(other).st_mode))
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder if it is there and nothing is in it."""
+    with suppress(FileNotFoundError):
+        if not os.listdir(folder):
+            os.rmdir(folder)
+
+
 def unlink(path: Path) -> None:
     os.unlink(path)
 

@@ -78,7 +78,8 @@ class Addition:
         for name in self._names():
             new, old, kept = self.staged / name, self.place / name, aside(self.staged) / name
             if disk.exists(new):  # otherwise it was renamed before an interruption
-                disk.make_folders(old.parent)
+                if old.parent != self.place:
+                    disk.make_like(old.parent, new.parent)
                 if disk.exists(old) and not disk.exists(kept):
                     disk.make_folders(kept.parent)
                     disk.keep(old, kept)
@@ -92,6 +93,8 @@ class Addition:
                 disk.rename(old, new)
             if disk.exists(kept):
                 disk.replace(kept, old)
+        for folder in self._folders() - {self.place}:
+            disk.remove_if_empty(folder)
 
     def done(self) -> bool:
         return all(_is(self.place / name, digest) for name, digest in self.digests.items())
@@ -102,9 +105,13 @@ class Addition:
         )
 
     def sync(self) -> None:
-        for folder in {(self.place / name).parent for name in self.digests}:
-            disk.sync_folder(folder)
+        for folder in self._folders() | {self.place}:
+            if disk.exists(folder):
+                disk.sync_folder(folder)
         disk.sync_folder(self.staged)
+
+    def _folders(self) -> set[Path]:
+        return {(self.place / name).parent for name in self.digests}
 
     def _names(self) -> list[str]:
         return sorted(self.digests, key=lambda name: (Path(name).name in LISTS, name))

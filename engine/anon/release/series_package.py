@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from anon.core.database import translated
@@ -32,14 +32,39 @@ def read_package(folder: Path) -> Json:
     return found
 
 
+def paths_of(resource: Json) -> list[str]:
+    """Return the files of a table: one, or on a cluster those of a folder."""
+    return resource["path"] if isinstance(resource["path"], list) else [resource["path"]]
+
+
+def files_of_part(resource: Json, number: int) -> dict[str, str]:
+    """Return the names that the files of a table get as those of a part, by the names that they have.
+
+    >>> files_of_part({"name": "qi", "path": "qi.csv", "format": "csv"}, 3)
+    {'qi.csv': 'qi-000003.csv'}
+    >>> files_of_part({"name": "release", "path": ["release.parquet/a.parquet"], "format": "parquet"}, 3)
+    {'release.parquet/a.parquet': 'part-000003.parquet/a.parquet'}
+    """
+    table = f"{part_name(resource['name'], number)}.{resource['format']}"
+    return {path: str(PurePosixPath(table, *PurePosixPath(path).parts[1:])) for path in paths_of(resource)}
+
+
+def with_files(resource: Json, digests: dict[str, str]) -> Json:
+    """Return a table with its files and their digests: `hash` of one file, `hashes` of those of a folder in order."""
+    hashes = [f"sha256:{digest}" for digest in digests.values()]
+    if isinstance(resource["path"], list):
+        return resource | {"path": list(digests), "hashes": hashes}
+    return resource | {"path": next(iter(digests)), "hash": hashes[0]}
+
+
 def resources_of(package: Json, number: int, digests: dict[str, str]) -> list[Json]:
     """Return the tables of a release as those of a part; `digests` are those of its files under their new names."""
     about = {key: package[key] for key in ("cells", "groups", "suppressed_share", "null_share") if key in package}
     found = []
     for resource in package["resources"]:
-        name = part_name(resource["name"], number)
-        path = f"{name}.{resource['format']}"
-        found.append(resource | {"name": name, "path": path, "hash": f"sha256:{digests[path]}", "part": number} | about)
+        own = {name: digests[name] for name in files_of_part(resource, number).values()}
+        named = resource | {"name": part_name(resource["name"], number)}
+        found.append(with_files(named, own) | {"part": number} | about)
     return found
 
 

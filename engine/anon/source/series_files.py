@@ -1,6 +1,6 @@
 """The files of a series as one table: a folder whose tables are named like parts, `part-000001.parquet` or the pair
-`qi-000001.parquet` and `sensitive-000001.parquet`. Groups of different parts are different groups, so the table has the
-number of the part of each row in a column of its own."""
+`qi-000001.parquet` and `sensitive-000001.parquet`, each a file or, from a cluster, a folder of files. Groups of
+different parts are different groups, so the table has the number of the part of each row in a column of its own."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from anon.source.files import register
 from anon.source.tables import data_files
 
 PART = re.compile(r"(part|qi|sensitive)-(\d{6})\.(?:parquet|csv)")
-Parts = dict[int, Path]  # the file of each part, by its number
+Parts = dict[int, Path]  # the file of each part, or a folder of files, by its number
 
 
 def series_tables(table: Any) -> dict[str, Parts]:
-    """Return the files of a series by table: `part`, or `qi` and `sensitive`. Nothing for any other table."""
+    """Return the files of a series by table: `part`, or `qi` and `sensitive`. Nothing for any other table: the files of
+    one table from a cluster are numbered from 0 on."""
     if not isinstance(table, (str, os.PathLike)) or not Path(table).is_dir():
         return {}
     found: dict[str, Parts] = {}
     for file in data_files(Path(table)):
-        if (named := PART.fullmatch(file.name)) is None or file.parent != Path(table):
+        own = file if file.parent == Path(table) else file.parent
+        if (named := PART.fullmatch(own.name)) is None or own.parent != Path(table):
             return {}
-        found.setdefault(named[1], {})[int(named[2])] = file
+        found.setdefault(named[1], {})[int(named[2])] = own
+    if any(0 in parts for parts in found.values()):
+        return {}
     if set(found) not in ({"part"}, {"qi", "sensitive"}, set()):
         raise SourceError(f"{table}: parts of different forms; a series has `part`, or `qi` and `sensitive`")
     if "qi" in found and found["qi"].keys() != found["sensitive"].keys():

@@ -15,8 +15,10 @@ from anon.verify.judge import Findings
 
 
 def attaining_groups(found: Findings) -> EarlierGroups:
-    """Return the groups that attain the minima of the states that were found."""
-    assert found.table is not None
+    """Return the groups that attain the minima of the states that were found; where the table was judged in parts,
+    those that attain the minima of a part."""
+    if found.attaining.groups or found.table is None:
+        return found.attaining
     needed: dict[str, set[int]] = {}
     for at, criterion in enumerate(found.criteria):
         if not criterion.alone:

@@ -55,6 +55,7 @@ class Findings:
     criteria: list[Criterion] = field(default_factory=list)
     beside: list[Criterion] = field(default_factory=list)  # with what is published already, where all groups count
     states: dict[int, State] = field(default_factory=dict)  # of `criteria` and then `beside`, by their places
+    attaining: EarlierGroups = field(default_factory=EarlierGroups)  # of a series, where parts were judged one by one
     with_kept: dict[str, dict[str, float]] = field(default_factory=dict)
     with_all_kept: dict[str, float] = field(default_factory=dict)  # if there are several kept columns
     values: dict[str, list[str | None]] = field(default_factory=dict)  # sensitive values in code order
@@ -104,16 +105,23 @@ def examine(grouped: Grouped, config: Config, absent: bool = False, earlier: Ear
             grouped.objects,
             grouped.multiplicity,
         )
-        found.criteria = bind(config.privacy, values, absent=absent)
-        if earlier is not None and earlier.groups:
-            together = bind(config.privacy, replace(values, earlier=earlier), absent=True)
-            found.beside = [criterion for criterion in together if criterion.earlier is not None]
+        bind_criteria(found, config, values, absent, earlier)
         found.states = judged(grouped, found)
         found.verdicts = [criterion.verdict(found.states[at]) for at, criterion in enumerate(found.criteria)]
         if len(grouped.sensitive) > 1:
             found.homogeneous_rows = people_of(grouped, alike(grouped, grouped.key))["homogeneous"]
         add_shares_with_kept(found, people_with_kept(grouped, found))
     return found
+
+
+def bind_criteria(
+    found: Findings, config: Config, values: Values, absent: bool, earlier: EarlierGroups | None = None
+) -> None:
+    """Bind the criteria that a table is judged by: alone, and beside the groups that are published already."""
+    found.criteria = bind(config.privacy, values, absent=absent)
+    if earlier is not None and earlier.groups:
+        together = bind(config.privacy, replace(values, earlier=earlier), absent=True)
+        found.beside = [criterion for criterion in together if criterion.earlier is not None]
 
 
 def add_labels(grouped: Grouped, found: Findings) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anon.backends.base import Backend
 from anon.backends.spark import check, content, executors, release, verify
 from anon.backends.spark.counting import SparkRecordStore
+from anon.backends.spark.series import SparkRows
 from anon.backends.spark.session import check_installed, session
 from anon.backends.spark.source import SparkSource, check_files, open_source, origin_of
 from anon.config import Config, Spark
@@ -19,6 +20,7 @@ from anon.config.support import exact_labels
 from anon.config.values import is_store
 from anon.core.checkpoint import Checkpoint
 from anon.core.database import Database, connect, translated
+from anon.core.disk import make_private
 from anon.core.progress import Progress
 from anon.cube import Cube
 from anon.errors import ConfigError
@@ -27,6 +29,7 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
 from anon.recoding.outcome import Outcome
 from anon.release import WrittenRelease
+from anon.runs.series.pool import Pool
 from anon.runs.workspace import RunFolders
 from anon.search import dispatch
 from anon.search.prepare import build_cube
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
     from anon.search.lattice.search import LatticeSearch
     from anon.search.partition.search import PartitionSearch
+
+EXCHANGED = "exchanged"  # the folder beside the release in which driver and executors exchange files about a series
 
 
 class SparkSearches(dispatch.Searches):
@@ -97,7 +102,11 @@ class SparkBackend(Backend):
             yield cls(config, show_values, work, progress, database, spark=spark)
 
     def open(self, origin: Origin) -> Source:
-        return open_source(self.spark, self.database, self.config, origin)
+        if not isinstance(origin, Pool):
+            return open_source(self.spark, self.database, self.config, origin)
+        folder = make_private(self.work.release.with_name(EXCHANGED), "release.path")
+        rows = SparkRows(self.database, self.config.columns, origin, folder)
+        return open_source(self.spark, self.database, self.config, origin.whole, rows.narrowed)
 
     def cube(self, source: Source) -> Cube:
         return build_cube(self.config, source, SparkRecordStore(on_progress=self.report_progress("cube")))
@@ -105,7 +114,7 @@ class SparkBackend(Backend):
     def search(self, config: Config, cube: Cube, checkpoint: Checkpoint) -> Outcome:
         report = self.report_progress("search")
         spill, searches = self.work.spill, SparkSearches()
-        return dispatch.searched(config, cube, spill, checkpoint, self.show_values, report, searches)
+        return dispatch.searched(config, cube, spill, checkpoint, self.show_values, report, searches, self.earlier)
 
     def write(self, source: Source, cube: Cube, outcome: Outcome) -> WrittenRelease:
         assert isinstance(source, SparkSource)
@@ -118,7 +127,7 @@ class SparkBackend(Backend):
         expected = content.expected(source, config, self.work.run / "recoding.json", _recoding(outcome))
         source.check_unchanged()
         source.close()
-        found = verify.verify(self.spark, self.database, written, config, expected)
+        found = verify.verify(self.spark, self.database, written, config, expected, self.earlier)
         if written.rows <= MEASURED:
             found.table = self._on_the_driver(written)
         return found

@@ -183,7 +183,7 @@ def judged_rows(database: Database, rows: pa.Table, work: CheckWork, number: int
     grouped = Grouped.from_part(database, rows, work.columns, work.keep, work.known)
     for names in work.known:
         code_values(grouped, names)
-    judged = verify.judged_part(grouped, work.criteria, 0)
+    judged = verify.judged_part(grouped, verify.Judging(work.criteria), 0)
     about = {group for state in judged.states.values() for group in state.witness[:, -1].tolist()}
     places = about & set(range(judged.found.groups))
     return CheckedPart(number, judged, labels_of(grouped, places) if work.labels and places else {})

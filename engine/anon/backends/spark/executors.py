@@ -110,6 +110,14 @@ def map_rows(frame: DataFrame, work: Work, given: Broadcast, schema: pa.Schema) 
     return frame.mapInArrow(partial(_do, reporting(work), given), ddl(schema))
 
 
+def add_text(frame: DataFrame, name: str, work: Work, given: Broadcast) -> DataFrame:
+    """Return the rows of a frame with one more column, of text, as work adds it."""
+    from pyspark.sql.types import StringType, StructType
+
+    schema = StructType([*frame.schema.fields]).add(name, StringType())
+    return frame.mapInArrow(partial(_do, reporting(work), given), schema)
+
+
 def _do(work: Work, given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from work(given.content, batches)
 

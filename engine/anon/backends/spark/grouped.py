@@ -25,6 +25,7 @@ from anon.source.files import one_kind
 from anon.source.grouped_table import CheckedLabels, check_labels, present
 from anon.source.left_out import LeftOut, left_out_people
 from anon.source.requirements import RowAnswers
+from anon.source.series_files import series_tables
 from anon.source.tables import as_arrow, bucketized_pair
 from anon.source.types import INTEGERS, WIDE_INTEGERS, label_sql, negative_zeros
 
@@ -81,6 +82,9 @@ def open_grouped(spark: SparkSession, database: Database, config: Config, table:
 
 def _raw(spark: SparkSession, database: Database, table: Any) -> tuple[DataFrame, pa.Schema]:
     """Return the table as Spark reads it, and its columns as they are on one machine."""
+    if series_tables(table):
+        found, expected = "a series with backend spark", "backend local, or one part of it"
+        raise ConfigError.at("--on", found, expected, "equal labels may be in several of its parts")
     if bucketized_pair(table) is not None:
         found, expected = "a bucketized table with backend spark", "a table of labels, or backend local"
         raise ConfigError.at("--on", found, expected, "equal labels may be in several of its groups")

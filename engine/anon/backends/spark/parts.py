@@ -96,15 +96,16 @@ def write_table(rows: DataFrame, path: Path, form: Form, groups: GroupParts) -> 
     written = executors.collect(executors.map_rows(ordered, _write, given, DONE), WRITING)
     if sum(written["people"].to_pylist()) != int(groups.people.sum()) or written.num_rows != parts:
         raise changed()
-    _check_shared(path, parts)
+    refuse_unseen([path / part_name(number) for number in range(parts)])
     return sum(written["rows"].to_pylist())
 
 
-def _check_shared(path: Path, parts: int) -> None:
+def refuse_unseen(files: list[Path]) -> None:
     """Raise ConfigError if what the executors wrote is not visible here."""
-    missing = sum(not (path / part_name(number)).exists() for number in range(parts))
+    missing = sum(not file.exists() for file in files)
     if missing:
-        found = f"a folder in which {missing:,} of {parts:,} parts that executors wrote are not seen from the driver"
+        wrote = f"{missing:,} of {len(files):,} parts that executors wrote"
+        found = f"a folder in which {wrote} are not seen from the driver"
         raise ConfigError.at("release.path", found, "a folder on a file system that driver and executors share")
 
 
@@ -151,7 +152,7 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Report what is wrong with the place that an executor writes to."""
     try:
         yield
@@ -189,7 +190,7 @@ class PartWriter:
     def write(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Write it in row groups of the fixed size."""
         under_way = self.path.with_name(f".{uuid.uuid4().hex}-{self.path.name}")
-        with _explained():
+        with explained():
             try:
                 write_tables(under_way, self.form.schema, self.form.labelled, self._tables(batches))
                 os.replace(under_way, self.path)  # noqa: PTH105

@@ -50,6 +50,7 @@ class SparkSource(Source):
     stored: DataFrame = field(kw_only=True)  # typed once, on the disks of the executors
     kept_rows: DataFrame | None = None  # where one row of every individual is used: all of their rows,
     chosen_rows: DataFrame | None = None  # and those that are used
+    named_rows: DataFrame | None = None  # those that are used with `who` each is about, if anything says that
 
     def __post_init__(self) -> None:
         self.frame_of_rows = self.stored
@@ -99,13 +100,20 @@ def origin_of(config: Config, table: Any) -> Origin:
     return Files(str(path)) if table is None and path is not None and "://" not in str(path) else OnCluster(table)
 
 
-def open_source(spark: SparkSession, database: Database, config: Config, origin: Origin) -> SparkSource:
-    """Open the config's source, or the DataFrame in its place, and check it against the config."""
+Narrowing = Callable[["DataFrame", pa.Schema], "DataFrame"]  # of rows with some columns of a schema
+
+
+def open_source(
+    spark: SparkSession, database: Database, config: Config, origin: Origin, narrowed: Narrowing | None = None
+) -> SparkSource:
+    """Open the config's source, or the DataFrame in its place, and check it against the config. `narrowed` returns the
+    rows that are used of those that are there."""
     raw, schema = _raw(spark, database, config, origin)
     database.register("raw_rows", schema.empty_table())
     types = describe(database, "raw_rows")
     origin.unnamed = check_present(config.columns, types, raw.columns)
     used = raw.select(*(executors.column(name) for name in schema.names if name in _used(config)))
+    used = used if narrowed is None else narrowed(used, schema)
     who = _who(config, types)
     checked = check_rows(BatchedRows(used, schema), config, types, who)
     create_labels(database, checked.labels)
@@ -143,8 +151,8 @@ def _schema(database: Database, view: str) -> pa.Schema:
 
 
 def _check_people(source: SparkSource, checked: CheckedRows, config: Config, ways: Callable[[], str]) -> None:
-    """Count the individuals who are left out, and check the rows of the others; from there on nothing says whom a row
-    is about."""
+    """Count the individuals who are left out, and check the rows of the others; from there on only what a series needs
+    says whom a row is about."""
     nulls = config.nulls
     if checked.dropped.all:
         with as_table(source.stored) as table:
@@ -157,7 +165,7 @@ def _check_people(source: SparkSource, checked: CheckedRows, config: Config, way
         rows = _one_row_each(source, config, checked, rows)
     with as_table(rows) as table:
         check_people(source, checked, table, ways)
-    source.frame_of_rows = rows.select(*checked.aliases)
+    source.named_rows, source.frame_of_rows = rows, rows.select(*checked.aliases)
 
 
 def _find_persons(source: SparkSource, config: Config, raw: DataFrame) -> None:

@@ -22,10 +22,11 @@ from anon.config import Config
 from anon.core.database import Database, translated
 from anon.core.phrases import counted
 from anon.core.text import text
-from anon.criteria import Criterion, Ints, State, Values, bind
+from anon.criteria import Criterion, EarlierGroups, Ints, State, Values
 from anon.errors import ClusterLost, SourceError, VerificationError
 from anon.release import WrittenRelease
 from anon.verify import judge as local
+from anon.verify.attaining import attaining_groups
 from anon.verify.bounds import difference_in_bounds
 from anon.verify.content import EMPTY, Content, published
 from anon.verify.files import (
@@ -65,6 +66,15 @@ class PartContent:
     values: KnownValues = field(default_factory=dict)  # without codes
 
 
+@dataclass(frozen=True)
+class Judging:
+    """What the groups of every part are judged by."""
+
+    criteria: list[Criterion]
+    beside: list[Criterion] = field(default_factory=list)  # with what is published already
+    texts: dict[str, list[str | None]] = field(default_factory=dict)  # of a series: of the sensitive values
+
+
 @dataclass
 class JudgedPart:
     """What an executor found when it judged one part."""
@@ -72,13 +82,20 @@ class JudgedPart:
     found: Findings
     states: dict[int, State]
     kept: dict[str, dict[str, int]]  # per kept column the sums behind what is reported of it
+    attaining: EarlierGroups = field(default_factory=EarlierGroups)  # of a series: the groups that attain its minima
 
 
 def verify(
-    spark: SparkSession, database: Database, written: WrittenRelease, config: Config, expected: Content
+    spark: SparkSession,
+    database: Database,
+    written: WrittenRelease,
+    config: Config,
+    expected: Content,
+    earlier: EarlierGroups,
 ) -> Findings:
     """Examine the parts of a release that was just written; VerificationError if they are not what they must be.
-    `expected`: what the source's rows come to under the written recoding."""
+    `expected`: what the source's rows come to under the written recoding; `earlier`: groups that are published
+    already."""
     parts = len(list(written.path.iterdir()))
     local.refuse(_difference_in_names(written, parts))
     tuples = [columns for spec in config.privacy if (columns := spec.tuple_columns())]
@@ -87,7 +104,7 @@ def verify(
         seen = sorted(_on_parts(spark, parts, _look, look), key=lambda each: each.number)
         local.refuse(next((each.wrong for each in seen if each.wrong), "") or _difference(seen, expected))
         known = _known(database, seen)
-        found = _judge(spark, seen, known, written, config)
+        found = _judge(spark, seen, known, written, config, earlier)
     except ClusterLost:  # which says nothing about the release
         raise
     except (SourceError, ValueError) as error:
@@ -195,13 +212,22 @@ def _known(database: Database, seen: list[PartContent]) -> KnownValues:
 
 
 def _judge(
-    spark: SparkSession, seen: list[PartContent], known: KnownValues, written: WrittenRelease, config: Config
+    spark: SparkSession,
+    seen: list[PartContent],
+    known: KnownValues,
+    written: WrittenRelease,
+    config: Config,
+    earlier: EarlierGroups,
 ) -> Findings:
     found = Findings(rows=sum(each.rows for each in seen))
-    found.criteria = bind(config.privacy, values_of(known, found, config), absent=True)
+    local.bind_criteria(found, config, values_of(known, found, config), True, earlier)
     before = np.append(0, np.cumsum([each.groups for each in seen])).tolist()
-    given = executors.Broadcast(spark, (written, config.columns, known, found.criteria, before))
-    add_up(found, _on_parts(spark, len(seen), _judged, given))
+    judging = Judging(found.criteria, found.beside, found.values if config.release.series else {})
+    given = executors.Broadcast(spark, (written, config.columns, known, judging, before))
+    judged = _on_parts(spark, len(seen), _judged, given)
+    add_up(found, judged)
+    for each in judged:
+        found.attaining = found.attaining.union(each.attaining)
     return found
 
 
@@ -222,6 +248,7 @@ def add_up(found: Findings, judged: list[JudgedPart]) -> None:
         _add(found, each.found)
         for at, state in each.states.items():
             states[at] = states[at].merge(state) if at in states else state
+    found.states = states
     found.verdicts = [criterion.verdict(states[at]) for at, criterion in enumerate(found.criteria)]
     people: dict[str, dict[str, int]] = {}
     for name in judged[0].kept:
@@ -245,7 +272,7 @@ def _add(total: Findings, other: Findings) -> None:
 
 
 def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    written, columns, known, criteria, before = given
+    written, columns, known, judging, before = given
     for number in (number for batch in batches for number in batch.column(0).to_pylist()):
         with executors.task_database() as database, translated(READING):
             files = files_of(_part_of(written, number))
@@ -254,20 +281,27 @@ def _judged(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
             grouped = open_written(database, files, columns, known)
             for names in known:
                 code_values(grouped, names)
-            judged = judged_part(grouped, criteria, before[number])
+            judged = judged_part(grouped, judging, before[number])
         yield from executors.packed([(pickle.dumps(judged),)], PICKLED)
 
 
-def judged_part(grouped: Grouped, criteria: list[Criterion], before: int) -> JudgedPart:
+def judged_part(grouped: Grouped, judging: Judging, before: int) -> JudgedPart:
     """Judge the groups of one part, which are numbered from `before` on."""
-    found = Findings(criteria=criteria)
+    found = Findings(grouped, criteria=judging.criteria, beside=judging.beside, values=judging.texts)
+    found.states = local.judged(grouped, found)
+    attaining = attaining_groups(found) if judging.texts else EarlierGroups()
     states = {}
-    for at, state in local.judged(grouped, found).items():
-        by_number = grouped.bucketized and criteria[at].name == "k_anonymity"  # of classes, by the numbers of groups
+    for at, state in found.states.items():
+        by_number = grouped.bucketized and _by_labels(judging, at)  # of classes, by the numbers of groups
         states[at] = state if by_number else numbered(state, before)
     if len(grouped.sensitive) > 1:
         found.homogeneous_rows = local.people_of(grouped, local.alike(grouped, grouped.key))["homogeneous"]
-    return JudgedPart(replace(found, criteria=[]), states, local.people_with_kept(grouped, found))
+    counted = replace(found, table=None, criteria=[], beside=[], values={}, states={})
+    return JudgedPart(counted, states, local.people_with_kept(grouped, found), attaining)
+
+
+def _by_labels(judging: Judging, at: int) -> bool:
+    return at < len(judging.criteria) and judging.criteria[at].name == "k_anonymity"
 
 
 def numbered(state: State, before: int) -> State:

@@ -35,6 +35,16 @@ def hashed(text: str) -> str:
     return f"sha256(getvariable('{OUTER}') || {inner})"
 
 
+def first_128(digest: str) -> str:
+    """Return SQL for the first 128 bits of a hexadecimal digest, from which `halves` makes its columns too."""
+    return f"{digest}[1:32]"
+
+
+def joined() -> str:
+    """Return SQL for what `first_128` gives, of the columns `hi` and `lo`."""
+    return "format('{:016x}{:016x}', hi, lo)"
+
+
 def halves(digest: str) -> str:
     """Return SQL for the columns `hi` and `lo`, the first 128 bits of a hexadecimal digest."""
     return f"('0x' || {digest}[1:16])::UBIGINT AS hi, ('0x' || {digest}[17:32])::UBIGINT AS lo"

@@ -8,14 +8,10 @@ only those with the most frequent value would: whoever waits would have it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from anon.artifacts.ledger import LEDGER, Ledger, LedgerFile, PublishedPart, Seen
 from anon.artifacts.reading import sealed_text
@@ -24,26 +20,23 @@ from anon.config import Config
 from anon.config.absent import may_be_absent
 from anon.core import disk
 from anon.core.checkpoint import RunIdentity
-from anon.core.database import Database, causes, fed, literal, quote, translated
+from anon.core.database import translated
 from anon.criteria import EarlierGroups, bind
 from anon.criteria.bind import Values
-from anon.cube import Encoder
 from anon.errors import SourceError, UnsafeError
-from anon.recoding.assignment import Assignment
 from anon.recoding.outcome import Outcome
-from anon.recoding.refined import RefinedRecoding
 from anon.release import WrittenRelease
 from anon.release.files import changed
 from anon.release.publication import AddedUpload, Addition, Move, Step, Upload
-from anon.release.series_package import NAME, part_name, read_package, resources_of, write_series_package
+from anon.release.series_package import NAME, files_of_part, read_package, resources_of, write_series_package
 from anon.runs.identity import same_run
 from anon.runs.previous_release import manifest_marks
 from anon.runs.run_folder import RunArtifacts, check_places, put_in_place
 from anon.runs.series import ledger as ledgers
-from anon.runs.series import pool
 from anon.runs.series.attained import attained
 from anon.runs.series.hashes import new_key
 from anon.runs.series.pool import Pool
+from anon.runs.series.rows import GroupFinder
 from anon.runs.series.settings import check_settings, settings_of
 from anon.runs.workspace import Workspace
 from anon.source import Source
@@ -51,11 +44,7 @@ from anon.source.origins import Origin
 from anon.verify.attaining import attaining_groups
 from anon.verify.judge import Findings
 
-PLACED, LEFT = f"{pool.ON_DISK}.placed", f"{pool.ON_DISK}.left_out"  # who is in which group; who is in none
 NOBODY = LedgerFile(name="", individuals=0, sha256="")
-TO_PARQUET = "(FORMAT parquet, COMPRESSION uncompressed)"  # hashes do not become smaller
-READ = 65_536  # rows
-SCHEMA = pa.schema([("who", pa.string()), ("g", pa.int64())])
 UNLIKE = "a part with other types of columns than the parts before"
 
 
@@ -148,32 +137,25 @@ class Night:
         """Write the keyed hashes of the individuals of the part with their groups, and the rows of those who wait."""
         if self.before.types and self.before.types != _types(written):
             raise SourceError(f"{UNLIKE}: {_differing(self.before.types, _types(written))}; cast them in the source")
-        folder = staged_ledger(work)
-        with closing(source.database.cursor()) as database, translated("writing the ledger"):
-            _place(database, source, outcome, written)
-            self.ids = _save_ids(database, folder, self.number)
+        folder, name = staged_ledger(work), f"ids-{self.number:06d}.parquet"
+        with translated("writing the ledger"):
+            self.pool.rows.place(source, GroupFinder.from_outcome(source.quasi_identifiers, outcome, written))
+            self.ids = _ledger_file(folder / name, self.pool.rows.save_ids(folder / name))
             if self.ids.individuals != int(outcome.recoding.people.sum()):
                 raise changed()
-            self.waiting = self._save_waiting(database, folder)
+            self._save_waiting(folder)
 
-    def save_all_waiting(self, database: Database, work: Workspace) -> None:
+    def save_all_waiting(self, source: Source, work: Workspace) -> None:
         """Write the rows of everybody: the night publishes nothing."""
-        folder = staged_ledger(work)
         with translated("writing the ledger"):
-            database.execute(f"CREATE TABLE {LEFT} AS SELECT DISTINCT CAST(who AS VARCHAR) AS who FROM kept_rows")
-            self.waiting = self._save_waiting(database, folder)
+            self.pool.rows.leave(source)
+            self._save_waiting(staged_ledger(work))
 
-    def _save_waiting(self, database: Database, folder: Path) -> LedgerFile:
+    def _save_waiting(self, folder: Path) -> None:
         """Write the rows of those who are in no group, and of those who waited if they were not tried."""
-        name, individual = f"waiting-{self.before.night + 1:06d}.parquet", quote(self.config.columns.individual)
-        left = f" WHERE CAST({individual} AS VARCHAR) IN (SELECT who FROM {LEFT})"
-        waited = "" if self.pool.alone else left
-        waits = f"SELECT * FROM {pool.NEW_ROWS}{left} UNION ALL SELECT * FROM {pool.WAITING_ROWS}{waited}"
-        (people,) = database.one(f"SELECT count(DISTINCT {individual}) FROM ({waits})")
-        if not people:
-            return NOBODY
-        database.execute(f"COPY ({waits}) TO {literal(str(folder / name))} (FORMAT parquet, COMPRESSION zstd)")
-        return LedgerFile(name=name, individuals=people, sha256=disk.digest(folder / name))
+        file = folder / f"waiting-{self.before.night + 1:06d}.parquet"
+        people = self.pool.rows.save_waiting(file, self.pool.alone)
+        self.waiting = _ledger_file(file, people) if people else NOBODY
 
     def note(self, found: Findings) -> None:
         """Take from the verified part the groups that later ones must be safe beside."""
@@ -187,11 +169,12 @@ class Night:
     def named(self, work: Workspace, files: RunArtifacts) -> RunArtifacts:
         """Give the written files the names of a part, with the description of the series; return their digests."""
         package = read_package(work.release)
-        digests = {}
+        digests = dict[str, str]()
         for resource in package["resources"]:
-            new = f"{part_name(resource['name'], self.number)}.{resource['format']}"
-            disk.rename(work.release / resource["path"], work.release / new)
-            digests[new] = files.release[resource["path"]]
+            names = files_of_part(resource, self.number)
+            digests |= {new: files.release[old] for old, new in names.items()}
+            old, new = next(iter(names.items()))
+            disk.rename(*(work.release / PurePath(name).parts[0] for name in (old, new)))
         self.resources = resources_of(package, self.number, digests)
         parts = [part.resources for part in self.before.parts]
         write_series_package(work.release, package, [*parts, self.resources])
@@ -278,36 +261,5 @@ def _differing(before: dict[str, str], now: dict[str, str]) -> str:
     return ", ".join(f"{name} is {now.get(name, 'missing')}, not {before.get(name, 'there')}" for name in names)
 
 
-def _place(database: Database, source: Source, outcome: Outcome, written: WrittenRelease) -> None:
-    """Create the tables of who is in which group of the files, and of who is in none."""
-    recoding = outcome.recoding
-    assert not isinstance(recoding, Assignment | RefinedRecoding), "a series is made by partition, without refine"
-    columns = source.quasi_identifiers
-    own = ", ".join(column.alias for column in columns)
-    rows = f"SELECT CAST(who AS VARCHAR) AS who, {own} FROM {source.used_rows}"
-    if source.multiplicity != "single":
-        first = ", ".join(f"first({column.alias})" for column in columns)
-        rows = f"SELECT CAST(who AS VARCHAR) AS who, {first} FROM {source.used_rows} GROUP BY 1"
-    encoder, failures = Encoder(columns, recoding.domains), list[BaseException]()
-    number = np.arange(recoding.groups) if written.number is None else written.number
-    number = np.append(number, -1).astype(np.int64)  # of those in no group
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in source.rows_of(rows, source.within(READ, [column.alias for column in columns])):
-            group = recoding.assign(encoder.codes(batch.select(range(1, batch.num_columns))))
-            place = number[np.minimum(group, recoding.groups)]
-            yield pa.record_batch([batch.column(0).cast(pa.string()), pa.array(place)], schema=SCHEMA)
-
-    with causes(failures):
-        database.register("series_stream", fed(SCHEMA, batches(), failures))
-        database.execute(f"CREATE TABLE {PLACED} AS SELECT * FROM series_stream")
-        database.execute(f"CREATE TABLE {LEFT} AS SELECT who FROM {PLACED} WHERE g < 0")
-
-
-def _save_ids(database: Database, folder: Path, number: int) -> LedgerFile:
-    """Write the hashes of those who are in a group, in the order of the hashes, which says nothing about people."""
-    name = f"ids-{number:06d}.parquet"
-    rows = f"SELECT hi, lo, g::UINTEGER AS g FROM {PLACED} JOIN {pool.IDS} USING (who) WHERE g >= 0 ORDER BY hi, lo"
-    database.execute(f"COPY ({rows}) TO {literal(str(folder / name))} {TO_PARQUET}")
-    (people,) = database.one(f"SELECT count(*) FROM read_parquet({literal(str(folder / name))})")
-    return LedgerFile(name=name, individuals=people, sha256=disk.digest(folder / name))
+def _ledger_file(file: Path, individuals: int) -> LedgerFile:
+    return LedgerFile(name=file.name, individuals=individuals, sha256=disk.digest(file))

@@ -11,16 +11,13 @@ from anon.config import Columns
 from anon.core.database import Database, file_list, literal, quote, translated
 from anon.errors import ConfigError
 from anon.runs.series import hashes
+from anon.runs.series.rows import IDS, NEW_ROWS, ON_DISK, WAITING_ROWS, DatabaseRows, NightRows
 from anon.source.checks import individual_sql
 from anon.source.origins import Origin, wanted
 from anon.source.tables import describe, one
 
-# Tables of a night; those of `who` have the texts of individuals. They are in a file of the spill: the search leaves
-# the database at rest no memory for tables.
-ON_DISK = "series_on_disk"
-IDS = f"{ON_DISK}.ids"  # everybody in the source or waiting: who, and both halves of the hash
-HERE, AGAIN, WAITED = f"{ON_DISK}.here", f"{ON_DISK}.again", f"{ON_DISK}.waited"  # in the source; released; who waited
-NEW_ROWS, WAITING_ROWS = f"{ON_DISK}.new_rows", f"{ON_DISK}.waiting_rows"  # of those who were not released
+# Tables of the texts of individuals: in the source; released before; who waited.
+HERE, AGAIN, WAITED = f"{ON_DISK}.here", f"{ON_DISK}.again", f"{ON_DISK}.waited"
 LOOKING = "looking up individuals in the ledger"
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
@@ -42,6 +39,8 @@ class Pool(Origin):
     """The rows of another origin, and those that waited, without the individuals that a ledger has. `alone`: without
     those who waited."""
 
+    rows: NightRows  # once they are read
+
     def __init__(self, whole: Origin, ledger: Ledger, folder: Path, alone: bool = False) -> None:
         self.whole, self.ledger, self.folder, self.alone = whole, ledger, folder, alone
         self.marks, self.replaces_source = whole.marks, whole.replaces_source
@@ -58,10 +57,10 @@ class Pool(Origin):
         self.whole.register(database, source, columns, spill)
         self.marks, self.unnamed, self.types = self.whole.marks, self.whole.unnamed, self.whole.types
         types = describe(database, source)
-        self._check_kind(individual_kind(types[columns.individual]))
+        self.check_kind(types[columns.individual])
         names = wanted(columns.model_copy(update={"identifiers": []}))(list(types))
         listed, who = ", ".join(map(quote, names)), f"CAST({individual_sql(columns, types)} AS VARCHAR)"
-        waiting = self._waiting(names, types)
+        waiting = self.waiting(names, types)
         with translated(LOOKING):
             self._look_up(database, f"SELECT {who} FROM {source}", f"SELECT {who} FROM {waiting}")
             before, known = f"{who} IN (SELECT who FROM {AGAIN})", f"{who} IN (SELECT who FROM {WAITED})"
@@ -73,26 +72,33 @@ class Pool(Origin):
             tables = [NEW_ROWS] if self.alone else [NEW_ROWS, WAITING_ROWS]
             database.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(f'SELECT * FROM {t}' for t in tables)}")
         self.whole.check_unchanged()
-        self.counts = _counts(database)
+        self.rows, self.counts = DatabaseRows(database, columns.individual), _counts(database)
         if not one(database, f"SELECT count(*) FROM {name}")[0]:
             raise NobodyNew
 
-    def _check_kind(self, kind: str) -> None:
-        self.kind = kind
-        if self.ledger.individual not in ("", kind):
+    def check_kind(self, type_name: str) -> None:
+        """Raise ConfigError if ids of a DuckDB type cannot be compared with those of the nights before."""
+        self.kind = individual_kind(type_name)
+        if self.ledger.individual not in ("", self.kind):
             expected = f"{self.ledger.individual}, as in the nights before, so that ids can be compared"
-            raise ConfigError.at("columns.individual", f"values of type {kind}", expected)
+            raise ConfigError.at("columns.individual", f"values of type {self.kind}", expected)
 
-    def _waiting(self, names: list[str], types: dict[str, str]) -> str:
+    def waiting(self, names: list[str], types: dict[str, str]) -> str:
         """Return SQL for the rows that waited, in the types of the source."""
         columns = [f"CAST({quote(name)} AS {types[name]}) AS {quote(name)}" for name in names]
         if self.ledger.waiting.individuals:
-            return f"(SELECT {', '.join(columns)} FROM read_parquet({file_list([self._file()])}))"
+            file = file_list([self.folder / self.ledger.waiting.name])
+            return f"(SELECT {', '.join(columns)} FROM read_parquet({file}))"
         nothing = [f"CAST(NULL AS {types[name]}) AS {quote(name)}" for name in names]
         return f"(SELECT {', '.join(nothing)} LIMIT 0)"
 
-    def _file(self) -> Path:
-        return self.folder / self.ledger.waiting.name
+    @property
+    def known(self) -> str:
+        """The SQL of the halves of the hashes of everybody who is not to be released again."""
+        files = [self.folder / file.name for file in self.ledger.known if file.individuals]
+        if not files:
+            return "SELECT NULL::UBIGINT AS hi, NULL::UBIGINT AS lo LIMIT 0"
+        return f"SELECT hi, lo FROM read_parquet({file_list(files)})"
 
     def _look_up(self, database: Database, source: str, waiting: str) -> None:
         """Create the tables of individuals. Of everybody the hash is computed once; those of the ledger are streamed
@@ -102,10 +108,8 @@ class Pool(Origin):
         everybody = f"SELECT who FROM {HERE} UNION SELECT who FROM ({waiting}) AS t(who)"
         digests = f"SELECT who, {hashes.hashed('who')} AS digest FROM ({everybody})"
         database.execute(f"CREATE TABLE {IDS} AS SELECT who, {hashes.halves('digest')} FROM ({digests})")
-        known = "SELECT NULL::UBIGINT AS hi, NULL::UBIGINT AS lo LIMIT 0"
-        if files := [self.folder / file.name for file in self.ledger.known if file.individuals]:
-            known = f"SELECT hi, lo FROM read_parquet({file_list(files)})"
-        database.execute(f"CREATE TABLE {AGAIN} AS SELECT DISTINCT who FROM {IDS} JOIN ({known}) USING (hi, lo)")
+        again = f"SELECT DISTINCT who FROM {IDS} JOIN ({self.known}) USING (hi, lo)"
+        database.execute(f"CREATE TABLE {AGAIN} AS {again}")
         waited = f"SELECT DISTINCT who FROM ({waiting}) AS t(who) WHERE who NOT IN (SELECT who FROM {AGAIN})"
         database.execute(f"CREATE TABLE {WAITED} AS {waited}")
 

@@ -23,12 +23,13 @@ from anon.core.database import Database, file_list, literal, quote, translated
 from anon.errors import VerificationError
 from anon.release.files import write_tables
 from anon.release.publication import ReplacedUpload, Step
-from anon.release.series_package import NAME, read_package, write_series_package
+from anon.release.series_package import NAME, paths_of, read_package, with_files, write_series_package
 from anon.runs.run_folder import put_in_place
 from anon.runs.scratch import at_hand
 from anon.runs.series import hashes
 from anon.runs.series import ledger as ledgers
-from anon.runs.series.night import NOBODY, TO_PARQUET, staged_ledger, step_of
+from anon.runs.series.night import NOBODY, staged_ledger, step_of
+from anon.runs.series.rows import TO_PARQUET
 from anon.runs.workspace import Workspace
 
 LEAVING, GROUPS = "leaving_individuals", "leaving_groups"
@@ -160,13 +161,15 @@ class Withdrawal:
             return part
         files, resources = dict(part.files), []
         for resource in part.resources:
-            path = resource["path"]
-            kept = _Kept(
-                part, gone, [f["name"] for f in resource["schema"]["fields"] if f["role"] == "quasi-identifier"]
-            )
-            count = (_copy_csv if path.endswith(".csv") else _copy_parquet)(place / path, folder / path, kept)
-            files[path] = disk.digest(folder / path)
-            resources.append(resource | {"rows": count, "hash": f"sha256:{files[path]}"})
+            fields = resource["schema"]["fields"]
+            kept, rows = _Kept(part, gone, [f["name"] for f in fields if f["role"] == "quasi-identifier"]), 0
+            paths = paths_of(resource)
+            for path in paths:
+                (folder / path).parent.mkdir(exist_ok=True)
+                rows += (_copy_csv if path.endswith(".csv") else _copy_parquet)(place / path, folder / path, kept)
+                files[path] = disk.digest(folder / path)
+            kept.check()
+            resources.append(with_files(resource, {path: files[path] for path in paths}) | {"rows": rows})
         withdrawn = sorted({*part.withdrawn_groups, *gone})
         left = part.groups - len(withdrawn)
         changed = {
@@ -179,8 +182,8 @@ class Withdrawal:
 
 
 class _Kept:
-    """Says which rows of a file of a part stay. Rows of a table with the number of the group say so; otherwise groups
-    are the runs of equal labels, in the order of their numbers."""
+    """Says which rows of a table of a part stay, file after file. Rows of a table with the number of the group say so;
+    otherwise groups are the runs of equal labels, in the order of their numbers."""
 
     def __init__(self, part: PublishedPart, gone: set[int], labels: list[str]) -> None:
         self.gone, self.labels = gone, labels
@@ -224,7 +227,6 @@ def _copy_parquet(file: Path, to: Path, kept: _Kept) -> int:
                 yield left.combine_chunks()
 
     write_tables(to, source.schema_arrow, kept.labels, tables())
-    kept.check()
     return rows
 
 
@@ -244,7 +246,6 @@ def _copy_csv(file: Path, to: Path, kept: _Kept) -> int:
                 (stays,) = kept.labelled(iter([tuple(cells[name] for name in kept.labels)]))
             rows += stays
             target.write(record if stays else "")
-    kept.check()
     return rows
 
 
