@@ -254,7 +254,6 @@ def test_a_criterion_about_all_groups_that_earlier_parts_fail_makes_everybody_wa
     [
         ({"columns": {"individual": "row"}}, "columns.individual: found row with series append"),
         ({"method": {"kind": "lattice"}}, "method.kind: found lattice with series append"),
-        ({"backend": {"kind": "spark"}}, "release.series: found append with backend spark"),
         ({"privacy": [{"t_closeness": {"t": 0.2, "distance": {"kind": "equal"}}}]}, "changes with every part"),
         (
             {"privacy": [{"r_robustness": {"r": 2, "priors": [{"estimate": ["zip"]}]}}]},
