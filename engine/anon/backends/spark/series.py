@@ -49,7 +49,7 @@ class SparkRows(NightRows):
     folder: Path  # that driver and executors share, and nobody else may use
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))  # of the rows, as the local engine sees them
     rows: DataFrame | None = None  # of those who were not released, with the hash and whether they waited
-    placed: DataFrame | None = None  # the hashes of those who are in a group, with its number
+    placed: tuple[DataFrame, GroupFinder] | None = None  # who are in a group, with their quasi-identifiers
     left: DataFrame | None = None  # the hashes of those who are in none
 
     def narrowed(self, source: DataFrame, schema: pa.Schema) -> DataFrame:
@@ -112,22 +112,17 @@ class SparkRows(NightRows):
 
     def place(self, source: Source, finder: GroupFinder) -> None:
         assert not finder.recoding.suppressed, "partition puts everybody into a group"
-        self.placed = self._of_people(source, finder.aliases, _in_groups, finder, IN_GROUPS)
+        self.placed = _people_of(source, finder.aliases), finder
 
     def leave(self, source: Source) -> None:
-        self.left = self._of_people(source, [], _in_none, None, OF_PEOPLE)
-
-    def _of_people(
-        self, source: Source, aliases: list[str], work: executors.Work, own: Any, schema: pa.Schema
-    ) -> DataFrame:
-        """Return what work makes of the rows that are used, with `who` each is about and some columns."""
-        assert isinstance(source, SparkSource) and source.named_rows is not None
-        given = executors.Broadcast(source.spark, (self.pool.ledger.key, own))
-        return executors.map_rows(source.named_rows.select("who", *aliases), work, given, schema)
+        people = _people_of(source, [])
+        given = executors.Broadcast(people.sparkSession, self.pool.ledger.key)
+        self.left = executors.map_rows(people, _in_none, given, OF_PEOPLE)
 
     def save_ids(self, file: Path) -> int:
         assert self.placed is not None
-        rows = self._saved(self.placed, "ids", IN_GROUPS)
+        people, finder = self.placed
+        rows = self._saved(people, "ids", IN_GROUPS, (_in_groups, (self.pool.ledger.key, finder)))
         return save_ids(self.database, f"SELECT {hashes.halves(HASH)}, g FROM {rows}", file)
 
     def save_waiting(self, file: Path, alone: bool) -> int:
@@ -143,16 +138,25 @@ class SparkRows(NightRows):
         rows = self._saved(every, "rows", self.schema)
         return save_waiting(self.database, f"SELECT * FROM {rows}", self.columns.individual, file)
 
-    def _saved(self, frame: DataFrame, name: str, schema: pa.Schema) -> str:
-        """Have the executors write a frame; return the SQL of its rows for the driver."""
+    def _saved(
+        self, frame: DataFrame, name: str, schema: pa.Schema, made: tuple[executors.Work, Any] | None = None
+    ) -> str:
+        """Have the executors write a frame, or what work with what it needs makes of it; return the SQL of the rows for
+        the driver."""
         folder = self.folder / name
         folder.mkdir(mode=0o700)
         pq.write_table(schema.empty_table(), folder / "none.parquet")
-        given = executors.Broadcast(frame.sparkSession, (str(folder), schema))
+        given = executors.Broadcast(frame.sparkSession, (str(folder), schema, made))
         table = executors.collect(executors.map_rows(frame, _write, given, FILES), SAVING)
         files = [folder / written for written in table["name"].to_pylist()]
         refuse_unseen(files)
         return f"read_parquet({file_list([folder / 'none.parquet', *files])})"
+
+
+def _people_of(source: Source, aliases: list[str]) -> DataFrame:
+    """Return `who` each row that is used is about, with some columns."""
+    assert isinstance(source, SparkSource) and source.named_rows is not None
+    return source.named_rows.select("who", *aliases)
 
 
 def _flag(value: bool) -> SparkColumn:
@@ -222,19 +226,22 @@ def _in_groups(given: tuple[str, GroupFinder], batches: Iterator[pa.RecordBatch]
                 yield pa.record_batch([people, groups], schema=IN_GROUPS)
 
 
-def _in_none(given: tuple[str, None], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _in_none(key: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the hashes of people."""
     with executors.task_database() as database:
-        hashes.set_key(database, given[0])
+        hashes.set_key(database, key)
         for batch in batches:
             if batch.num_rows:
                 people = _hashes(database, pa.table({"who": batch.column(0)}), "who")
                 yield pa.record_batch([people], schema=OF_PEOPLE)
 
 
-def _write(given: tuple[str, pa.Schema], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a task into a file; yield its name when it is whole."""
-    folder, schema = given
+def _write(given: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a task, or what is made of them, into a file; yield its name when it is whole."""
+    folder, schema, made = given
+    if made is not None:
+        work, own = made
+        batches = work(own, batches)
     held = (batch for batch in batches if batch.num_rows)
     if (first := next(held, None)) is None:
         return

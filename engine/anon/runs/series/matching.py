@@ -23,7 +23,7 @@ from anon.errors import SourceError
 from anon.runs.members import value_text
 from anon.runs.series.boxes import BoxTree
 from anon.runs.series.covers import Covers
-from anon.runs.series.pool import ON_DISK
+from anon.runs.series.rows import ON_DISK
 from anon.source import Source
 from anon.source.tables import describe
 from anon.verify.files import File

@@ -28,8 +28,9 @@ from anon.runs.series import hashes
 from anon.runs.series import ledger as ledgers
 from anon.runs.series.attained import attained
 from anon.runs.series.matching import LINKS, PEOPLE, ROWS, Matching
-from anon.runs.series.night import NOBODY, TO_PARQUET, staged_ledger, step_of
-from anon.runs.series.pool import ON_DISK, attach, individual_kind
+from anon.runs.series.night import NOBODY, staged_ledger, step_of
+from anon.runs.series.pool import attach, individual_kind
+from anon.runs.series.rows import ON_DISK, TO_PARQUET
 from anon.runs.series.settings import settings_of
 from anon.runs.workspace import Workspace
 from anon.source import describe, open_source
