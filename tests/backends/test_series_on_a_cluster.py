@@ -32,7 +32,7 @@ FEW = 25  # rows of a file
 def three_nights(people: People) -> list[list[Row]]:
     """Return the rows of a first part; of people who wait, beside some who were released; and of a part with those who
     waited, one of whom has other values now."""
-    first, unsafe = people.arrive(40), people.arrive(20, "a")
+    first, unsafe = people.arrive(40), people.arrive(40, "a")
     changed = people.known[unsafe[0]["id"]] = unsafe[0] | {"ill": "e", "stay": 99}
     return [first, first[:3] + unsafe, [changed, *people.arrive(70, "bcde")]]
 
