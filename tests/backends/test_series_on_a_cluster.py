@@ -26,7 +26,7 @@ from tests.helpers.series import People, Row, check_series, digests, extract, se
 from tests.helpers.spark import BACKEND
 
 pytestmark = SPARK
-FEW = 25  # rows of a file
+FEW = 10  # rows of a file
 
 
 def three_nights(people: People) -> list[list[Row]]:
@@ -103,7 +103,7 @@ def run(folder: Path, nights: list[list[Row]], backends: str, form: str) -> tupl
         ("generalized", "LSS"),
         pytest.param("bucketized", "SSL", marks=pytest.mark.long),
         pytest.param("generalized", "SSSSS", marks=pytest.mark.long),
-        pytest.param("bucketized", "LSLSL", marks=pytest.mark.long),
+        pytest.param("bucketized", "LSSSL", marks=pytest.mark.long),
         pytest.param("generalized", "SLSLS", marks=pytest.mark.long),
     ],
 )
