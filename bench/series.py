@@ -59,7 +59,7 @@ def measure_size(people: int, nights: int, folder: Path) -> dict[str, Any]:
     series, plain = folder / "series", folder / "plain"
     for each in (series, plain):
         each.mkdir()
-    nightly, alone = write_config(series, series="append"), write_config(plain)
+    nightly, alone = write_config(series, series="append"), write_config(plain, members=False)
     new = people // SHARE
     write_people(series / "extract.parquet", 0, people)
     begun = finished([ANON, "run", nightly])
