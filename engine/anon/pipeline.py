@@ -144,14 +144,14 @@ def _make(
     with progress.stage("attack"):
         people = backend.people(source, cube, outcome)
         attacks = attack_run(config, found, outcome.recoding, people, cube)
-    with progress.stage("report"):
         names = Names.from_config(config, found.values, found.frequency, show_values)
         locate_worst(found, show_values)
         drawn |= {"shows_values": show_values, "sensitive": sensitive_columns(found, names)}
-        found.close()
-        drawn |= shape(outcome.recoding, exact_labels(config), show_values, written.number)
+        found.close()  # the comparison needs the memory
         # people of a part are in no earlier one
         together = backend.together(source, cube, outcome, previous) if night is None else {}
+    with progress.stage("report"):
+        drawn |= shape(outcome.recoding, exact_labels(config), show_values, written.number)
     files = files if night is None else night.named(work, files)
     summary = _summary(config, options, source, found, names, left_out, outcome, files, attacks, together, night)
     summary |= {"series": series} if (series := backend.series()) else {}

@@ -19,6 +19,12 @@ def test_beliefs_above_the_promise_break_it() -> None:
     assert not composition(TOGETHER | {"over": 0}, None).breached
 
 
+def test_a_sample_is_called_one() -> None:
+    found = composition(TOGETHER | {"groups_examined": 20, "groups": 3_000}, 0.5).to_dict()
+    assert "in both releases in a sample of 20 of 3,000 groups" in found["found"]
+    assert (found["groups_examined"], found["groups"]) == (20, 3_000)
+
+
 def run(folder: Path, table: pa.Table) -> dict[str, Any]:
     settings = {
         "columns": {"individual": "id", "quasi_identifiers": {"age": {}}, "sensitive": ["disease"]},

@@ -20,7 +20,8 @@ from tests.risk.test_shared_worlds import random_releases
 NO_BOUNDS = BeliefBounds({})
 
 
-def found(releases: Sequence[oracle.Release], bounds: BeliefBounds = NO_BOUNDS) -> Together:
+def registered(releases: Sequence[oracle.Release]) -> Database:
+    """A database with the people and the published values of some releases."""
     people = [
         (who, at, g) for at, release in enumerate(releases) for g, (members, _) in enumerate(release) for who in members
     ]
@@ -33,6 +34,11 @@ def found(releases: Sequence[oracle.Release], bounds: BeliefBounds = NO_BOUNDS) 
     database = Database.in_memory()
     database.register(together.PEOPLE, pa.table(dict(zip(("who", "release", "g"), map(list, zip(*people))))))
     database.register(together.VALUES, pa.table(dict(zip(("release", "g", "v", "c"), map(list, zip(*values))))))
+    return database
+
+
+def found(releases: Sequence[oracle.Release], bounds: BeliefBounds = NO_BOUNDS) -> Together:
+    database = registered(releases)
     return together.learned(database, together.link(database, len(releases)), bounds)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from anon.core.phrases import percent
+from anon.core.phrases import counted, percent
 
 Facts = dict[str, Any]
 
@@ -12,9 +12,11 @@ Facts = dict[str, Any]
 def figures(facts: Facts) -> list[tuple[str, str]]:
     """Return the figures with their meanings."""
     if not facts["individuals"]:
-        return [("0", f"individuals are in two of the {facts['releases']} releases: they add nothing to each other")]
+        adds = f"individuals{_of_sample(facts)} are in two of the {facts['releases']} releases: they add nothing"
+        return [("0", f"{adds} to each other")]
+    both = f"individuals{_of_sample(facts)} are in at least two of the {facts['releases']} releases"
     found = [
-        (f"{facts['individuals']:,}", f"individuals are in at least two of the {facts['releases']} releases"),
+        (f"{facts['individuals']:,}", both),
         (f"{facts['one_value']:,}", "of these are left with one possible value for anyone holding them"),
         (f"{facts['two_values']:,}", "are left with two possible values"),
     ]
@@ -30,6 +32,13 @@ def figures(facts: Facts) -> list[tuple[str, str]]:
     return found
 
 
+def _of_sample(facts: Facts) -> str:
+    """Return in which groups the individuals are that were looked at, if these are not all."""
+    if "groups_examined" not in facts:
+        return ""
+    return f" in a sample of {facts['groups_examined']:,} of {counted(facts['groups'], 'group')}"
+
+
 def _belief(facts: Facts) -> str:
     if facts["exact"]:
         return "largest belief"
@@ -43,6 +52,7 @@ def warning_text(facts: Facts, use: str) -> str:
     belief = facts["largest_belief"]
     sure = "" if belief is None else f", and a belief of {'' if facts['exact'] else 'about '}{percent(belief)}"
     return (
-        f"individuals are also in the release that this one replaces: anyone holding both can {use}, which leaves "
+        f"individuals{_of_sample(facts)} are also in the release that this one replaces: "
+        f"anyone holding both can {use}, which leaves "
         f"{facts['one_value']:,} of them with one possible value and {facts['two_values']:,} with two{sure}"
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from anon.core.phrases import counted
-from anon.risk.overview import Attack
+from anon.risk.overview import Attack, sampled
 
 NAME = "composition"
 ASSUMES = "holds the earlier release as well, and knows everybody's quasi-identifiers and who is in which release"
@@ -25,17 +25,19 @@ def composition(together: dict[str, Any], bound: float | None, alone: str = "") 
         return Attack(NAME, ASSUMES, alone, individuals=0, bound=bound, exact=True)
     if not together:
         return Attack(NAME, ASSUMES, UNKNOWN)
+    sample, facts = sampled(together.get("groups_examined", 0), together.get("groups", 0))
     words = f"{counted(together['one_value'])} left with one possible value, {together['two_values']:,} with two"
     if together["over"]:
         words += f"; {counted(together['over'])} about whom a belief passes what is promised"
     return Attack(
         NAME,
         ASSUMES,
-        f"of {counted(together['individuals'])} in both releases: {words}",
+        f"of {counted(together['individuals'])} in both releases{sample}: {words}",
         HELPS if together["over"] or together["one_value"] else "",
         max(together["over"], together["one_value"]),
         together["largest_belief"],
         bound,
         exact=bool(together["exact"]),
         breached=together["over"] > 0,
+        details=facts,
     )

@@ -99,11 +99,17 @@ def chosen_groups(recoding: AnyRecoding | Assignment) -> Flags:
     part = subtrees(recoding) if isinstance(recoding, Recoding) else np.arange(recoding.groups)
     parts, of = np.unique(part, return_inverse=True)
     sizes = np.bincount(of, people).astype(np.int64)
-    order = np.argsort(spread(parts), kind="stable")
-    order = order[sizes[order] <= SAMPLED]
-    taken = np.zeros(len(parts), bool)
-    taken[order[np.cumsum(sizes[order]) <= SAMPLED]] = True
-    return taken[of]
+    return taken(parts, sizes, SAMPLED)[of]
+
+
+def taken(numbers: NDArray[Any], sizes: Ints, most: int) -> Flags:
+    """Return which parts, each with a number and a size, are taken: in the order of a hash of their numbers, as long as
+    their sizes together are not above the most; larger ones never."""
+    order = np.argsort(spread(numbers), kind="stable")
+    order = order[sizes[order] <= most]
+    found = np.zeros(len(numbers), bool)
+    found[order[np.cumsum(sizes[order]) <= most]] = True
+    return found
 
 
 def spread(numbers: NDArray[Any]) -> Ints:

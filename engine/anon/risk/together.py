@@ -17,7 +17,12 @@ Small components are counted exactly (`shared_worlds`). In the others
   these products: exact if the individual is the only one whom the groups share, because then the numbers of worlds
   multiply; and moved into its bounds.
 
-Everything but small components is SQL, which spills."""
+Everything but small components is SQL, which spills.
+
+Of large releases a sample can be looked at (`shared_sample`). Then some groups are *whole*: all of their people are
+known. Of the other groups of these people only a part is, which can bound from above how many of others have a value,
+but not from below. Figures are those of the cells in whole groups of the first release, the *watched* ones. Fewer
+bounds are known than of all people, and those that are known hold."""
 
 from __future__ import annotations
 
@@ -90,10 +95,11 @@ class Together:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def link(database: Database, releases: int) -> int:
+def link(database: Database, releases: int, whole: str = "") -> int:
     """Make the tables of cells and of the groups in components from PEOPLE; return the number of individuals in at
-    least two releases. A second row of somebody in a release is another person: rows without a name are known by
-    their quasi-identifiers, and the n-th of equal ones is taken for the n-th elsewhere."""
+    least two releases, of those who are watched. `whole`: the table of the whole groups of a sample. A second row of
+    somebody in a release is another person: rows without a name are known by their quasi-identifiers, and the n-th of
+    equal ones is taken for the n-th elsewhere."""
     numbered = f"SELECT who, release, g, row_number() OVER (PARTITION BY who, release ORDER BY g) AS i FROM {PEOPLE}"
     own = ", ".join(f"max(g) FILTER (release = {at}) AS g{at}" for at in range(releases))
     names = [f"g{at}" for at in range(releases)]
@@ -107,10 +113,18 @@ def link(database: Database, releases: int) -> int:
     )
     linked = f"SELECT unnest(nodes) AS node FROM {CELLS} WHERE releases > 1"
     every = f"SELECT cell, n, releases, unnest(nodes) AS node FROM {CELLS}"
+    marked = "SELECT *, true AS whole, true AS watched FROM linked_nodes"
+    if whole:
+        marked = (
+            f"SELECT *, bool_or(whole AND node < {GROUPS}) OVER (PARTITION BY cell) AS watched "
+            f"FROM (SELECT *, node IN (SELECT node FROM {whole}) AS whole FROM linked_nodes)"
+        )
     database.execute(
-        f"CREATE OR REPLACE TEMP TABLE {NODES} AS SELECT * FROM ({every}) SEMI JOIN ({linked}) USING (node)"
+        f"CREATE OR REPLACE TEMP TABLE {NODES} AS WITH linked_nodes AS "
+        f"(SELECT * FROM ({every}) SEMI JOIN ({linked}) USING (node)) {marked}"
     )
-    return int(database.one(f"SELECT coalesce(sum(n), 0) FROM {CELLS} WHERE releases > 1")[0])
+    both = f"SELECT DISTINCT cell, n FROM {NODES} WHERE releases > 1 AND watched"
+    return int(database.one(f"SELECT coalesce(sum(n), 0) FROM ({both})")[0])
 
 
 def learned(database: Database, individuals: int, bounds: BeliefBounds) -> Together:
@@ -147,10 +161,12 @@ def _register_limits(database: Database, bounds: BeliefBounds) -> None:
 def _small_components(database: Database) -> str:
     """Make a table of (node, label) and return SQL for the nodes of complete components of at most MOST_PEOPLE. The
     smallest label of its neighbours spreads to a node; too many people with one label get the label -1. Components
-    through which the labels have not spread to the end have cells with different ones, and are not complete."""
+    through which the labels have not spread to the end have cells with different ones, and are not complete; nor are
+    those with a group that is not whole, which has the label -1 from the beginning. Without anybody who is watched,
+    they are left out."""
     database.execute(
-        f"CREATE OR REPLACE TEMP TABLE shared_labels AS SELECT node, node AS label, CAST(sum(n) AS BIGINT) AS people "
-        f"FROM {NODES} GROUP BY node"
+        f"CREATE OR REPLACE TEMP TABLE shared_labels AS SELECT node, if(any_value(whole), node, -1) AS label, "
+        f"CAST(sum(n) AS BIGINT) AS people FROM {NODES} GROUP BY node"
     )
     for _ in range(SPREADS):
         of_cells = f"SELECT cell, min(label) AS label FROM {NODES} JOIN shared_labels USING (node) GROUP BY cell"
@@ -165,18 +181,21 @@ def _small_components(database: Database) -> str:
         database.execute("CREATE OR REPLACE TEMP TABLE shared_labels AS SELECT node, label, people FROM shared_spread")
         if not database.one("SELECT count(*) FROM shared_spread WHERE label <> earlier")[0]:
             break
-    cells = f"SELECT cell, n, label FROM {NODES} JOIN shared_labels USING (node)"
-    whole = f"SELECT cell, any_value(n) AS n, min(label) AS label, max(label) AS other FROM ({cells}) GROUP BY cell"
+    cells = f"SELECT cell, n, watched, label FROM {NODES} JOIN shared_labels USING (node)"
+    whole = (
+        f"SELECT cell, any_value(n) AS n, any_value(watched) AS watched, min(label) AS label, max(label) AS other "
+        f"FROM ({cells}) GROUP BY cell"
+    )
     torn = f"SELECT unnest([label, other]) AS label FROM ({whole}) WHERE label <> other"
     return (
         f"SELECT label FROM ({whole}) WHERE label = other AND label >= 0 GROUP BY label "
-        f"HAVING sum(n) <= {MOST_PEOPLE} AND label NOT IN ({torn})"
+        f"HAVING sum(n) <= {MOST_PEOPLE} AND bool_or(watched) AND label NOT IN ({torn})"
     )
 
 
 @dataclass(frozen=True)
 class _Component:
-    cells: list[tuple[int, int, int, tuple[int, ...]]]  # number, people, releases, groups
+    cells: list[tuple[int, int, int, bool, tuple[int, ...]]]  # number, people, releases, watched, groups
     published: dict[int, dict[str, int]]
 
 
@@ -184,8 +203,9 @@ def _listed(database: Database, labels: str) -> Iterator[_Component]:
     """Yield the components with some labels, in their order."""
     of_node = f"SELECT node, label FROM shared_labels SEMI JOIN ({labels}) USING (label)"
     cells = (
-        f"SELECT label, list((cell, n, releases, nodes) ORDER BY nodes) AS cells FROM (SELECT cell, any_value(label) "
-        f"AS label, any_value(n) AS n, any_value(releases) AS releases, list(node ORDER BY node) AS nodes "
+        f"SELECT label, list((cell, n, releases, watched, nodes) ORDER BY nodes) AS cells "
+        f"FROM (SELECT cell, any_value(label) AS label, any_value(n) AS n, any_value(releases) AS releases, "
+        f"any_value(watched) AS watched, list(node ORDER BY node) AS nodes "
         f"FROM {NODES} JOIN ({of_node}) USING (node) GROUP BY cell) GROUP BY label"
     )
     values = (
@@ -199,20 +219,22 @@ def _listed(database: Database, labels: str) -> Iterator[_Component]:
             for node, value, count in (tuple(each.values()) for each in values_of):
                 published.setdefault(node, {})[value] = count
             rows = [tuple(each.values()) for each in cells_of]
-            yield _Component([(cell, n, several, tuple(nodes)) for cell, n, several, nodes in rows], published)
+            yield _Component([(*own, tuple(nodes)) for *own, nodes in rows], published)
 
 
 def _exact(component: _Component, bounds: BeliefBounds, most: int) -> tuple[Together | None, int]:
     """Return what a component reveals, None if that takes too many steps, and the steps that it took."""
     try:
-        found = beliefs([Cell(n, nodes) for _, n, _, nodes in component.cells], component.published, most)
+        found = beliefs([Cell(n, nodes) for _, n, *_, nodes in component.cells], component.published, most)
     except TooManyWorlds:
         return None, most
     if not found.cells:
-        people = sum(n for _, n, _, _ in component.cells)
+        people = sum(n for _, n, _, watched, _ in component.cells if watched)
         return Together(contradictory=people), found.steps
     facts = Together()
-    for (_, n, several, _), own in zip(component.cells, found.cells):
+    for (_, n, several, watched, _), own in zip(component.cells, found.cells):
+        if not watched:
+            continue
         largest = float(max(own.values()))
         passed = any(_passes(belief, bounds.by_value.get(value)) for value, belief in own.items())
         over = n * (passed or len(own) < bounds.fewest)
@@ -241,7 +263,7 @@ def _bounded(database: Database, bounds: BeliefBounds) -> Together:
     weights = (
         f"SELECT cell, v, any_value(n) AS n, any_value(releases) AS releases, any_value(low) / any_value(n) AS low, "
         f"any_value(high) / any_value(n) AS high, product(c) AS weight FROM {ENTRIES} JOIN {NODES} USING (cell) "
-        f"JOIN {PUBLISHED} USING (node, v) GROUP BY cell, v"
+        f"JOIN {PUBLISHED} USING (node, v) WHERE watched GROUP BY cell, v"
     )
     shares = f"SELECT *, weight / sum(weight) OVER (PARTITION BY cell) AS share FROM ({weights})"
     believed = f"SELECT *, least(greatest(share, low), high) AS belief FROM ({shares})"
@@ -263,7 +285,7 @@ def _bounded(database: Database, bounds: BeliefBounds) -> Together:
         f"coalesce(sum(n) FILTER (surely OR possible < {bounds.fewest}), 0)::BIGINT, "
         f"coalesce(sum(n), 0)::BIGINT FROM ({by_cell})"
     )
-    every = f"SELECT DISTINCT cell, n FROM {NODES} ANTI JOIN {COUNTED} USING (cell)"
+    every = f"SELECT DISTINCT cell, n FROM {NODES} ANTI JOIN {COUNTED} USING (cell) WHERE watched"
     people = int(database.one(f"SELECT coalesce(sum(n), 0) FROM ({every})")[0])
     belief, low, high = (None if value is None else min(float(value), 1.0) for value in row[2:5])
     return Together(0, row[0], row[1], belief, low, high, row[5], row[6], people - row[7], exact=not people)
@@ -285,7 +307,7 @@ def _tightened(database: Database) -> bool:
     by_node += " GROUP BY node, v"
     by_cell = f"SELECT cell, sum(low) AS own_lows, sum(high) AS own_highs FROM {ENTRIES} GROUP BY cell"
     high = "least(any_value(high), any_value(n - (own_lows - low)), min(c - (lows - low)))::BIGINT"
-    low = "greatest(any_value(low), any_value(n - (own_highs - high)), max(c - (highs - high)))::BIGINT"
+    low = "greatest(any_value(low), any_value(n - (own_highs - high)), max(c - (highs - high)) FILTER (whole))::BIGINT"
     joined = (
         f"{ENTRIES} AS e JOIN {NODES} USING (cell) JOIN {PUBLISHED} USING (node, v) "
         f"JOIN ({by_node}) USING (node, v) JOIN ({by_cell}) USING (cell)"

@@ -15,6 +15,8 @@ from anon.config import Config, load
 from anon.core import disk
 from anon.core.database import Database, literal, translated
 from anon.errors import ConfigError, SourceError
+from anon.risk.overview import sampled
+from anon.risk.shared_sample import WHOLE, Examined, take_sample
 from anon.risk.together import PEOPLE, VALUES, BeliefBounds, Together, learned, link
 from anon.runs.members import MEMBERS, hashed, identity, read_key, value_text
 from anon.runs.previous_release import PreviousRelease, digest, manifest_marks, released_files
@@ -22,7 +24,7 @@ from anon.runs.scratch import at_hand
 from anon.runs.workspace import RunFolders
 from anon.source import open_grouped, open_source
 from anon.source.origins import origin_of
-from anon.verify.grouped import Grouped, in_order, same_in
+from anon.verify.grouped import Grouped, in_order, same_in, value_of
 
 NO_MEMBERS = "one made with release.members, one value per individual and backend local"
 
@@ -80,26 +82,37 @@ def _run_of(folder: Path, own: Config | None) -> Path | None:
     return None
 
 
-def held_together(database: Database, config: Config, releases: Sequence[HeldRelease], spill: Path) -> Together:
+def held_together(
+    database: Database, config: Config, releases: Sequence[HeldRelease], spill: Path, sample: bool
+) -> tuple[Together, Examined | None]:
     """Return what somebody learns who holds these releases, the first of which is the config's: of several sensitive
-    columns the one that reveals most."""
+    columns the one that reveals most. `sample`: of large releases a sample is enough; return how large it is, if one
+    was taken."""
     _check_same_people(releases)
     grouped = [_publish_values(database, at, held, config, spill) for at, held in enumerate(releases)]
     others = _translated_names(database, config, releases, spill)
     with translated("comparing releases"):
         rows = [_people(at, held, others) for at, held in enumerate(releases)]
         database.execute(f"CREATE OR REPLACE TEMP VIEW {PEOPLE} AS {' UNION ALL '.join(rows)}")
-        _check_members(database, len(releases))
-        individuals = link(database, len(releases))
+        _show_values(database, grouped, next(iter(config.columns.sensitive)))
+        examined = take_sample(database) if sample else None
+        if examined is None:
+            _check_members(database, len(releases))
+        individuals = link(database, len(releases), WHOLE if examined else "")
         found = []
         for column in config.columns.sensitive:
-            parts = " UNION ALL ".join(own[column] for own in grouped)
-            database.execute(f"CREATE OR REPLACE TEMP VIEW {VALUES} AS {parts}")
+            _show_values(database, grouped, column)
             found.append(learned(database, individuals, _bounds(database, config, column)))
     worst = max(found, key=lambda each: (each.over, each.largest_belief or 0, each.one_value))
     # people who are not in the source cannot be recognized under another key
     complete = len(releases) == 2 or not others
-    return replace(worst, exact=worst.exact and complete)
+    return replace(worst, exact=worst.exact and complete and examined is None), examined
+
+
+def _show_values(database: Database, grouped: list[dict[str, str]], column: str) -> None:
+    """Make the view VALUES of a sensitive column, given SQL for the columns of each release."""
+    parts = " UNION ALL ".join(own[column] for own in grouped)
+    database.execute(f"CREATE OR REPLACE TEMP VIEW {VALUES} AS {parts}")
 
 
 def _check_same_people(releases: Sequence[HeldRelease]) -> None:
@@ -126,18 +139,25 @@ def _publish_values(database: Database, at: int, held: HeldRelease, config: Conf
         place = grouped.sensitive.index(column)
         name = f"held_values_{at}_{place}"
         with translated("reading the release"):
-            counts = _counts(grouped, f"s{place}")
+            counts = _counts(grouped, column)
             database.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {at} AS release, * FROM ({counts})")
         found[column] = f"SELECT * FROM {name}"
     return found
 
 
-def _counts(grouped: Grouped, value: str) -> str:
+def _counts(grouped: Grouped, column: str) -> str:
     """Return SQL for the count c of each value v in each group g, numbered as the release numbers them."""
+    value, coded = value_of(grouped, (column,))
     text = value_text(value)
     if grouped.bucketized:
         return f"SELECT g, {text} AS v, sum(c)::BIGINT AS c FROM {grouped.COUNTS} GROUP BY ALL"
     number = f"row_number() OVER (ORDER BY {in_order(grouped.key)}) - 1 AS g"
+    if grouped.has_few(column):
+        counts = grouped.counted_as(column)
+        codes = f"unnest(range({len(counts)})) AS code, unnest([{', '.join(counts)}]) AS c"
+        counted = f"SELECT {number}, {codes} FROM {grouped.GROUPS}"
+        joined = f"({counted}) JOIN {coded} USING (code)"
+        return f"SELECT g, {value_text('v')} AS v, c::BIGINT AS c FROM {joined} WHERE c > 0"
     numbers = f"SELECT {number}, {', '.join(grouped.key)} FROM {grouped.GROUPS}"
     joined = f"{grouped.VIEW} AS r JOIN ({numbers}) AS n ON {same_in(grouped.key, 'r', 'n')}"
     return f"SELECT n.g AS g, {text} AS v, count(*) AS c FROM {joined} GROUP BY ALL"
@@ -195,9 +215,13 @@ def _bounds(database: Database, config: Config, column: str) -> BeliefBounds:
     return BeliefBounds(found, max((spec.fewest_values() for spec in specs), default=1))
 
 
-def compared(database: Database, config: Config, releases: Sequence[HeldRelease], spill: Path) -> dict[str, Any]:
-    """Return the JSON of what several releases reveal together."""
-    return {"releases": len(releases), **held_together(database, config, releases, spill).to_dict()}
+def compared(
+    database: Database, config: Config, releases: Sequence[HeldRelease], spill: Path, sample: bool = False
+) -> dict[str, Any]:
+    """Return the JSON of what several releases reveal together, with the size of the sample if one was taken."""
+    found, examined = held_together(database, config, releases, spill, sample)
+    _, facts = sampled(examined.groups, examined.every) if examined else ("", {})
+    return {"releases": len(releases), **found.to_dict(), **facts}
 
 
 def table_with(database: Database, config: Config, table: Any, earlier: Sequence[Path], spill: Path) -> dict[str, Any]:
@@ -224,6 +248,6 @@ def with_previous(database: Database, config: Config, work: RunFolders, previous
         then = load(earlier.config, base=Path(earlier.base), source=False)
         before = HeldRelease(then, at_hand(place, work.spill / "release_before"), run, read_key(run))
         now = HeldRelease(config, work.release, work.run, read_key(work.run))
-        return compared(database, config, [now, before], work.spill)
+        return compared(database, config, [now, before], work.spill, sample=True)
     except ConfigError:  # other columns: nobody can be recognized
         return {}

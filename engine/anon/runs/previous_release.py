@@ -91,7 +91,8 @@ class PreviousRelease:
             return []
         same = self.manifest.recoding_sha256 == recoding
         use = "subtract one from the other" if same else "intersect them"
-        if together:
+        # a sample without anybody in both does not say that nobody is
+        if together and (together["individuals"] or "groups_examined" not in together):
             both, text = together["individuals"], warning_text(together, use)
             return [Warned("intersection", both, text).to_dict()] if both else []
         what = "with the groups of the one before" if same else "that replaces another of the same people"
