@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import anon
-from anon.errors import ConfigError, SourceError
+from anon.errors import ConfigError, SourceError, UnsafeError
+from anon.risk import shared_sample
 from tests import ROOT
 from tests.oracles import together as oracle
 
@@ -152,6 +153,22 @@ def test_a_run_reports_the_same_of_the_release_that_it_replaces(tmp_path: Path) 
     report = json.loads((tmp_path / "now-run" / "report.json").read_text())
     assert report["summary"]["together"] == expected
     assert "individuals are in at least two of the 2 releases" in (tmp_path / "now-run" / "report.html").read_text()
+
+
+def test_a_run_compares_everybody_if_composition_must_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_sample, "MOST", 5)
+    first, second = (table(3, people) for people in some_people(3, 2))
+    expected = two_releases(tmp_path, first, second)
+    write(tmp_path, "now", first)
+    anon.run(config(tmp_path, "now"))
+    write(tmp_path, "now", second)
+    sampled = anon.run(config(tmp_path, "now"), overwrite=True).to_dict()["together"]
+    assert sampled["groups_examined"] < sampled["groups"] and "groups_examined" not in expected
+    write(tmp_path, "now", first)
+    changes = config(tmp_path, "now")
+    changes["privacy"] = [*changes["privacy"], {"withstands": {"attacks": ["composition"]}}]
+    with pytest.raises(UnsafeError, match=rf"{expected['one_value']} individuals left with one possible value"):
+        anon.run(changes, overwrite=True)
 
 
 @pytest.mark.parametrize(

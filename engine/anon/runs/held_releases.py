@@ -12,9 +12,11 @@ from typing import Any
 from anon.artifacts.reading import read_manifest
 from anon.artifacts.schema import Manifest
 from anon.config import Config, load
+from anon.config.criteria.withstands import must_withstand
 from anon.core import disk
 from anon.core.database import Database, literal, translated
 from anon.errors import ConfigError, SourceError
+from anon.risk.composition import NAME
 from anon.risk.overview import sampled
 from anon.risk.shared_sample import WHOLE, Examined, take_sample
 from anon.risk.together import PEOPLE, VALUES, BeliefBounds, Together, learned, link
@@ -248,6 +250,6 @@ def with_previous(database: Database, config: Config, work: RunFolders, previous
         then = load(earlier.config, base=Path(earlier.base), source=False)
         before = HeldRelease(then, at_hand(place, work.spill / "release_before"), run, read_key(run))
         now = HeldRelease(config, work.release, work.run, read_key(work.run))
-        return compared(database, config, [now, before], work.spill, sample=True)
+        return compared(database, config, [now, before], work.spill, sample=not must_withstand(config, NAME))
     except ConfigError:  # other columns: nobody can be recognized
         return {}

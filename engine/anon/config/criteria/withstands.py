@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from anon.config.criterion import CHECKED, Criterion, Facts, Support
 from anon.core.phrases import counted
+
+if TYPE_CHECKING:
+    from anon.config.grammar import Config
 
 Attacked = Literal["minimality", "definetti", "composition", "downcoding", "homogeneity", "kept_columns"]
 
@@ -35,3 +38,8 @@ class Withstands(Criterion):
         number = counted(len(spec["attacks"]), "attack")
         named = ", ".join(each.replace("_", " ") for each in spec["attacks"])
         return f"The release withstands {number}: {named}.", "Each was carried out, and none succeeded."
+
+
+def must_withstand(config: Config, attack: str) -> bool:
+    """Return whether a config demands that an attack fails."""
+    return any(isinstance(spec, Withstands) and attack in spec.attacks for spec in config.privacy)
