@@ -8,6 +8,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ import pyarrow as pa
 import pytest
 
 from anon.config import load
+from anon.cube import Domain
 from anon.errors import VerificationError
 from anon.recoding.levels import LevelRecoding
 from anon.recoding.outcome import Outcome
+from anon.recoding.refined import RefinedRecoding
 from anon.recoding.tree import Recoding
 from anon.search import dispatch
 from tests.conftest import House
@@ -397,6 +400,82 @@ def test_labels_that_are_not_true_of_the_rows_are_refused(
     monkeypatch.setattr(dispatch, "searched", searched)
     with pytest.raises(VerificationError, match=r"not true for \d+ rows"):
         helpers.run(tmp_path, table_of(source_rows()), **changes)
+
+
+REFINED = {"kind": "partition", "prefer": "loss", "cuts": "ordered", "labels": "tight", "refine": True}
+REFINED_COLUMNS = {**QUASI_IDENTIFIERS, "born": {}, "height": {"ends": 2}}
+
+
+def refined(tmp_path: Path) -> None:
+    """Run a refined release of columns of every grammar, one of them with bins."""
+    rows = [row | {"height": place % 7} for place, row in enumerate(source_rows())]
+    changes = changes_of("partition") | {"columns__quasi_identifiers": REFINED_COLUMNS, "method": REFINED}
+    helpers.run(tmp_path, table_of(rows), **changes)
+
+
+def test_a_refined_release_of_every_kind_of_label_is_verified(tmp_path: Path) -> None:
+    refined(tmp_path)
+    assert (tmp_path / "out").exists()
+
+
+def searched_otherwise(monkeypatch: pytest.MonkeyPatch, edit: Callable[[RefinedRecoding], None]) -> None:
+    """What the search finds is edited before anything is written."""
+    original = dispatch.searched
+
+    def searched(*arguments: Any, **options: Any) -> Outcome:
+        found = original(*arguments, **options)
+        assert isinstance(found.recoding, RefinedRecoding)
+        edit(found.recoding)
+        return found
+
+    monkeypatch.setattr(dispatch, "searched", searched)
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher", "words"), [(1, 0, r"not true for \d+ row"), (0, 1, "that reach further|not true")]
+)
+@pytest.mark.parametrize("column", REFINED_COLUMNS)
+def test_refined_labels_that_begin_or_end_one_value_too_high_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, lower: int, higher: int, words: str
+) -> None:
+    """In the release and wherever else they are written; in bins labels need not be tight."""
+    if column == "height" and higher:
+        return
+
+    def edit(recoding: RefinedRecoding) -> None:
+        j = [domain.column for domain in recoding.domains].index(column)
+        own, label = recoding.labels[j], recoding.domains[j].label
+        last = recoding.domains[j].size - 1
+        ends = [(low + lower * (low < high), min(high + higher, last)) for low, high in own.cells.tolist()]
+        recoding.labels[j] = replace(own, labels=pa.array([label(*pair) for pair in ends], pa.string()))
+
+    searched_otherwise(monkeypatch, edit)
+    with pytest.raises(VerificationError, match=words):
+        refined(tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_refined_groups_with_the_labels_of_others_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def edit(recoding: RefinedRecoding) -> None:
+        for labels in recoding.labels:
+            labels.of_group[[0, -1]] = labels.of_group[[-1, 0]]
+
+    searched_otherwise(monkeypatch, edit)
+    with pytest.raises(VerificationError, match=r"not true for \d+ row"):
+        refined(tmp_path)
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_a_domain_whose_labels_are_not_true_is_found_out(
+    house: House, monkeypatch: pytest.MonkeyPatch, refine: bool
+) -> None:
+    original = Domain.label
+    monkeypatch.setattr(Domain, "label", lambda self, low, high: original(self, min(low + 1, high), high))
+    table = pa.table({"age": [0, 1, 20, 21, 40, 41, 60, 61], "disease": ["flu", "cold"] * 4})
+    columns = {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["disease"]}
+    method = REFINED | {"refine": refine}
+    with pytest.raises(VerificationError, match=r"not true for \d+ row"):
+        house.run(table, columns=columns, method=method, privacy=[{"k_anonymity": {"k": 2}}])
 
 
 @pytest.mark.parametrize("method", ["partition", "lattice"])

@@ -3,8 +3,7 @@ groups. The search leaves an assignment on disk: how many of the people whom it 
 quasi-identifiers and sensitive value) go to each group. The rule is that they go there in the order of what else is
 published of them. Every row of the source is followed to its group by this rule. What the group must publish is taken
 from the row itself and not from the assignment, so that the quasi-identifiers and the sensitive values of a group are
-known to come from the same rows; so are the labels of a generalized release, which extend from the lowest to the
-highest code of these rows."""
+known to come from the same rows."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ from numpy.typing import NDArray
 from anon.core.database import causes, fed
 from anon.cube import Domain, Encoder
 from anon.recoding.assignment import Assignment
-from anon.recoding.tree import column_labels
-from anon.source import Source
+from anon.source import Column, Source
 from anon.verify.content.applied import wrong
 from anon.verify.content.fingerprint import Content, content_of, total
 
@@ -44,33 +42,15 @@ def groups_of_rows(
     hashes: dict[str, str],
     failures: list[BaseException],
     view: str = Source.VIEW,
-    kept: Sequence[str] = (),
+    kept: Sequence[Column] = (),
 ) -> pa.RecordBatchReader:
-    """Return the group g of each row of the source, or of another view of it, with the `kept` ones of its codes
-    and hashes of the row."""
-    codes = [*assignment.columns, "s0"]
-    kinds = dict.fromkeys(kept, pa.uint16()) | dict.fromkeys(hashes, pa.uint64())
+    """Return the group g of each row of the source, or of another view of it, with the values of `kept`
+    quasi-identifiers and hashes of the row."""
+    codes, types = [*assignment.columns, "s0"], source.types
+    kinds = {column.alias: types[column.alias] for column in kept} | dict.fromkeys(hashes, pa.uint64())
     schema = pa.schema([("g", pa.uint32()), *kinds.items()])
-    rows = _ordered_rows(source, assignment, sensitive, hashes, failures, view)
-    return fed(schema, _followed(rows, _ordered_entries(source, assignment), codes, kept), failures)
-
-
-def refined_content(source: Source, assignment: Assignment, sensitive: Domain, hashes: dict[str, str]) -> Content:
-    """Return the expected content of a generalized release of an assignment, whose labels are tight."""
-    failures: list[BaseException] = []
-    columns = assignment.columns
-    followed = groups_of_rows(source, assignment, sensitive, hashes, failures, kept=columns)
-    ends = "".join(f", min({name}) AS low_{name}, max({name}) AS high_{name}" for name in columns)
-    sums = ", ".join(f"{total(name)} AS {name}" for name in hashes)
-    query = f"SELECT g, count(*) AS n, {sums}{ends} FROM followed GROUP BY g"
-    with causes(failures):
-        groups = pa.Table.from_batches(source.stream(query, {"followed": followed}))
-    for name, domain in zip(columns, assignment.domains):
-        own = column_labels(domain, *(groups.column(f"{end}_{name}").to_numpy() for end in ("low", "high")))
-        groups = groups.append_column(f"l_{name}", own.labels.take(pa.array(own.of_group)))
-    labels = [f"l_{name}" for name in columns]
-    (batch,) = source.stream(content_of("SELECT * FROM grouped", labels, list(hashes)), {"grouped": groups})
-    return Content(*(column[0].as_py() for column in batch.columns))
+    rows = _ordered_rows(source, assignment, sensitive, hashes, failures, view, kept)
+    return fed(schema, _followed(rows, _ordered_entries(source, assignment), codes), failures)
 
 
 def _ordered_rows(
@@ -80,27 +60,29 @@ def _ordered_rows(
     hashes: dict[str, str],
     failures: list[BaseException],
     view: str,
+    kept: Sequence[Column],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows as codes with their hashes: rows with equal codes together, in the order of what is published of
-    them. Only kept columns, and values that share a code, distinguish these."""
+    """Yield the rows as codes, with the values of `kept` quasi-identifiers and their hashes: rows with equal codes
+    together, in the order of what is published of them. Only kept columns of the source, and values that share a code,
+    distinguish these."""
     coded = [*source.quasi_identifiers, *source.sensitive]
     domains = [*assignment.domains, sensitive]
     plain = [*(c for c, d in zip(coded, assignment.domains) if not d.single), *source.keep]
     encoder, types = Encoder(coded, domains), source.types
-    names = [*assignment.columns, "s0"]
+    names, ordering = [*assignment.columns, "s0"], [f"p_{c.alias}" for c in plain]
+    carried = {c.alias: types[c.alias] for c in kept} | dict.fromkeys(hashes, pa.uint64())
     schema = pa.schema(
-        [*((name, pa.uint16()) for name in names), *((f"p_{c.alias}", types[c.alias]) for c in plain)]
-        + [(name, pa.uint64()) for name in hashes]
+        [*((name, pa.uint16()) for name in names), *((f"p_{c.alias}", types[c.alias]) for c in plain), *carried.items()]
     )
-    selected = [*(c.alias for c in coded), *(c.alias for c in plain), *(f"{h} AS {name}" for name, h in hashes.items())]
+    selected = [c.alias for c in (*coded, *plain, *kept)] + [f"{h} AS {name}" for name, h in hashes.items()]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in source.rows_of(f"SELECT {', '.join(selected)} FROM {view}", BATCH):
             arrays = [*map(pa.array, encoder.codes(batch)), *batch.columns[len(coded) :]]
             yield pa.record_batch(arrays, schema=schema)
 
-    order = ", ".join(f"{name} NULLS FIRST" for name in schema.names[: -len(hashes)])
-    query = f"SELECT {', '.join([*names, *hashes])} FROM coded ORDER BY {order}"
+    order = ", ".join(f"{name} NULLS FIRST" for name in (*names, *ordering))
+    query = f"SELECT {', '.join([*names, *carried])} FROM coded ORDER BY {order}"
     return source.stream(query, {"coded": fed(schema, batches(), failures)}, BATCH)
 
 
@@ -113,18 +95,18 @@ def _ordered_entries(source: Source, assignment: Assignment) -> Iterator[pa.Reco
 
 
 def _followed(
-    rows: Iterable[pa.RecordBatch], entries: Iterator[pa.RecordBatch], codes: list[str], kept: Sequence[str] = ()
+    rows: Iterable[pa.RecordBatch], entries: Iterator[pa.RecordBatch], codes: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the group of each row with its hashes, and the `kept` ones of its codes before them: that of the next
-    entry, repeated according to its count."""
+    """Yield the group of each row with what comes after its codes: that of the next entry, repeated according to its
+    count."""
     held = _Entries(entries, codes)
     for batch in rows:
         if batch.num_rows:
             own, group = held.take(batch.num_rows)
             if not np.array_equal(own, _matrix(batch, codes)):
                 raise wrong(OTHER)
-            names = [*kept, *batch.schema.names[len(codes) :]]
-            yield pa.record_batch([pa.array(group), *(batch.column(name) for name in names)], names=["g", *names])
+            names = ["g", *batch.schema.names[len(codes) :]]
+            yield pa.record_batch([pa.array(group), *batch.columns[len(codes) :]], names=names)
     if held.left():
         raise wrong(OTHER)
 

@@ -16,11 +16,12 @@ from anon.recoding.outcome import Outcome
 from anon.recoding.refined import RefinedRecoding
 from anon.source import Column, Source, describe
 from anon.verify.content.applied import AppliedRecoding
-from anon.verify.content.assigned import assigned_content, refined_content
+from anon.verify.content.assigned import assigned_content
 from anon.verify.content.fingerprint import Content, content_of, row_hash, total
 from anon.verify.content.means import rows_with_means
 from anon.verify.content.one_row_each import check_choice
 from anon.verify.content.reading import read_recoding
+from anon.verify.content.refined import refined_content
 
 
 def expected(
@@ -33,7 +34,7 @@ def expected(
     if isinstance(recoding, Assignment):
         return assigned_content(source, recoding, sensitive[0], hashes)
     if isinstance(recoding, RefinedRecoding):
-        return refined_content(source, recoding.assignment, sensitive[0], hashes)
+        return refined_content(source, config, recoding, sensitive[0], hashes)
     applied = read_recoding(path, source, config, recoding)
     source.database.limit(Memory(memory.total, memory.held + applied.nbytes))
     try:

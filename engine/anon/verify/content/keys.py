@@ -50,6 +50,13 @@ class Keys:
             keys[j] = np.asarray(batch.column(j)) if plain else as_keys(column.kind, batch.column(j))
         return keys
 
+    def present(self, source: Source, j: int) -> NDArray[np.int64]:
+        """Return the keys of the values of one of the columns, in order; it has no more values than a cube holds."""
+        column = self.columns[j]
+        if (table := self.tables.get(_table(column))) is not None:
+            return np.unique(table["c"].to_numpy())
+        return np.unique(as_keys(column.kind, source.distinct(column, MOST).combine_chunks()))
+
 
 def _table(column: Column) -> str:
     return f"keys_of_{column.alias}"

@@ -45,13 +45,18 @@ def _tree(file: RecodingFile, source: Source, config: Config, recoding: AnyRecod
     tree = read_tree(file, grammars)
     if isinstance(recoding, ReusedTree):
         tree = _relabelled(tree, recoding, grammars)
+    return AppliedTree(keys_under(source, config, grammars), tree)
+
+
+def keys_under(source: Source, config: Config, grammars: list[Grammar]) -> Keys:
+    """Return the reader of the keys of quasi-identifiers whose labels have these grammars."""
     tables: dict[str, pa.Table] = {}
     for column, grammar in zip(source.quasi_identifiers, grammars):
         if isinstance(grammar, HierarchyLabels):
             tables |= looked_up(source, column, partial(_places, grammar, config, column))
         elif isinstance(grammar, ListedLabels):
             tables |= looked_up(source, column, partial(_listed_places, grammar))
-    return AppliedTree(Keys(source.quasi_identifiers, tables), tree)
+    return Keys(source.quasi_identifiers, tables)
 
 
 def _listed_places(grammar: ListedLabels, values: list[Any]) -> list[int]:

@@ -75,10 +75,7 @@ class WrittenTree:
 
     def untrue(self, group: Numbers, keys: Ints) -> int:
         """Return the number of rows with a label that does not cover their value."""
-        true = np.ones(len(group), bool)
-        for labels, own in zip(self.labels, keys):
-            true &= labels.covers(group, own)
-        return len(true) - int(true.sum())
+        return untrue(self.labels, group, keys)
 
     @property
     def words(self) -> pa.RecordBatchReader:
@@ -93,3 +90,11 @@ class WrittenTree:
                 yield pa.record_batch([numbers, *(labels.array(some) for labels in self.labels)], schema=schema)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def untrue(labels: list[GroupLabels], group: Numbers, keys: Ints) -> int:
+    """Return the number of rows in groups of which a label does not cover their key."""
+    true = np.ones(len(group), bool)
+    for column, own in zip(labels, keys):
+        true &= column.covers(group, own)
+    return len(true) - int(true.sum())
