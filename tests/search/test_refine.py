@@ -4,7 +4,9 @@ does not depend on the order of the rows."""
 from __future__ import annotations
 
 import random
+import tracemalloc
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,20 @@ import pytest
 
 import anon
 from anon.config import load
+from anon.config.criteria import CRITERIA as MODELS
+from anon.config.criterion import Criterion as Model
 from anon.config.support import refuse_unsupported
+from anon.criteria import Criterion, KAnonymity, Point, Skyline
+from anon.criteria.epsilon_m import EpsilonM
 from anon.errors import ConfigError
-from anon.search.partition import block
+from anon.search.partition import block, kernels_refine, refine, search
 from anon.search.partition.kernels_refine import Pool, near_groups
 from tests.conftest import House
+from tests.helpers.cubes import Table
+from tests.oracles import partition as oracle
 from tests.oracles.criteria import of_values
 from tests.oracles.overlapping import as_group, beliefs
+from tests.search.test_partition import budget
 
 METHOD = {"kind": "partition", "prefer": "loss", "cuts": "ordered", "labels": "tight"}
 REFINED = {**METHOD, "refine": True}
@@ -33,6 +42,7 @@ CRITERIA: list[dict[str, Any]] = [
     {"l_diversity": {"kind": "entropy", "l": 1.8}},
     {"l_diversity": {"kind": "recursive", "c": 2, "l": 2}},
     {"t_closeness": {"t": 0.3, "distance": {"kind": "equal"}}},
+    {"t_closeness": {"t": 0.3, "distance": {"kind": "ordered"}}},
     {"alpha_k": {"alpha": 0.6, "k": 2}},
     {"k_e": {"k": 2, "e": 1}},
     {"variance": {"minimum": 0.2}},
@@ -148,9 +158,30 @@ def test_the_release_does_not_depend_on_blocks_and_threads(house: House, monkeyp
     rows = table(500, 3)
     monkeypatch.setattr(block, "REGION", 100)
     privacy = [{"k_anonymity": {"k": 3}}]
+    monkeypatch.setattr(refine, "LARGEST", 100)
+    monkeypatch.setattr(search, "LARGEST", 100)
     whole = released(house, rows, privacy, REFINED)
-    monkeypatch.setattr("anon.search.budget.BLOCK", 3_000)
+    monkeypatch.setattr("anon.search.budget.BLOCK", 300)
     assert released(house, rows, privacy, REFINED) == whole
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "k", "groups"), [(10_000, 30_000, 15_000, {40_000}), (9_000, 21_000, 11_000, {11_000, 19_000})]
+)
+def test_a_large_group_is_divided_with_every_number_of_threads_or_with_none(
+    house: House, monkeypatch: pytest.MonkeyPatch, few: int, many: int, k: int, groups: set[int]
+) -> None:
+    """Nobody can be cut off, but equal people may be divided. A block of one record would divide no group."""
+    rows = pa.table({"x": [0] * few + [1] * many, "s": [0, 1] * ((few + many) // 2)})
+    columns = COLUMNS | {"quasi_identifiers": {"x": {}}, "sensitive": {"s": {"as_categories": True}}}
+    for threads, memory, held in ((1, "1GB", None), (2, "1GB", None), (2, "400MB", None), (1, "1GB", 1), (2, "1GB", 1)):
+        if held:
+            monkeypatch.setattr("anon.search.budget.BLOCK", held)
+        limits = {"memory": memory, "threads": threads, "temp": "spill"}
+        config = house.config(columns=columns, privacy=[{"k_anonymity": {"k": k}}], method=REFINED, limits=limits)
+        anon.run(config, rows, overwrite=True)
+        found = pq.read_table(house.folder / "out" / "release.parquet").group_by("x").aggregate([([], "count_all")])
+        assert set(found["count_all"].to_pylist()) == groups
 
 
 @pytest.mark.parametrize(
@@ -175,10 +206,33 @@ def test_the_release_does_not_depend_on_blocks_and_threads(house: House, monkeyp
     ],
 )  # fmt: skip
 def test_what_it_does_not_work_with_is_refused(house: House, where: str, change: dict[str, Any]) -> None:
+    """Once, with what would be right."""
     given = {"columns": COLUMNS, "privacy": [{"k_anonymity": {"k": 2}}], "method": REFINED}
     with pytest.raises(ConfigError) as refused:
         refuse_unsupported(load(house.config(**(given | change))), run=True)
-    assert where in [problem.path for problem in refused.value.problems]
+    problems = [problem for problem in refused.value.problems if problem.path == where]
+    assert len(problems) == 1 and "without refine" not in problems[0].expected
+
+
+def test_a_criterion_allows_labels_that_overlap_only_if_it_says_so_and_is_enumerated_above() -> None:
+    assert Model.with_overlaps(SimpleNamespace())  # type: ignore[arg-type]
+    plain: Any = SimpleNamespace(dont_care=[])
+    allowed = {name for name, model in MODELS.items() if not model.with_overlaps(plain)}
+    assert allowed == {name for item in CRITERIA for name in item}
+
+
+ONE_VALUE = Skyline("s", [[Point(1, 0, 1, Fraction(4, 5))]] * 2, shared=True)
+IN_BANDS = EpsilonM("s", Fraction(1), 2, [Fraction(0), Fraction(1)])
+
+
+@pytest.mark.parametrize("refused", [ONE_VALUE, IN_BANDS])
+def test_criteria_that_groups_cannot_be_divided_by_are_not_passed_over(refused: Criterion) -> None:
+    """The config refuses them; what it lets through must not be left out."""
+    made = Table([oracle.Free((0, 1, 2, 3))], [((code,), value) for code in range(4) for value in "ab"])
+    cube = made.cube()
+    found = search.PartitionSearch(cube, [KAnonymity(2), refused], "loss", budget(made), tight=True, refine=True)
+    with pytest.raises(AssertionError, match="monotone"):
+        found.run()
 
 
 def test_its_recoding_is_not_reused(house: House) -> None:
@@ -260,16 +314,65 @@ def test_the_best_ways_to_divide_a_pool_are_found(seed: int) -> None:
             assert (sorted(parts[0]), sorted(parts[1])) in known
 
 
-def test_near_groups_are_those_whose_common_range_is_at_most_half_as_wide_again() -> None:
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize(("most", "seed"), [(64, 0), (64, 1), (3, 2), (3, 3), (1, 4)])
+def test_near_groups_are_those_that_grow_least_to_hold_both(
+    monkeypatch: pytest.MonkeyPatch, most: int, seed: int
+) -> None:
+    """At most `most` of each changed group, whose common range is at most half as wide again; the first of equals."""
+    rng = np.random.default_rng(seed)
     low = rng.integers(0, 9, (40, 2))
     high = low + rng.integers(0, 4, (40, 2))
     own, changed = (high - low).sum(axis=1), rng.random(40) < 0.5
     expected = set()
-    for x in range(40):
-        for y in range(x + 1, 40):
-            both = (np.maximum(high[x], high[y]) - np.minimum(low[x], low[y])).sum()
-            if (changed[x] or changed[y]) and own[x] + own[y] and both <= (own[x] + own[y]) * 3 // 2:
-                expected.add((x, y))
+    for x in np.flatnonzero(changed).tolist():
+        common = (np.maximum(high[x], high) - np.minimum(low[x], low)).sum(axis=1)
+        near = [y for y in range(40) if y != x and own[x] + own[y] and common[y] <= (own[x] + own[y]) * 3 // 2]
+        near.sort(key=lambda y: (common[y] - own[y], y))
+        expected |= {(min(x, y), max(x, y)) for y in near[:most]}
+    monkeypatch.setattr(kernels_refine, "NEAREST", most)
     a, b = near_groups(low, high, own, changed)
-    assert set(zip(a.tolist(), b.tolist())) == expected
+    assert list(zip(a.tolist(), b.tolist())) == sorted(expected)
+
+
+@pytest.mark.parametrize("values", [2, 5_000])
+def test_the_memory_of_a_region_is_bounded(monkeypatch: pytest.MonkeyPatch, values: int) -> None:
+    """In independent columns all groups are near each other; what is held of pairs does not grow with their number."""
+    rng, people, columns = np.random.default_rng(2), 900, 10
+    codes = rng.integers(0, 30, (columns, people)).astype(np.uint16)
+    codes = np.ascontiguousarray(codes[:, np.lexsort(codes[::-1])])
+    start = np.arange(columns + 1) * 30
+    scales = start, np.tile(np.arange(30), columns)
+    cube: Any = SimpleNamespace(domains=[None] * columns, others=[SimpleNamespace(size=values)])
+    rules = refine.Refinement(cube, [KAnonymity(2)], False, 2, scales)
+    monkeypatch.setattr(refine, "AT_ONCE", 20_000)
+    sensitive = rng.integers(0, values, people).astype(np.uint16)
+    pools = refine.Pools(rules, np.vstack([codes, sensitive]), np.arange(people) // 3)
+    tracemalloc.start()
+    pools.find_divisions()
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert pools.divisions.shape[1] <= kernels_refine.NEAREST * 300
+    assert held < 10_000_000
+
+
+@pytest.mark.parametrize("values", [1, 3, 40])
+def test_groups_are_counted_alike_in_tables_and_in_lists(monkeypatch: pytest.MonkeyPatch, values: int) -> None:
+    rng = np.random.default_rng(values)
+    group, value = np.sort(rng.integers(0, 5, 30)), rng.integers(0, values, 30).astype(np.int32)
+    group[:5], found = np.arange(5), []
+    for counters in (0, 1_000):
+        monkeypatch.setattr(refine, "COUNTERS", counters)
+        found.append([each.tolist() for each in refine._counted(group, 5, value, values).arrays])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("change", ["code", "scale"])
+def test_codes_outside_their_scale_are_refused(change: str) -> None:
+    given = pool(1)
+    if change == "code":
+        given.codes[1, 3] = 4
+    else:
+        given.scales[0][1] = 9
+    one = np.array([0])
+    with pytest.raises(ValueError, match="scale"):
+        given.ways(one, one, one, 1, True, 1)

@@ -18,6 +18,8 @@ from anon.config.values import Mistakes, Name
 ENFORCED, CHECKED = "enforced", "checked"
 RELATIVE = "the distribution that groups are compared with changes with every part, also for parts that are published"
 TO_ALL = "groups are compared with everybody who is released, which is not known before the last split"
+MERGED = "groups that come to the same labels are one group, and merging safe ones may be unsafe"
+TOGETHER = "it judges all groups together, and groups are divided one by one"
 EXHAUSTIVE_ONLY = "not monotone: only with `exhaustive: true`"
 ONE_VALUE = "defined for one value per individual"
 SEVERAL_EXHAUSTIVE = "enforced; not monotone there: lattice only with `exhaustive: true`"
@@ -125,6 +127,12 @@ class Criterion(Model):
     def links_groups(self) -> bool:
         """Return whether it judges groups together, so that what one may be depends on the others."""
         return False
+
+    def with_overlaps(self) -> str:
+        """Return why labels of groups may not overlap under it; nothing if they may, because it also holds for
+        averages of distributions for which it holds (search/partition/refine.py says why that matters). Each criterion
+        that allows it is enumerated in tests/search/test_refine.py."""
+        return "labels overlap, and it is not shown that averages of safe groups are safe"
 
     def fewest_values(self) -> int:
         """Return the number of values that it keeps possible for everybody."""

@@ -21,6 +21,7 @@ METHODS = ("partition", "lattice", "merge", "colour")
 CUTTING = ("partition", "reuse")  # methods whose labels are ranges between cuts
 COMPARING = ("widest", "loss", "public")  # preferences that compare columns by their weighted widths or losses
 IN_ORDER = ("hierarchy", "suppress", "digits")  # builders of columns that may be cut in the order of their leaves
+_LEVELS = ("intervals", "calendar", "bands")  # builders of columns that are always cut into the nodes of levels
 ASSIGNING = ("merge", "colour")  # those that put equal quasi-identifiers into different groups
 SUPPORT = {name: model.support for name, model in CRITERIA.items()}
 
@@ -245,50 +246,41 @@ def _of_refinement(config: Config, method: Method) -> Iterator[Problem]:
     """Yield what the post-pass of the partition does not work with."""
     if not isinstance(method, Partition) or not method.refine:
         return
-    nodes = [
-        name
-        for name, builder in config.columns.quasi_identifiers.items()
-        if builder.kind in ("intervals", "calendar", "bands") or (builder.kind != "free" and method.cuts == "nodes")
-    ]
-    for name, builder in config.columns.quasi_identifiers.items():
-        if getattr(builder, "at_most", None) is not None:
-            path, why = f"{below('columns.quasi_identifiers', name)}.at_most", "groups may become wider in a column"
-            yield Problem(path, "a cap with method.refine", "no cap, or no refine", why)
-    why = "it measures labels that end at members' values"
+    columns, release = config.columns, config.release
+    why = "groups are measured from the lowest to the highest value of their members"
     if method.labels != "tight":
         yield Problem("method.refine", "true with labels: cells", "labels: tight", why)
-    for name in nodes:
-        path = below("columns.quasi_identifiers", name)
-        yield Problem(
-            path, "labels of hierarchy nodes with method.refine", "a column cut freely, or cuts: ordered", why
-        )
-    several = config.columns.multiplicity != "single"
-    for path, found, wrong, hint in (
-        ("method.prefer", "public", method.prefer == "public", "its divisions depend on the members of groups"),
-        ("release.form", "bucketized", config.release.form != "generalized", "its groups share cells"),
-        ("release.series", "a series", config.release.series is not None, "its parts are made of cells"),
-        ("release.one_level", "true", config.release.one_level, "levels would merge its groups again"),
-        ("backend.kind", "spark", config.backend.kind == "spark", "one machine deals people to groups"),
-        ("columns.multiplicity", config.columns.multiplicity, several, "it deals people with one value each"),
-        ("columns.sensitive", "not one column", len(config.columns.sensitive) != 1, "it deals people by their value"),
-        ("columns.aggregate", "means", bool(config.columns.means), "means are taken over cells"),
-    ):
+    for name, builder in columns.quasi_identifiers.items():
+        if builder.kind in _LEVELS or (builder.kind != "free" and method.cuts == "nodes"):
+            path, expected = below("columns.quasi_identifiers", name), "a column cut freely, or cuts: ordered"
+            if builder.kind in _LEVELS:
+                expected = "a column cut freely, perhaps with ends"
+            yield Problem(path, "labels of hierarchy nodes with method.refine", expected, why)
+    sensitive, several = len(columns.sensitive), columns.multiplicity != "single"
+    for path, found, wrong, expected, why in (
+        ("method.prefer", "public", method.prefer == "public", "prefer: loss, or no refine",
+         "divisions depend on the members of groups, and public cuts may not"),
+        ("release.form", release.form, release.form != "generalized", "generalized, or no refine",
+         "a bucketized release has one group for equal quasi-identifiers"),
+        ("release.series", "a series", release.series is not None, "no series, or no refine",
+         "the parts of a series share the cuts of a tree"),
+        ("release.one_level", "true", release.one_level, "no one_level, or no refine",
+         "at one level, groups would be merged again"),
+        ("backend.kind", "spark", config.backend.kind == "spark", "local, or no refine",
+         "one machine divides the groups"),
+        ("columns.multiplicity", columns.multiplicity, several, "single, or no refine",
+         "somebody with several values would be in several groups"),
+        ("columns.sensitive", f"{sensitive} columns", sensitive != 1, "one sensitive column, or no refine",
+         "groups are divided by the values of one column"),
+        ("columns.aggregate", "means", bool(columns.means), "round instead of mean, or no refine",
+         "means are taken of the cells of a tree"),
+    ):  # fmt: skip
         if wrong:
-            yield Problem(path, f"{found} with method.refine", "method partition without refine", hint)
+            yield Problem(path, f"{found} with method.refine", expected, why)
     for index, spec in enumerate(config.privacy):
-        if reason := _not_refined(spec):
-            yield Problem(f"privacy[{index}].{spec.name}", f"{spec.name} with method.refine", "no refine", reason)
-
-
-def _not_refined(spec: Criterion) -> str:
-    """Return why a criterion does not allow the post-pass; nothing if it does."""
-    if spec.name in ("skyline", "ck_safety"):
-        return "it judges all groups together, and groups are divided one by one"
-    if not spec.merges_safely():
-        return "groups that come to the same labels are one group, and merging safe ones may be unsafe"
-    if getattr(spec, "dont_care", None):
-        return "labels overlap, and it is not shown that averages of safe groups are safe with dont_care"
-    return ""
+        if reason := spec.with_overlaps():
+            expected = "another criterion, or no refine"
+            yield Problem(f"privacy[{index}].{spec.name}", f"{spec.name} with method.refine", expected, reason)
 
 
 def _of_suppression(config: Config, method: Method) -> Iterator[Problem]:

@@ -30,6 +30,9 @@ class AlphaK(Criterion):
     def confidence(self, value: str | None) -> Confidence | None:
         return Confidence(Fraction(self.alpha)) if self.values is None or value in self.values else None
 
+    def with_overlaps(self) -> str:
+        return ""
+
     def follows_from_unique(self, m: int) -> bool:
         return self.alpha * m >= 1 and self.k <= m
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from pydantic import Field
 
-from anon.config.criterion import Confidence, Criterion, Facts, column_of
+from anon.config.criterion import TOGETHER, Confidence, Criterion, Facts, column_of
 from anon.config.values import Count, Share
 from anon.core.phrases import counted, percent
 
@@ -21,6 +21,9 @@ class CKSafety(Criterion):
     loosest = (("c", 1), ("k", 0))
     c: Share = Field(gt=0, le=1, description="maximum disclosure must stay below this share, of 1")
     k: Count = Field(le=1_000, description="pieces of knowledge (implications), at most 1,000")
+
+    def with_overlaps(self) -> str:
+        return TOGETHER
 
     def confidence(self, value: str | None) -> Confidence:
         return Confidence(Fraction(self.c), open=True)

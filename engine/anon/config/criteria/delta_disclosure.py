@@ -24,6 +24,9 @@ class DeltaDisclosure(Criterion):
     def when_suppressed(self) -> str:
         return TO_ALL
 
+    def with_overlaps(self) -> str:
+        return ""
+
     @classmethod
     def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:
         asked = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from anon.config.columns import Columns
-from anon.config.criterion import ENFORCED, EXHAUSTIVE_ONLY, Criterion, Facts, Support, column_of, stray_columns
+from anon.config.criterion import ENFORCED, EXHAUSTIVE_ONLY, MERGED, Criterion, Facts, Support, column_of, stray_columns
 from anon.config.distances import Distance, Ordered, Variational
 from anon.config.mistakes import mistake
 from anon.config.values import Exact, Mistakes, Positive, Share
@@ -40,6 +40,9 @@ class Dissimilarity(Criterion):
     def when_suppressed(self) -> str:
         ranks = "distances of ranks depend on the values that are released, which are not known before the last split"
         return ranks if isinstance(self.distance, Ordered) else ""
+
+    def with_overlaps(self) -> str:
+        return MERGED
 
     def wrong_columns(self, columns: Columns) -> Mistakes:
         yield from super().wrong_columns(columns)

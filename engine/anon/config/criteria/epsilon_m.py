@@ -8,7 +8,7 @@ from math import ceil
 
 from pydantic import Field
 
-from anon.config.criterion import EXHAUSTIVE_ONLY, Confidence, Criterion, Facts, Support, column_of
+from anon.config.criterion import EXHAUSTIVE_ONLY, MERGED, Confidence, Criterion, Facts, Support, column_of
 from anon.config.odds import parts_with_odds
 from anon.config.values import Exact, Positive
 from anon.core.phrases import figure, percent
@@ -23,6 +23,9 @@ class EpsilonM(Criterion):
     loosest = (("epsilon", 0), ("m", 1))
     epsilon: Exact = Field(ge=0, description="half width of the neighbourhood, in units of the column")
     m: Positive = Field(description="at most 1/m of a group in any neighbourhood")
+
+    def with_overlaps(self) -> str:
+        return MERGED
 
     def confidence(self, value: str | None) -> Confidence:
         return Confidence(Fraction(1, self.m))

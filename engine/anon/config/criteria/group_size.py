@@ -22,6 +22,9 @@ class GroupSize(Criterion):
     def follows_from_unique(self, m: int) -> bool:
         return self.k <= m
 
+    def with_overlaps(self) -> str:
+        return ""
+
     def vacuous(self) -> bool:
         return self.k == 1
 

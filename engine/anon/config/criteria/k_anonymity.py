@@ -23,6 +23,9 @@ class KAnonymity(Criterion):
     loosest = (("k", 1),)
     k: Positive = Field(description="smallest class, in individuals")
 
+    def with_overlaps(self) -> str:
+        return ""
+
     def vacuous(self) -> bool:
         return self.k == 1
 

@@ -18,6 +18,9 @@ class KE(Criterion):
     k: Positive = Field(description="least number of distinct values in a group")
     e: Exact = Field(ge=0, description="least difference of the largest and smallest value, in units of the column")
 
+    def with_overlaps(self) -> str:
+        return ""
+
     def fewest_values(self) -> int:
         return self.k
 

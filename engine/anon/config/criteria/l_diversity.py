@@ -73,6 +73,9 @@ class LDiversity(Criterion):
             return Confidence(Fraction(self.c) / (1 + Fraction(self.c)), open=True)
         return None
 
+    def with_overlaps(self) -> str:
+        return super().with_overlaps() if self.dont_care else ""
+
     def fewest_values(self) -> int:
         return 1 if self.dont_care or self.kind == "frequency" else ceil(self.l)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo, model_validator
 
-from anon.config.criterion import SEVERAL_EXHAUSTIVE, Confidence, Criterion, Facts, Support
+from anon.config.criterion import SEVERAL_EXHAUSTIVE, TOGETHER, Confidence, Criterion, Facts, Support
 from anon.config.loosening import Number, step_of
 from anon.config.mistakes import Model, closest, mistake, refusal
 from anon.config.odds import share_with_odds
@@ -66,6 +66,9 @@ class Skyline(Criterion):
 
     def named_values(self) -> set[str]:
         return set(self.values)
+
+    def with_overlaps(self) -> str:
+        return TOGETHER
 
     def confidence(self, value: str | None) -> Confidence | None:
         """Return the lowest confidence of the points of a value: knowing nothing is less than every point."""

@@ -30,6 +30,9 @@ class TCloseness(Criterion):
     def when_suppressed(self) -> str:
         return TO_ALL
 
+    def with_overlaps(self) -> str:
+        return ""
+
     def vacuous(self) -> bool:
         return self.t >= 1 and not isinstance(self.distance, Absolute)
 

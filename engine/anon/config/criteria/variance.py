@@ -17,6 +17,9 @@ class Variance(Criterion):
     loosest = (("minimum", 0),)
     minimum: Exact = Field(ge=0, description="least population variance in a group, in squared units of the column")
 
+    def with_overlaps(self) -> str:
+        return ""
+
     def vacuous(self) -> bool:
         return self.minimum == 0
 

@@ -33,6 +33,9 @@ class Withstands(Criterion):
         """Return True: it is about what the other criteria promise, and demands nothing without them."""
         return True
 
+    def with_overlaps(self) -> str:
+        return ""
+
     @classmethod
     def sentences(cls, spec: Facts, entry: Facts) -> tuple[str, str]:
         number = counted(len(spec["attacks"]), "attack")

@@ -322,8 +322,8 @@ def _regrouped(cube: Cube, rules: Rules, evaluator: Block, found: list[tuple[Int
     before = np.maximum.accumulate(np.append(0, stop[order][:-1]))
     largest = order[stop[order] > before]
     regions = list(zip(start[largest].tolist(), stop[largest].tolist()))
-    criteria = [criterion for criterion, _ in rules.alone]
-    return Refinement(cube, criteria, rules.demands.least, evaluator.measures).run(evaluator.records, regions, leaves)
+    refinement = Refinement(cube, rules.refinable(), not rules.by_values, rules.demands.least, evaluator.measures)
+    return refinement.run(evaluator.records, regions, leaves)
 
 
 def narrow(people: Ints) -> NDArray[Any]:

@@ -138,6 +138,12 @@ class Rules:
         every = (criterion for criterion, _ in self.alone + self.erratic + self.whole)
         return any(each.column is not None or each.columns or each.context for each in every)
 
+    def refinable(self) -> list[Criterion]:
+        """Return the criteria for the post-pass, which judges each group by its values of the sensitive column."""
+        assert not self.erratic and not self.whole, "criteria that are monotone and about single groups"
+        assert all(column == 0 for _, column in self.alone), "one sensitive column"
+        return [criterion for criterion, _ in self.alone]
+
     def passed_over(self, nodes: OpenNodes) -> PassedOver | None:
         """Return what counts candidates that are passed over, if there is a guard."""
         if self.guard is None or self.public is None:

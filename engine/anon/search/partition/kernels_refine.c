@@ -28,6 +28,15 @@ static int64_t take_Pool(Call *call, Pool *pool)
     IN(int32_t, member, COLUMNS(codes));
     for (int64_t i = 0; i < COLUMNS(codes); i++)
         REQUIRE(member[i] >= 0 && member[i] < COLUMNS(codes) && value[i] >= 0 && value[i] < values);
+    REQUIRE(scale_start[0] >= 0);
+    for (int64_t j = 0; j < SIZE(codes); j++) {
+        REQUIRE(scale_start[j] <= scale_start[j + 1]);
+        const ARRAY(const uint16_t) code = column_of(codes, COLUMNS(codes), j);
+        uint16_t highest = 0;
+        for (int64_t i = 0; i < COLUMNS(codes); i++)
+            highest = code[i] > highest ? code[i] : highest;
+        REQUIRE(COLUMNS(codes) == 0 || highest < scale_start[j + 1] - scale_start[j]);
+    }
     REQUIRE(start[0] == 0 && start[SIZE(start) - 1] == COLUMNS(codes));
     for (int64_t g = 0; g + 1 < SIZE(start); g++)
         REQUIRE(start[g] < start[g + 1]);
@@ -98,8 +107,8 @@ static int64_t arrange(const Pool *pool, const Scratch *scratch, int64_t a, int6
     if (!stratified)
         return size;
     const ARRAY(int64_t) count = scratch->count, seen = scratch->count + pool->values;
-    for (int64_t v = 0; v < pool->values; v++)
-        count[v] = seen[v] = 0;
+    for (int64_t i = 0; i < size; i++)
+        count[pool->value[scratch->key[i]]] = seen[pool->value[scratch->key[i]]] = 0;
     for (int64_t i = 0; i < size; i++)
         count[pool->value[scratch->key[i]]]++;
     for (int64_t i = 0; i < size; i++) {
@@ -286,33 +295,42 @@ KERNEL(search_pool_parts)
     return 0;
 }
 
-/* Lists pairs of groups whose common range is not much wider than their own ranges, and of which at least one is marked
-   as changed and one has a width; writes as many as there is room for, and returns their number. */
+/* Finds for each group that is marked as changed the groups nearest to it, -1 where there are no more: those whose range
+   grows least if it is to cover both, of equal ones the first. The common range is not much wider than their own, one of
+   which has a width. */
 KERNEL(search_near_groups)
 {
     IN(int64_t, low, ANY, ANY);
     IN(int64_t, high, SIZE(low), COLUMNS(low));
     IN(int64_t, width, SIZE(low));
     IN(bool, changed, SIZE(low));
-    OUT(int64_t, a, ANY);
-    OUT(int64_t, b, SIZE(a));
-    int64_t found = 0;
-    for (int64_t x = 0; x < SIZE(low); x++)
-        for (int64_t y = x + 1; y < SIZE(low); y++) {
-            const int64_t most = (width[x] + width[y]) * 3 / 2;
-            if ((!changed[x] && !changed[y]) || !most)
-                continue;
-            int64_t wide = 0;
-            for (int64_t j = 0; j < COLUMNS(low) && wide <= most; j++)
-                wide += greater(high[x * COLUMNS(low) + j], high[y * COLUMNS(low) + j]) -
-                        lesser(low[x * COLUMNS(low) + j], low[y * COLUMNS(low) + j]);
-            if (wide > most)
-                continue;
-            if (found < SIZE(a)) {
-                a[found] = x;
-                b[found] = y;
-            }
-            found++;
+    OUT(int64_t, near, SIZE(low), ANY);
+    OUT(int64_t, growth, COLUMNS(near));
+    const int64_t columns = COLUMNS(low), most = COLUMNS(near);
+    REQUIRE(most > 0);
+    for (int64_t x = 0; x < SIZE(low); x++) {
+        for (int64_t c = 0; c < most; c++) {
+            near[x * most + c] = -1;
+            growth[c] = INT64_MAX / 2;
         }
-    return found;
+        for (int64_t y = 0; changed[x] && y < SIZE(low); y++) {
+            const int64_t limit = lesser((width[x] + width[y]) * 3 / 2, growth[most - 1] + width[y] - 1);
+            if (x == y || width[x] + width[y] == 0)
+                continue;
+            int64_t own = 0;
+            for (int64_t j = 0; j < columns && own <= limit; j++)
+                own += greater(high[x * columns + j], high[y * columns + j]) -
+                       lesser(low[x * columns + j], low[y * columns + j]);
+            if (own > limit)
+                continue;
+            int64_t at = most - 1;
+            for (; at > 0 && growth[at - 1] > own - width[y]; at--) {
+                growth[at] = growth[at - 1];
+                near[x * most + at] = near[x * most + at - 1];
+            }
+            growth[at] = own - width[y];
+            near[x * most + at] = y;
+        }
+    }
+    return 0;
 }

@@ -14,7 +14,7 @@ from anon.core.kernels import kernel
 _ways = kernel("search_pool_ways")
 _parts = kernel("search_pool_parts")
 _near = kernel("search_near_groups")
-PAIRS = 65_536  # pairs of groups that are listed without a second attempt
+NEAREST = 64  # groups that a group is pooled with, at most
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,12 @@ class Pool:
 
 
 def near_groups(low: Ints, high: Ints, width: Ints, changed: Flags) -> tuple[Ints, Ints]:
-    """Return the pairs of groups, at least one of them changed, whose common range is not much wider than theirs."""
-    room = PAIRS
-    while True:
-        a, b = np.empty(room, np.int64), np.empty(room, np.int64)
-        found = _near(low, high, width, changed, a, b)
-        if found <= room:
-            return a[:found], b[:found]
-        room = found
+    """Return pairs of groups: each changed one with the groups nearest to it, if their common range is not much wider
+    than theirs."""
+    groups = len(low)
+    near, scratch = np.empty((groups, NEAREST), np.int64), np.empty(NEAREST, np.int64)
+    _near(low, high, width, changed, near, scratch)
+    own, found = np.nonzero(near >= 0)
+    other = near[own, found]
+    pairs = np.unique(np.minimum(own, other) * groups + np.maximum(own, other))
+    return pairs // groups, pairs % groups

@@ -1,9 +1,10 @@
 """The post-pass of the partition search (`refine: true`): it divides pairs of groups anew where that loses less.
 
-A *region* is a largest node of the tree with at most REGION individuals, or a larger group. Its individuals are put in
-the order of their codes and values, so that the order of the input does not matter. In rounds, each pair of groups near
-each other, and each single group, is pooled, and the pool is divided in two along every column at every place: equal
-values may go to both sides (*relaxed ties*). Where a criterion looks at sensitive values, pools are also divided with
+A *region* is a largest node of the tree with at most REGION individuals, or a group with at most LARGEST. Both lie in
+one block, however large blocks are. Its individuals are put in the order of their codes and values, so that the order
+of the input does not matter. In rounds, each group with each of the few that are nearest to it (kernels_refine.py), and
+each single group, is pooled, and the pool is divided in two along every column at every place: equal values may go to
+both sides (*relaxed ties*). Where a criterion looks at sensitive values, pools are also divided with
 each value by itself, so that both parts have about the same distribution. Single individuals also move from a group to
 another: so a combination of values that enough people have gets a group of its own, and others are left only as many
 of them as they need (*lending*). Every division must leave all criteria satisfied, and lose less than the groups do now
@@ -15,10 +16,10 @@ equal labels become one group, which is why criteria must be monotone. Why overl
 know everybody's quasi-identifiers. Within a group, exchanging the values of two members gives a table that is
 published in the same way; so given who is in which group, everybody's value is distributed as in their group, and
 criteria bound what this adversary concludes, with any knowledge that they allow. Somebody who does not know who is in
-which group averages these conclusions over the possibilities. Every criterion that is supported here bounds a convex
-function of the distribution of the target's value (its largest share, minus its entropy, its distance from that of the
-table, its share outside the l - 1 largest, ...), or asks for values that occur in it, and so holds for averages too.
-tests/search/test_refine.py enumerates all possibilities on small tables.
+which group averages these conclusions over the possibilities. Every criterion that allows it (`with_overlaps`) bounds a
+convex function of the distribution of the target's value (its largest share, minus its entropy, its distance from that
+of the table, its share outside the l - 1 largest, ...), or asks for values that occur in it, and so holds for averages
+too. tests/search/test_refine.py enumerates all possibilities on small tables.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ from anon.cube import Cube
 from anon.search.partition.kernels_refine import Pool, near_groups
 
 REGION = 2**14  # individuals
-LARGEST = 2**16  # individuals of a group that is still divided
+LARGEST = 2**15  # individuals of a group that is still divided; a block has room for more, whatever the threads
 ROUNDS = 40
 CANDIDATES = 64  # divisions of a pool that are judged, the best first
 AT_ONCE = 500_000  # members of pools, and numbers about their divisions, that are held at a time
+COUNTERS = 4  # of values in groups, for each individual in these
 FIELDS = ("low", "high", "codes", "group", "people")
 
 
@@ -77,13 +79,9 @@ class Refinement:
 
     cube: Cube
     criteria: list[Criterion]  # that judge groups alone and are monotone
+    by_size: bool  # the criteria are about the number of individuals of a group only
     least: int  # individuals of a group
     scales: tuple[Ints, Ints]
-
-    @property
-    def by_size(self) -> bool:
-        """Return whether the criteria are about the number of individuals of a group only."""
-        return all(criterion.name in ("k_anonymity", "group_size") for criterion in self.criteria)
 
     def run(self, records: Codes, regions: list[tuple[int, int]], leaves: Ints) -> Regrouped:
         """Return the groups of a block: its regions are ranges of records, and `leaves` are where the groups of the
@@ -114,9 +112,9 @@ class Refinement:
                 break
         return pools.group
 
-    def safe(self, counts: Ints) -> Flags:
-        """Return which groups satisfy all criteria, given the number of people with each value."""
-        groups, fine = Groups.dense(counts), np.ones(len(counts), bool)
+    def safe(self, groups: Groups) -> Flags:
+        """Return which groups satisfy all criteria."""
+        fine = np.ones(len(groups), bool)
         for criterion in self.criteria:
             at = np.flatnonzero(fine)
             fine[at] = criterion.safe_alone(groups.only(fine), len(at))
@@ -171,7 +169,7 @@ class Pools:
 
     def _first_safe(self, a: Ints, b: Ints, gain: Ints, way: Ints, place: Ints) -> Ints:
         """Return for each pair the number of its best division that is safe, -1 if there is none."""
-        chosen, values = np.full(len(a), -1), self.pool.values
+        chosen = np.full(len(a), -1)
         for c in range(gain.shape[1]):
             at = np.flatnonzero((chosen < 0) & (gain[:, c] > 0))
             if not len(at):
@@ -179,8 +177,8 @@ class Pools:
             start, member, first = self.pool.parts(a[at], b[at], way[at, c], place[at, c])
             pair = np.repeat(np.arange(len(at)), np.diff(start))
             part = 2 * pair + (np.arange(len(member)) - start[pair] >= first[pair])
-            counts = np.bincount(part * values + self.value[member], minlength=2 * len(at) * values)
-            chosen[at[self.rules.safe(counts.reshape(-1, values)).reshape(-1, 2).all(axis=1)]] = c
+            groups = _counted(part, 2 * len(at), self.value[member], self.pool.values)
+            chosen[at[self.rules.safe(groups).reshape(-1, 2).all(axis=1)]] = c
         return chosen
 
     def divide(self) -> bool:
@@ -215,6 +213,17 @@ class Pools:
         pair = np.repeat(np.arange(len(a)), np.diff(start))
         self.group[member] = np.where(np.arange(len(member)) - start[pair] < first[pair], a[pair], second[pair])
         self.changed = np.append(self.changed, np.ones(int(fresh.sum()), bool))
+
+
+def _counted(group: Ints, groups: int, value: NDArray[np.int32], values: int) -> Groups:
+    """Return groups of individuals, given the group and the value of each: in memory for the individuals, however many
+    values there are."""
+    key = group * values + value
+    if groups * values <= COUNTERS * len(key):
+        return Groups.dense(np.bincount(key, minlength=groups * values).reshape(groups, values))
+    distinct, count = np.unique(key, return_counts=True)
+    start = np.searchsorted(distinct, np.arange(groups + 1) * values)
+    return Groups(np.bincount(group, minlength=groups), start, distinct % values, count)
 
 
 def _runs(sizes: Ints) -> Iterator[slice]:

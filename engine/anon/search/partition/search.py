@@ -44,7 +44,7 @@ from anon.search.partition.fragments import Fragment, assemble, canonical, passe
 from anon.search.partition.guard import Guard
 from anon.search.partition.kernels import MOST_SMALL
 from anon.search.partition.passes import Passes, ReusePool, shaped
-from anon.search.partition.refine import entries_of
+from anon.search.partition.refine import LARGEST, entries_of
 from anon.search.partition.resuming import Steps
 from anon.search.partition.threads import Crew
 
@@ -177,15 +177,16 @@ class PartitionSearch:
     def _limit(self) -> BlockLimit:
         """Return the number of individuals of a block: those whose records fit in its bytes if each has a record of
         full width, whether the records have it or not. Where the order does not matter, those that fit in memory in
-        every thread, or fewer to keep threads busy."""
+        every thread, or fewer to keep threads busy. Everybody who may be divided anew together is in one block."""
         width, at_once = record_bytes(self.cube), self._blocks_at_once()
-        limit = max(self.budget.block // width, 1)
+        least = LARGEST if self.rules.refine else 1
+        limit = max(self.budget.block // width, least)
         if self.rules.whole or at_once == 1:
             return BlockLimit(limit)
         most = max(limit, self._largest_block() // width)
         # quarters of the table, and a little more, so that slightly uneven parts are not cut once more
         shared = self.cube.individuals * 5 // (16 * at_once)
-        return BlockLimit(max(min(most, shared), min(limit, SMALLEST_BLOCK)))
+        return BlockLimit(max(min(most, shared), min(limit, SMALLEST_BLOCK), least))
 
     def _largest_block(self) -> int:
         """Return the bytes of a block for which every thread has memory."""
