@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -57,7 +58,9 @@ def test_the_search_starts_at_the_caps_as_its_naive_definition_does(
             search.run()
         return
     uncut = [(tuple(None if c == o.whole() else c for c, o in zip(cells, table.columns)), own) for cells, own in wished]
-    assert leaves(table, search.run().recoding) == sorted(uncut, key=lambda leaf: [c or (-1, -1) for c in leaf[0]])
+    recoding = search.run().recoding
+    assert leaves(table, recoding) == sorted(uncut, key=lambda leaf: [c or (-1, -1) for c in leaf[0]])
+    assert not any("*" in recoding.labels[at].labels.to_pylist() for at in capped)
 
 
 def people(rows: int = 400) -> pa.Table:
@@ -107,6 +110,32 @@ def test_labels_are_never_coarser_than_the_cap(
     released = pyarrow.parquet.read_table(house.folder / "out" / "release.parquet")
     assert anon.check(given, released).to_dict()["safe"]
     assert anon.utility(given, released).to_dict()["loss"]["all"] < 1
+
+
+@pytest.mark.parametrize("method", [METHODS[0], METHODS[2], METHODS[3]])
+@pytest.mark.parametrize(
+    ("values", "builder", "label", "level"),
+    [
+        (["111", "112", "121", "122"], {"digits": 3, "at_most": 1}, "1**", 2),
+        (["111", "112"], {"digits": 3, "at_most": 2}, "11*", 1),
+        (["111"], {"digits": 3, "at_most": "value"}, "111", 0),
+        ([1, 2, 3, 4], {"intervals": [5, 10], "at_most": 10}, "0-4", 2),
+        ([3], {"intervals": [5], "at_most": "value"}, "3", 0),
+    ],
+)
+def test_a_node_below_the_cap_that_everybody_is_under_is_published_as_it_is(
+    house: House, method: dict[str, Any], values: list[Any], builder: dict[str, Any], label: str, level: int
+) -> None:
+    rows = pa.table({"x": values * (12 // len(values)), "disease": ["Cold", "Flu"] * 6})
+    columns = {"individual": "row", "quasi_identifiers": {"x": builder}, "sensitive": ["disease"]}
+    given = house.config(columns=columns, privacy=[{"k_anonymity": {"k": 12}}], method=method)
+    anon.run(given, rows)
+    assert labels(house, "x") == {label}
+    released = pyarrow.parquet.read_table(house.folder / "out" / "release.parquet")
+    assert anon.check(given, released).to_dict()["safe"]
+    package = json.loads((house.folder / "out" / "datapackage.json").read_text())
+    found = [int(each) for each in re.findall(r'"levels": \[(\d)\]', json.dumps(package))]
+    assert len(found) == 1 and found[0] <= level
 
 
 def test_the_lattice_chooses_the_best_combination_below_the_caps(house: House) -> None:

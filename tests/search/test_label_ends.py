@@ -14,7 +14,10 @@ import pyarrow as pa
 import pytest
 
 import anon
+from anon.config import Free
+from anon.cube.label_ends import _start
 from anon.errors import ConfigError
+from anon.source import Column
 from tests.conftest import House
 from tests.helpers.backends import on_every_backend, run_as_plain
 
@@ -174,3 +177,31 @@ def test_ends_that_make_no_sense(house: House, builder: Any, changes: dict[str, 
         house.run(columns__quasi_identifiers=quasi, privacy=privacy, **changes)
     with pytest.raises(ConfigError, match=r"sensitive\.disease\.ends: found an unknown key"):
         house.run(columns__sensitive={"disease": {"ends": 5}})
+
+
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize("labels", ["cells", "tight"])
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        (1000, {"<=-1", "0-9223372036854774999", ">=9223372036854775000"}),
+        ([Decimal(-1).scaleb(30), 0, 100], {"<=-1", "0-99", ">=100"}),
+    ],
+)
+def test_the_lowest_and_the_highest_whole_numbers_have_ends(
+    house: House, ends: Any, found: set[str], labels: str, null: bool
+) -> None:
+    """The multiple of 1000 below the lowest whole number is no value of the column, and no label begins there."""
+    numbers = [-(2**63), -(2**63) + 5, 0, 7, 2**63 - 1] * 3 + [None] * 3 * null
+    rows = pa.table({"n": pa.array(numbers, pa.int64()), "disease": ["Flu", "HIV", "Cold"] * (5 + null)})
+    columns = {"individual": "row", "quasi_identifiers": {"n": {"ends": ends}}, "sensitive": ["disease"]}
+    method = {"kind": "partition", "labels": labels}
+    assert house.run(rows, columns=columns, privacy=[{"k_anonymity": {"k": 3}}], method=method).safe
+    assert set(house.released()["n"].to_pylist()) - {None} == found
+
+
+def test_the_lowest_number_has_ends() -> None:
+    values = [-1.797e308, -1e300, 0.5]
+    starts = _start(Column("n", "q0", "number", "n"), Free(ends=[Decimal("-1e300"), 0]))
+    assert [starts(value) for value in values] == [None, -1e300, 0.0]
+    assert _start(Column("n", "q0", "number", "n"), Free(ends=Decimal("9e300")))(-1.7976931348623157e308) is None

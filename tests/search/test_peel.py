@@ -27,7 +27,7 @@ from tests.helpers.backends import LOCAL, assert_same_release, at, on_every_back
 from tests.helpers.cubes import Table
 from tests.oracles import partition as oracle
 from tests.oracles import skyline
-from tests.search.test_partition import VALUES, leaves, tables
+from tests.search.test_partition import VALUES, budget, leaves, tables
 
 PRIVACY = [{"k_anonymity": {"k": 4}}]
 METHOD = {"kind": "partition", "peel": True}
@@ -265,3 +265,14 @@ def test_public_cuts_are_not_peeled(house: House) -> None:
     config = made(house, people(), method=METHOD | {"prefer": "public"})
     with pytest.raises(ConfigError, match=r"method.peel: found true with prefer public"):
         anon.run(config)
+
+
+def test_more_parts_may_leave_than_sixteen_bits_count_the_cuts_of() -> None:
+    """Two people have each value but the last two, which stay together. A part that leaves takes up to two cuts."""
+    size = 33_000
+    rows = [((code,), "a") for code in range(size) for _ in range(1 + (code < size - 2))]
+    table = Table([oracle.Hierarchy(tuple(range(size)))], rows)
+    recoding = engine.PartitionSearch(table.cube(), [KAnonymity(2)], "widest", budget(table), peel=True).run().recoding
+    assert recoding.groups == size - 1 and recoding.children[0] == size - 1
+    group = recoding.assign(np.arange(size, dtype=np.uint16)[None])
+    assert len(set(group[:-2].tolist())) == size - 2 and group[-1] == group[-2]

@@ -160,8 +160,9 @@ class Domain:
         return sum(map(_like_label, self._objects)) if self.kind == "text" else 0
 
     def label(self, low: int, high: int) -> str | None:
-        """Return the published label of the cell of codes low..high (inclusive)."""
-        if (low, high) == (0, self.size - 1):
+        """Return the published label of the cell of codes low..high (inclusive). Where `*` must not be published, the
+        cell of all codes has the label of the lowest node over them, as every other cell has."""
+        if (low, high) == (0, self.size - 1) and not self.capped:
             return "*"
         if self.tree is not None:
             return self._node_labels[low, high] if (low, high) in self._node_labels else self._nodes_label(low, high)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from datetime import date, datetime, time
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from anon.cube.value_counts import ValueCounts
 from anon.errors import ConfigError
 from anon.source import Column
 
+LOWEST = -(2**63)
 Start = Callable[[Any], Any]  # the bound that the bin of a value begins at; None below the lowest
 
 
@@ -53,13 +55,26 @@ def _start(column: Column, builder: Free) -> Start:
     numbers = [*ends, builder.origin] if isinstance(ends, list) else [ends, builder.origin]
     if column.kind == "integer" and any(number != int(number) for number in numbers if number is not None):
         raise ConfigError.at(path, "fractions for a column of whole numbers", "whole numbers")
-    as_value = int if column.kind == "integer" else float
+    as_value: Callable[[Decimal | Fraction | int], Any] = _as_integer if column.kind == "integer" else _as_float
     if isinstance(ends, list):
         exact, bounds = [*map(Fraction, ends)], [None, *map(as_value, ends)]
         return lambda value: bounds[bisect_right(exact, _exact(value))]
     assert ends is not None
     width, origin = Fraction(ends), Fraction(builder.origin)
     return lambda value: as_value(origin + (_exact(value) - origin) // width * width)
+
+
+def _as_integer(bound: Decimal | Fraction | int) -> int | None:
+    """Return a bound as a value of a column of whole numbers; None below all of these, where no label begins."""
+    return int(bound) if bound >= LOWEST else None
+
+
+def _as_float(bound: Decimal | Fraction | int) -> float | None:
+    """Do as `_as_integer` for a column of other numbers."""
+    try:
+        return float(bound)
+    except OverflowError:
+        return None
 
 
 def _exact(value: float) -> Fraction:

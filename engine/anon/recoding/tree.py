@@ -92,7 +92,8 @@ class LabelledGroups:
         """Return the levels of a column's hierarchy at which groups are published."""
         tree = self.domains[column].tree
         assert tree is not None
-        order = np.argsort(tree.level, kind="stable")  # the highest of nodes over the same values, as for labels
+        order = np.argsort(tree.level, kind="stable")  # the highest of nodes over the same values that may be published
+        order = order[: len(order) - self.domains[column].capped]
         level = {(int(tree.low[i]), int(tree.high[i])): int(tree.level[i]) for i in order}
         found: set[int] = set()
         for low, high in self.labels[column].cells.tolist():

@@ -33,7 +33,7 @@ class Fragment:
     for each group its cells."""
 
     column: list[NDArray[np.int8]] = field(default_factory=list)
-    cuts: list[Codes] = field(default_factory=list)
+    cuts: list[NDArray[Any]] = field(default_factory=list)  # 16 bits each, 32 in a level where that is too few
     cut: list[Codes] = field(default_factory=list)
     peeled: list[Flags] = field(default_factory=list)
     own_low: list[Codes] = field(default_factory=list)  # of the children of a level, in order
@@ -80,7 +80,8 @@ class Fragment:
         column[nodes.dropped] = DROPPED
         column[splits.node] = splits.column
         cut_start, cut = splits.cuts()
-        cuts, peeled = np.zeros(len(nodes), np.uint16), np.zeros(len(nodes), bool)
+        most = int(np.diff(cut_start).max(initial=0))  # of a peeled split up to two for each code
+        cuts, peeled = np.zeros(len(nodes), np.uint16 if most < 2**16 else np.uint32), np.zeros(len(nodes), bool)
         cuts[splits.node], peeled[splits.node] = np.diff(cut_start), splits.peeled
         own_cut, own_low, own_high = (codes.astype(np.uint16) for codes in (cut, splits.low, splits.high))
         group: Flags = column == GROUP
@@ -118,7 +119,7 @@ class _RawNodes:
     """All nodes of all fragments, one fragment after the other; numbers are indexes of these arrays."""
 
     column: NDArray[np.int8]
-    cuts: Codes
+    cuts: NDArray[Any]
     cut: Codes
     peeled: Flags
     child: Numbers  # the first child; for a group its number; for a node that continues elsewhere that node; else 0

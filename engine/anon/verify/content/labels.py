@@ -39,8 +39,7 @@ def as_keys(kind: str, values: pa.Array) -> NDArray[np.int64]:
     else:
         days = values.cast(pa.int32()) if kind == "date" else values
         keys = np.asarray(days.cast(pa.int64()).fill_null(0))
-    keys = np.maximum(keys, LOWEST) if missing.any() else keys
-    return np.where(missing, NULL, keys)
+    return np.where(missing, NULL, np.maximum(keys, LOWEST))
 
 
 def keys_of_texts(kind: str, texts: pa.Array) -> NDArray[np.int64]:
