@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import anon
 from anon.cli.app import app
 from anon.commands import series
-from anon.errors import ConfigError
+from anon.errors import ConfigError, VerificationError
+from anon.runs.series.kept_rows import KeptRows
 from tests.helpers.series import People, digests, extract, series_config, waiting
 
 
@@ -92,3 +95,82 @@ def test_commands_need_a_series_that_has_begun(tmp_path: Path) -> None:
     plain = config | {"release": {"path": str(tmp_path / "out")}}
     with pytest.raises(ConfigError, match=r"release\.series: found nothing"):
         series.status(plain)
+
+
+def test_a_kept_column_may_be_called_group(tmp_path: Path) -> None:
+    for format in ("parquet", "csv"):
+        folder = tmp_path / format
+        folder.mkdir()
+        config, rows = series_config(folder, format=format), People(3).arrive(40)
+        config["columns"] = config["columns"] | {"keep": ["group"]}
+        named = [row | {"group": "AB"[row["stay"] % 2]} for row in rows]
+        pq.write_table(pa.Table.from_pylist(named), folder / "extract.parquet")
+        anon.run(config)
+        found = series.withdraw(config, ids(folder, ["p0"]), yes=True).to_dict()
+        left = duckdb.sql(f"SELECT count(*) FROM '{folder}/out/part-000001.{format}'").fetchall()
+        assert found["groups"] == 1 and left == [(40 - 1 - found["others"],)]
+
+
+def test_a_part_with_other_members_than_its_ledger_is_not_changed(
+    tmp_path: Path, begun: tuple[dict[str, Any], People], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = digests(tmp_path)
+    monkeypatch.setattr(KeptRows, "_number", lambda self, labels: len(labels[0]))
+    monkeypatch.setattr(KeptRows, "check", lambda self: None)
+    with pytest.raises(VerificationError, match="in the groups that go, and its ledger"):
+        series.withdraw(begun[0], ids(tmp_path, ["p0"]), yes=True)
+    assert digests(tmp_path) == before
+
+
+def test_csv_parts_are_copied_whatever_their_texts_are(tmp_path: Path) -> None:
+    """Missing and empty quasi-identifiers are in groups beside each other, and a text is longer than `csv` reads."""
+    config = series_config(tmp_path, [{"k_anonymity": {"k": 3}}], format="csv")
+    config["columns"] = {
+        "individual": "id", "quasi_identifiers": {"zip": {"suppress": True}}, "sensitive": ["ill"], "keep": ["stay"]
+    }  # fmt: skip
+    config["nulls"] = {"quasi_identifiers": "value"}
+    texts = [None, "", "a", '"b",\n"']
+    rows = [{"id": f"p{at}", "zip": texts[at % 4], "ill": "flu", "stay": 'x,\n"' * 40_000} for at in range(12)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "extract.parquet")
+    anon.run(config)
+    options = "all_varchar = true, max_line_size = 1000000, allow_quoted_nulls = false"
+    part = f"read_csv('{tmp_path}/out/part-000001.csv', {options})"
+    groups = duckdb.sql(f"SELECT count(DISTINCT coalesce('=' || zip, '')) FROM {part}").fetchall()
+    found = series.withdraw(config, ids(tmp_path, ["p1"]), yes=True).to_dict()
+    assert (found["groups"], found["others"]) == (1, 2) and groups == [(4,)]
+    kept = duckdb.sql(f"SELECT count(*), min(length(stay)) FROM {part}").fetchall()
+    assert kept == [(9, 160_000)] and anon.check(config, tmp_path / "out").safe
+
+
+def test_a_list_of_individuals_is_read_as_it_is(tmp_path: Path) -> None:
+    config, people = series_config(tmp_path), People(5)
+    rows = people.arrive(40)
+    names = ["first", "a\u2028b", "c\x1cd"]
+    extract(tmp_path, [row | {"id": name} for row, name in zip(rows, names)] + rows[3:])
+    anon.run(config)
+    for text in ("\ufefffirst\r\na\u2028b\r\n", "c\x1cd\nfirst\n"):
+        (tmp_path / "ids.txt").write_bytes(text.encode())
+        found = series.withdraw(config, tmp_path / "ids.txt").to_dict()
+        assert (found["individuals"], found["in_parts"], found["unknown"]) == (2, 2, 0)
+
+
+def test_numbers_in_a_list_are_compared_as_numbers(tmp_path: Path) -> None:
+    config, rows = series_config(tmp_path), People(5).arrive(40)
+    numbered = [row | {"id": float(at)} for at, row in enumerate(rows)]
+    pq.write_table(pa.Table.from_pylist(numbered), tmp_path / "extract.parquet")
+    anon.run(config)
+    found = series.withdraw(config, ids(tmp_path, ["3", "4.0", "5.5"])).to_dict()
+    assert (found["in_parts"], found["unknown"]) == (2, 1)
+
+
+def test_those_who_were_withdrawn_before_are_not_unknown(tmp_path: Path, begun: tuple[dict[str, Any], People]) -> None:
+    config, _ = begun
+    file = ids(tmp_path, ["p0", "nobody"])
+    series.withdraw(config, file, yes=True)
+    again = series.withdraw(config, ids(tmp_path, ["p0", "nobody", "other"])).to_dict()
+    assert (again["withdrawn_before"], again["unknown"], again["in_parts"]) == (2, 1, 0)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    command = ["series", "withdraw", str(tmp_path / "config.json"), "--individuals", str(file), "--yes"]
+    (tmp_path / "ids.txt").write_text("stranger\n")
+    shown = CliRunner().invoke(app, command).stdout
+    assert "1 id of the list fit nobody in the series: nothing was taken out for them" in " ".join(shown.split())

@@ -102,10 +102,11 @@ def _read(config: Config) -> Ledger:
 
 
 def _ids(file: Path) -> list[str]:
+    """Return the lines of a file as they are; an id may have any character but a line break."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        text = file.read_text(encoding="utf-8-sig")  # which has ends of lines as \n
     except (OSError, UnicodeDecodeError):
         raise ConfigError.at("--individuals", str(file), "a text file in UTF-8 with an id per line") from None
-    if not (ids := [line for line in lines if line]):
+    if not (ids := [line for line in text.split("\n") if line]):
         raise ConfigError.at("--individuals", f"{file}, which is empty", "a text file with an id per line")
     return ids

@@ -28,9 +28,14 @@ def show_withdrawal(console: Console, facts: dict[str, Any]) -> None:
     groups, others = counted(facts["groups"], "group"), counted(facts["others"], "other member")
     words = (
         f"{counted(facts['individuals'], 'individual')}: {facts['in_parts']:,} in parts, {facts['waiting']:,} waiting, "
-        f"{facts['unknown']:,} not known. {groups} with {others} {'went' if facts['done'] else 'would go'} with them."
+        f"{facts['withdrawn_before']:,} withdrawn before, {facts['unknown']:,} not known. {groups} with {others} "
+        f"{'went' if facts['done'] else 'would go'} with them."
     )
     console.print(words, highlight=False)
+    if facts["unknown"]:
+        unknown, were = counted(facts["unknown"], "id"), "was" if facts["done"] else "would be"
+        text = f"{unknown} of the list fit nobody in the series: nothing {were} taken out for them. Compare them with"
+        console.print(Text(f"{text} the ids of the source.", style="bold"))
     if not facts["done"]:
         console.print(Text("Nothing was changed. --yes does it; it cannot be undone.", style="bold"))
 

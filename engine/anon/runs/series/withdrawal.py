@@ -4,16 +4,11 @@ later either."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from anon.artifacts.ledger import Ledger, LedgerFile, PublishedPart
 from anon.artifacts.reading import sealed_text
@@ -21,13 +16,13 @@ from anon.config import Config
 from anon.core import disk
 from anon.core.database import Database, file_list, literal, quote, translated
 from anon.errors import VerificationError
-from anon.release.files import write_tables
 from anon.release.publication import ReplacedUpload, Step
 from anon.release.series_package import NAME, paths_of, read_package, with_files, write_series_package
 from anon.runs.run_folder import put_in_place
 from anon.runs.scratch import at_hand
 from anon.runs.series import hashes
 from anon.runs.series import ledger as ledgers
+from anon.runs.series.kept_rows import KeptRows, copy_kept
 from anon.runs.series.night import NOBODY, staged_ledger, step_of
 from anon.runs.series.rows import TO_PARQUET
 from anon.runs.workspace import Workspace
@@ -50,9 +45,9 @@ class Withdrawal:
         return ledgers.folder_of(self.config)
 
     def look_up(self, ids: list[str]) -> dict[str, int]:
-        """Return how many individuals are in parts, wait or are unknown, and how many groups and others go with
-        them."""
-        rows = [(who, *hashes.hash_of(self.before.key, who)) for who in sorted(set(ids))]
+        """Return how many individuals are in parts, wait, were withdrawn before or are unknown, and how many groups and
+        others go with them."""
+        rows = [(who, *hashes.hash_of(self.before.key, who)) for who in self._texts(ids)]
         schema = pa.schema([("who", pa.string()), ("hi", pa.uint64()), ("lo", pa.uint64())])
         with translated("looking up individuals in the ledger"):
             self.database.register("leaving", pa.table([list(column) for column in zip(*rows)], schema=schema))
@@ -64,13 +59,20 @@ class Withdrawal:
                 gone = ", ".join(map(str, part.withdrawn_groups)) or "NULL"
                 self.database.execute(f"INSERT INTO {GROUPS} {own} WHERE (g IN ({gone})) IS NOT TRUE")
         released, members = self._members()
-        waiting = self._count_waiting()
+        waiting, in_ledger = self._count_waiting(), self._count_known()
         self.counts = {
-            "individuals": len(rows), "in_parts": released, "waiting": waiting,
-            "unknown": len(rows) - released - waiting, "groups": int(self._one(f"SELECT count(*) FROM {GROUPS}")),
+            "individuals": len(rows), "in_parts": released, "waiting": waiting, "withdrawn_before": in_ledger - released,
+            "unknown": len(rows) - in_ledger - waiting, "groups": int(self._one(f"SELECT count(*) FROM {GROUPS}")),
             "others": members - released,
         }  # fmt: skip
         return self.counts
+
+    def _texts(self, ids: list[str]) -> list[str]:
+        """Return the different ids of a list as the source writes them, sorted."""
+        with translated("reading the list of individuals"):
+            self.database.register("named", pa.table({"who": pa.array(ids, pa.string())}))
+            rows = self.database.query(f"SELECT DISTINCT {_as_written(self.before.individual)} FROM named").fetchall()
+        return sorted(who for (who,) in rows)
 
     def _one(self, sql: str) -> Any:
         return self.database.one(sql)[0]
@@ -88,6 +90,14 @@ class Withdrawal:
         members = f"SELECT DISTINCT hi, lo FROM ({' UNION ALL '.join(own)})"
         leaving = f"({members}) WHERE (hi, lo) IN (SELECT (hi, lo) FROM {LEAVING})"
         return self._one(f"SELECT count(*) FROM {leaving}"), self._one(f"SELECT count(*) FROM ({members})")
+
+    def _count_known(self) -> int:
+        """Return how many of the individuals are in parts, or were taken out before."""
+        files = [self.folder / file.name for file in self.before.known if file.individuals]
+        if not files:
+            return 0
+        own = f"SELECT DISTINCT hi, lo FROM read_parquet({file_list(files)}) SEMI JOIN {LEAVING} USING (hi, lo)"
+        return int(self._one(f"SELECT count(*) FROM ({own})"))
 
     def _waiting_rows(self) -> str:
         return f"read_parquet({file_list([self.folder / self.before.waiting.name])})"
@@ -161,14 +171,14 @@ class Withdrawal:
             return part
         files, resources = dict(part.files), []
         for resource in part.resources:
-            fields = resource["schema"]["fields"]
-            kept, rows = _Kept(part, gone, [f["name"] for f in fields if f["role"] == "quasi-identifier"]), 0
-            paths = paths_of(resource)
+            kept, paths = KeptRows(part, gone, resource["schema"]["fields"]), paths_of(resource)
             for path in paths:
                 (folder / path).parent.mkdir(exist_ok=True)
-                rows += (_copy_csv if path.endswith(".csv") else _copy_parquet)(place / path, folder / path, kept)
+                copy_kept(place / path, folder / path, kept)
                 files[path] = disk.digest(folder / path)
             kept.check()
+            self._check_removed(part, gone, kept.removed)
+            rows = resource["rows"] - kept.left_out
             resources.append(with_files(resource, {path: files[path] for path in paths}) | {"rows": rows})
         withdrawn = sorted({*part.withdrawn_groups, *gone})
         left = part.groups - len(withdrawn)
@@ -180,80 +190,33 @@ class Withdrawal:
         }  # fmt: skip
         return PublishedPart.model_validate(part.to_dict() | changed)
 
-
-class _Kept:
-    """Says which rows of a table of a part stay, file after file. Rows of a table with the number of the group say so;
-    otherwise groups are the runs of equal labels, in the order of their numbers."""
-
-    def __init__(self, part: PublishedPart, gone: set[int], labels: list[str]) -> None:
-        self.gone, self.labels = gone, labels
-        self.remaining = [group for group in range(part.groups) if group not in set(part.withdrawn_groups)]
-        self.run, self.last = -1, None  # type: int, tuple[Any, ...] | None
-
-    def numbered(self, groups: list[int]) -> list[bool]:
-        return [group not in self.gone for group in groups]
-
-    def labelled(self, labels: Iterator[tuple[Any, ...]]) -> list[bool]:
-        found = []
-        for own in labels:
-            self.run += own != self.last
-            self.last = own
-            if self.run >= len(self.remaining):
-                raise VerificationError("a part has more groups than its ledger says; nothing was changed")
-            found.append(self.remaining[self.run] not in self.gone)
-        return found
-
-    def check(self) -> None:
-        if self.last is not None and self.run + 1 != len(self.remaining):
-            raise VerificationError("a part has fewer groups than its ledger says; nothing was changed")
+    def _check_removed(self, part: PublishedPart, gone: set[int], removed: int) -> None:
+        """Raise VerificationError unless the groups that go have just the members that they have in the ledger. A
+        rebuilt ledger has everybody who may be in a group, so that fewer may be in it."""
+        known = f"read_parquet({file_list([self.folder / part.ids.name])})"
+        members = self._one(f"SELECT count(*) FROM {known} WHERE g IN ({', '.join(map(str, gone))})")
+        rebuilt = not part.run
+        if not (len(gone) <= removed <= members if rebuilt else removed == members):
+            found = f"part {part.number} has {removed:,} individuals in the groups that go, and its ledger {members:,}"
+            raise VerificationError(f"{found}; nothing was changed")
 
 
-def _copy_parquet(file: Path, to: Path, kept: _Kept) -> int:
-    """Copy the rows that stay; return how many."""
-    source = pq.ParquetFile(file)
-    rows = 0
+def _as_written(kind: str) -> str:
+    """Return SQL for the text that the id `who` of a list has in a source whose ids are of a kind: 3 is 3.0 among
+    numbers with a point. What is not of this kind stays as it is, and is unknown.
 
-    def tables() -> Iterator[pa.Table]:
-        nonlocal rows
-        for at in range(source.num_row_groups):
-            table = source.read_row_group(at)
-            if "group" in table.column_names:
-                stays = kept.numbered(table.column("group").to_pylist())
-            else:
-                stays = kept.labelled(zip(*(table.column(name).to_pylist() for name in kept.labels)))
-            left = table.filter(pa.array(np.array(stays, bool)))
-            rows += left.num_rows
-            if left.num_rows:
-                yield left.combine_chunks()
-
-    write_tables(to, source.schema_arrow, kept.labels, tables())
-    return rows
-
-
-def _copy_csv(file: Path, to: Path, kept: _Kept) -> int:
-    """Copy the lines that stay as they are; return how many."""
-    rows = 0
-    with file.open(encoding="utf-8", newline="") as source, to.open("w", encoding="utf-8", newline="") as target:
-        records = _records(source)
-        header = next(records)
-        target.write(header)
-        names = next(csv.reader([header]))
-        for record in records:
-            cells = dict(zip(names, next(csv.reader(io.StringIO(record, newline="")))))
-            if "group" in cells:
-                (stays,) = kept.numbered([int(cells["group"])])
-            else:
-                (stays,) = kept.labelled(iter([tuple(cells[name] for name in kept.labels)]))
-            rows += stays
-            target.write(record if stays else "")
-    return rows
-
-
-def _records(lines: io.TextIOBase) -> Iterator[str]:
-    """Yield the records of a CSV file as they are written; a quoted field may have line breaks."""
-    record = ""
-    for line in lines:
-        record += line
-        if record.count('"') % 2 == 0:
-            yield record
-            record = ""
+    >>> import duckdb
+    >>> for kind in ("whole numbers", "text", "DOUBLE", "DECIMAL(9,2)"):
+    ...     rows = duckdb.sql(f"SELECT {_as_written(kind)} FROM (VALUES ('03'), ('3.0'), ('3.005'), ('x')) AS t(who)")
+    ...     print([text for (text,) in rows.fetchall()])
+    ['3', '3', '3.005', 'x']
+    ['03', '3.0', '3.005', 'x']
+    ['3.0', '3.0', '3.005', 'x']
+    ['3.00', '3.00', '3.005', 'x']
+    """
+    if kind in ("", "text"):
+        return "who"
+    whole = kind == "whole numbers"
+    own = f"TRY_CAST(who AS {'HUGEINT' if whole else kind})"
+    exact = f"TRY_CAST(who AS DOUBLE) = CAST({own} AS DOUBLE)" if whole or kind.startswith("DECIMAL") else "true"
+    return f"coalesce(CASE WHEN {exact} THEN CAST({own} AS VARCHAR) END, who)"
