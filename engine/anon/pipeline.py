@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from anon import release
 from anon.artifacts.schema import Report
@@ -31,6 +31,7 @@ from anon.risk.every_attack import attack_run
 from anon.risk.overview import Attack
 from anon.risk.withstanding import refuse_successful
 from anon.runs.identity import same_run
+from anon.runs.invariant_ledger import replaces_own
 from anon.runs.named_files import check_files, check_levels_of_others
 from anon.runs.options import DEFAULTS, Options, adjusted
 from anon.runs.previous_release import PreviousRelease
@@ -68,7 +69,8 @@ def _run(config: Config, table: Any, options: Options, progress: Progress, state
     if isinstance(config.release.series, Append):
         return Series(config, table, options, progress, state, previous).run(Night.begin(config, origin))
     overwrite = options.overwrite or (config.trial is not None and previous.is_trial)
-    overwrite = overwrite or config.release.series is not None  # an invariant one replaces its own releases
+    if config.release.series is not None:
+        overwrite = replaces_own(config, previous) or overwrite
     current = previous.is_current(origin)
     if current and not options.force:
         return _up_to_date(previous, options, progress)
@@ -188,7 +190,9 @@ class Series:
             raise ConfigError.at("--overwrite", "a series", expected)
         if night.is_current(self.previous.dependencies) and not self.options.force:
             return self._up_to_date(night)
-        return self._attempt(night) or self._attempt(night.alone()) or _impossible()
+        result = self._attempt(night) or self._attempt(night.alone())
+        assert result is not None  # a night of fewer people has one
+        return result
 
     def _attempt(self, night: Night) -> Result | None:
         """Return the result of a night, None if it is to be tried with fewer people."""
@@ -237,10 +241,6 @@ class Series:
     def _without_part(self, summary: dict[str, Any]) -> Result:
         places = {"release": redact(str(self.config.release.path), self.config.secrets)}
         return Result(summary, {}, self.config.release.path, self.config.release.run, places)
-
-
-def _impossible() -> NoReturn:
-    raise AssertionError("a night of fewer people has a result")
 
 
 def _summary(

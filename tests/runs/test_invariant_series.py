@@ -169,8 +169,54 @@ def test_a_damaged_or_missing_ledger_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a damaged ledger"):
         anon.run(config(tmp_path))
     shutil.rmtree(ledger)
-    with pytest.raises(ConfigError, match="belongs to no such series"):
+    with pytest.raises(ConfigError, match="files are, without a ledger"):
         anon.run(config(tmp_path))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("lost", ["removed", "elsewhere"])
+def test_a_release_whose_ledger_is_not_there_is_never_replaced(lost: str, overwrite: bool, tmp_path: Path) -> None:
+    write(tmp_path, list(range(40)))
+    settings = config(tmp_path)
+    anon.run(settings)
+    write(tmp_path, list(range(39)))
+    before = (tmp_path / "out" / "qi.parquet").read_bytes()
+    if lost == "removed":
+        shutil.rmtree(tmp_path / "out-run")
+    else:
+        settings["release"] = settings["release"] | {"run": str(tmp_path / "other-run")}
+    with pytest.raises(ConfigError, match=r"release\.path: .*files are, without a ledger"):
+        anon.run(settings, overwrite=overwrite)
+    assert (tmp_path / "out" / "qi.parquet").read_bytes() == before
+
+
+def test_only_the_last_release_of_a_series_is_replaced(tmp_path: Path) -> None:
+    write(tmp_path, list(range(40)))
+    anon.run(config(tmp_path))
+    write(tmp_path, list(range(39)))
+    file = tmp_path / "out" / "qi.parquet"
+    file.write_bytes(file.read_bytes() + b"x")
+    with pytest.raises(ConfigError, match="which exists"):
+        anon.run(config(tmp_path))
+    shutil.rmtree(tmp_path / "out")
+    assert anon.run(config(tmp_path)).to_dict()["series"]["part"] == 2
+
+
+@pytest.mark.parametrize(("first", "kind"), [(int, "whole numbers"), (float, "DOUBLE")])
+def test_ids_of_another_kind_are_refused(first: type, kind: str, tmp_path: Path) -> None:
+    for people, as_id, expected in ((range(40), first, ""), (range(39), str, kind)):
+        rows = [person(who) | {"person": as_id(who)} for who in people]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
+        if not expected:
+            anon.run(config(tmp_path))
+            continue
+        with pytest.raises(ConfigError, match=f"kind of ids text, which was {expected} in the earlier releases"):
+            anon.run(config(tmp_path))
+    smaller = pa.table({"person": pa.array(range(39), pa.int16())})
+    if first is int:
+        own = pa.Table.from_pylist([person(who) for who in range(39)])
+        pq.write_table(own.set_column(0, "person", smaller.column(0)), tmp_path / "rows.parquet")
+        assert anon.run(config(tmp_path)).to_dict()["series"]["again"] == 39
 
 
 def test_memory_that_is_too_little_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

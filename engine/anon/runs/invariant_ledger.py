@@ -21,6 +21,10 @@ from anon.config import Config, Invariant
 from anon.core import disk
 from anon.core.database import Database, literal, translated
 from anon.errors import ConfigError
+from anon.runs.kinds import kinds_of
+from anon.runs.previous_release import PreviousRelease, released_files
+from anon.runs.series.ledger import check_empty, published_names
+from anon.source import Source
 
 LEDGER, SERIES, PEOPLE, SIGNATURES = "ledger", "series.json", "people.parquet", "signatures.parquet"
 KNOWN = "ledger_people"  # the table of (name, held, signature)
@@ -37,10 +41,10 @@ class InvariantLedger:
     signatures: list[tuple[str, ...]] = field(default_factory=list)
 
     @classmethod
-    def open(cls, config: Config, database: Database) -> InvariantLedger:
+    def open(cls, config: Config, source: Source) -> InvariantLedger:
         """Read the ledger at the config's place, and make the table of the individuals in it; a new ledger if there is
         no release yet. ConfigError if it is damaged, or that of another series."""
-        settings, folder = _settings(config), config.release.run / LEDGER
+        settings, folder, database = _settings(config, source), config.release.run / LEDGER, source.database
         if not disk.exists(config.release.run):
             database.execute(f"CREATE TABLE {KNOWN} (name UBIGINT, held UBIGINT, signature BIGINT)")
             return cls(settings)
@@ -52,7 +56,7 @@ class InvariantLedger:
         with translated("reading the ledger", disk=True):
             people = f"read_parquet({literal(str(folder / PEOPLE))})"
             database.execute(f"CREATE TABLE {KNOWN} AS SELECT * FROM {people}")
-            listed = pq.read_table(folder / SIGNATURES).column("values").to_pylist()
+            listed = pq.read_table(folder / SIGNATURES).sort_by("signature").column("values").to_pylist()
         return cls(settings, found["key"], found["releases"], [tuple(values) for values in listed])
 
     def write(self, folder: Path, database: Database, people: str, signatures: list[tuple[str, ...]]) -> None:
@@ -64,16 +68,34 @@ class InvariantLedger:
             folder.mkdir(mode=0o700)
             file = literal(str(folder / PEOPLE))
             database.execute(f"COPY ({every}) TO {file} (FORMAT parquet, COMPRESSION zstd)")
-            pq.write_table(pa.table({"values": pa.array(signatures, pa.list_(pa.string()))}), folder / SIGNATURES)
+            pq.write_table(_numbered(signatures), folder / SIGNATURES)
             facts = {"settings": self.settings, "key": self.key, "releases": self.releases + 1}
             content = sealed(facts | {"files": disk.digests(folder)})
             (folder / SERIES).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _settings(config: Config) -> dict[str, Any]:
-    series = config.release.series
+def _numbered(signatures: list[tuple[str, ...]]) -> pa.Table:
+    """Return the table of signatures with the numbers by which people refer to them."""
+    values = pa.array(signatures, pa.list_(pa.string()))
+    return pa.table({"signature": pa.array(range(len(signatures)), pa.int64()), "values": values})
+
+
+def replaces_own(config: Config, previous: PreviousRelease) -> bool:
+    """Return whether a run of a series replaces nothing but its last release, of which there is a ledger. ConfigError
+    if there is a release without one: the signatures of its people would not be kept."""
+    if not disk.exists(config.release.run / LEDGER / SERIES):
+        check_empty(config)
+        return False
+    if previous.manifest is None:
+        return False
+    return not published_names(config) or previous.manifest.release == released_files(config)
+
+
+def _settings(config: Config, source: Source) -> dict[str, Any]:
+    series, (sensitive,) = config.release.series, config.columns.sensitive
     assert isinstance(series, Invariant)
-    return {"m": series.m, "individual": config.columns.individual, "sensitive": next(iter(config.columns.sensitive))}
+    known_by = {"individual": config.columns.individual, "kind of ids": kinds_of(config, source)}
+    return {"m": series.m, **known_by, "sensitive": sensitive}
 
 
 def _read(folder: Path) -> dict[str, Any]:

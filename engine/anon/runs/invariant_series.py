@@ -43,9 +43,9 @@ class InvariantRelease:
     def arranged(cls, config: Config, source: Source) -> InvariantRelease:
         """Arrange the rows of the source in groups, and put them and the counterfeits in their place. UnsafeError if
         there is no m-invariant release, ConfigError if values have changed."""
-        columns, database = source.quasi_identifiers, source.database
+        columns = source.quasi_identifiers
         require(config.limits.memory, bytes_for(source.rows, len(columns)), "the groups of the series")
-        ledger = InvariantLedger.open(config, database)
+        ledger = InvariantLedger.open(config, source)
         with translated("reading the source"):
             _read_people(config, source, ledger)
             _refuse_changes(config, source)
@@ -208,7 +208,7 @@ def _other_people(config: Config, source: Source, key: str) -> str:
 def _written_signatures(ledger: Path) -> str:
     """Return SQL for the name and the sorted values of the signature of everybody in a ledger."""
     people, signatures = (f"read_parquet({literal(str(ledger / name))})" for name in (PEOPLE, SIGNATURES))
-    numbered = f'SELECT row_number() OVER () - 1 AS signature, list_sort("values") AS own FROM {signatures}'
+    numbered = f'SELECT signature, list_sort("values") AS own FROM {signatures}'
     return f"SELECT name, own FROM {people} JOIN ({numbered}) USING (signature)"
 
 

@@ -33,18 +33,23 @@ def read(config: Config, tidy: bool = True) -> Ledger | None:
     """Return the ledger of a config's series, None before its first night. ConfigError if there is a release without a
     ledger; VerificationError if the files are not those that were published. `tidy`: the caller has the lock, so that
     what earlier nights left may be removed."""
-    folder, place = folder_of(config), config.release.path
+    folder = folder_of(config)
     if not disk.exists(folder / LIST):
-        if names := _names(config):
-            found = f"{redact(str(place), config.secrets)}, where {len(names):,} files are, without a ledger"
-            expected = "a new folder for a new series, or the run folder of the last night put back"
-            raise ConfigError.at("release.path", found, expected)
+        check_empty(config)
         return None
     ledger = read_ledger(folder)
     _check_files(config, ledger, tidy)
     if tidy:
         remove_strangers(folder, ledger)
     return ledger
+
+
+def check_empty(config: Config) -> None:
+    """Raise ConfigError if there is a release, of which a new ledger would know nothing."""
+    if names := published_names(config):
+        place = redact(str(config.release.path), config.secrets)
+        expected = "a new folder for a new series, or the run folder of the last run put back"
+        raise ConfigError.at("release.path", f"{place}, where {len(names):,} files are, without a ledger", expected)
 
 
 def is_intact(config: Config) -> bool:
@@ -60,7 +65,8 @@ def is_intact(config: Config) -> bool:
         return all(disk.exists(folder / f.name) and disk.digest(folder / f.name) == f.sha256 for f in ledger.files)
 
 
-def _names(config: Config) -> list[str]:
+def published_names(config: Config) -> list[str]:
+    """Return the names of the files that are in the place of a release."""
     place = config.release.path
     if isinstance(place, str):
         from anon.release.stores import names_at

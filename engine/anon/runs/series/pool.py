@@ -10,6 +10,7 @@ from anon.artifacts.ledger import Ledger
 from anon.config import Columns
 from anon.core.database import Database, file_list, literal, quote, translated
 from anon.errors import ConfigError
+from anon.runs.kinds import individual_kind
 from anon.runs.series import hashes
 from anon.runs.series.rows import IDS, NEW_ROWS, ON_DISK, WAITING_ROWS, DatabaseRows, NightRows
 from anon.source.checks import individual_sql
@@ -19,7 +20,6 @@ from anon.source.tables import describe, one
 # Tables of the texts of individuals: in the source; released before; who waited.
 HERE, AGAIN, WAITED = f"{ON_DISK}.here", f"{ON_DISK}.again", f"{ON_DISK}.waited"
 LOOKING = "looking up individuals in the ledger"
-WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 
 
 class NobodyNew(Exception):
@@ -124,14 +124,3 @@ def _counts(database: Database) -> PoolCounts:
     again = f"SELECT count(*) FROM {AGAIN} WHERE who IN (SELECT who FROM {HERE})"
     row = one(database, f"SELECT (SELECT count(*) FROM ({here})), (SELECT count(*) FROM {WAITED}), ({again})")
     return PoolCounts(*map(int, row))
-
-
-def individual_kind(type_name: str) -> str:
-    """Return the kind of ids of a DuckDB type: those of one kind have the same text in every night.
-
-    >>> individual_kind("UINTEGER"), individual_kind("VARCHAR"), individual_kind("DOUBLE")
-    ('whole numbers', 'text', 'DOUBLE')
-    """
-    if type_name.removeprefix("U") in WHOLE:
-        return "whole numbers"
-    return "text" if type_name == "VARCHAR" else type_name

@@ -22,6 +22,7 @@ from anon.criteria import EarlierGroups
 from anon.errors import ConfigError, Problem, VerificationError
 from anon.release.publication import Step
 from anon.release.series_package import NAME, read_package
+from anon.runs.kinds import kinds_of
 from anon.runs.run_folder import put_in_place
 from anon.runs.scratch import at_hand
 from anon.runs.series import hashes
@@ -29,7 +30,7 @@ from anon.runs.series import ledger as ledgers
 from anon.runs.series.attained import attained
 from anon.runs.series.matching import LINKS, PEOPLE, ROWS, Matching
 from anon.runs.series.night import NOBODY, staged_ledger, step_of
-from anon.runs.series.pool import attach, individual_kind
+from anon.runs.series.pool import attach
 from anon.runs.series.rows import ON_DISK, TO_PARQUET
 from anon.runs.series.settings import settings_of
 from anon.runs.workspace import Workspace
@@ -62,8 +63,7 @@ class Rebuilding:
         certain, ambiguous = matching.settle()
         source.check_unchanged()
         earlier = attained(self.config, self.work.spill)
-        kind = individual_kind(describe(self.database, "raw_rows")[self.config.columns.individual])
-        after = self._write(parts, earlier, kind)
+        after = self._write(parts, earlier, kinds_of(self.config, source))
         put_in_place(self.work, (self._step(),))
         ledgers.remove_strangers(ledgers.folder_of(self.config), after)
         released, fit = after.released, certain + ambiguous

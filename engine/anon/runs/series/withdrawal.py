@@ -61,7 +61,8 @@ class Withdrawal:
         released, members = self._members()
         waiting, in_ledger = self._count_waiting(), self._count_known()
         self.counts = {
-            "individuals": len(rows), "in_parts": released, "waiting": waiting, "withdrawn_before": in_ledger - released,
+            "individuals": len(rows), "in_parts": released, "waiting": waiting,
+            "withdrawn_before": in_ledger - released,
             "unknown": len(rows) - in_ledger - waiting, "groups": int(self._one(f"SELECT count(*) FROM {GROUPS}")),
             "others": members - released,
         }  # fmt: skip
