@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from anon.config import Append, Invariant, load
+from anon.config.support import refuse_unsupported
+from anon.config.tightening import loosened
 from anon.errors import ConfigError
 from tests.helpers.config import changed
 
@@ -39,3 +41,27 @@ def test_other_series_are_refused(written: Any, problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
         load(changed("release.series", written))
     assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize("section", ["columns", "privacy"])
+def test_a_variable_is_refused_where_nights_are_compared(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAME", "disease")
+    config = changed("release.series", "append")
+    config["columns"] = config["columns"] | {"individual": "person", "sensitive": ["disease"]}
+    config["privacy"] = [{"l_diversity": {"kind": "distinct", "l": 2, "sensitive": "disease"}}]
+    refuse_unsupported(load(config), run=True)
+    if section == "columns":
+        config["columns"]["sensitive"] = ["${NAME}"]
+    else:
+        config["privacy"][0]["l_diversity"]["sensitive"] = "${NAME}"
+    with pytest.raises(ConfigError, match=f"{section}: found a variable with series append"):
+        refuse_unsupported(load(config), run=True)
+
+
+def test_criteria_are_compared_one_by_one() -> None:
+    config = changed("privacy", [{"k_anonymity": {"k": 3}}])
+    now = load(config).original["privacy"]
+    unreadable = {"of_another_version": {"x": 1}}
+    assert loosened([{"k_anonymity": {"k": 5}}, unreadable], now, load(config)) == ["k_anonymity", "of_another_version"]
+    assert loosened([{"k_anonymity": {"k": 2}}], now, load(config)) == []
+    assert loosened([unreadable], [unreadable], load(config)) == []

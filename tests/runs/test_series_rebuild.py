@@ -3,6 +3,7 @@ group is taken for a member, and a series continues as one that never lost its l
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -68,6 +69,42 @@ def test_a_rebuilt_series_continues_as_one_that_kept_its_ledger(tmp_path: Path, 
     assert series.status(config).to_dict()["released"] == 126
     new = [name for name, groups in groups_of(tmp_path, people).items() if {part for part, _ in groups} == {4}]
     assert len(new) == 30 and not set(new) & set(truth)
+
+
+def in_folders(folder: Path, format: str) -> None:
+    """Divide every file of a series in two, in a folder, as a cluster writes them."""
+    out = folder / "out"
+    package = json.loads((out / "datapackage.json").read_text())
+    for resource in package["resources"]:
+        place = out / resource["path"]
+        rows = place.read_bytes().splitlines(keepends=True) if format == "csv" else pq.read_table(place)
+        place.unlink()
+        place.mkdir()
+        names = [f"{place.name}/{at}.{format}" for at in "ab"]
+        half = len(rows) // 2
+        if format == "csv":
+            (out / names[0]).write_bytes(b"".join(rows[:half]))
+            (out / names[1]).write_bytes(b"".join([rows[0], *rows[half:]]))
+        else:
+            pq.write_table(rows.slice(0, half), out / names[0])
+            pq.write_table(rows.slice(half), out / names[1])
+        del resource["hash"]
+        found = [hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names]
+        resource |= {"path": names, "hashes": [f"sha256:{digest}" for digest in found]}
+    (out / "datapackage.json").write_text(json.dumps(package))
+
+
+@pytest.mark.parametrize(("form", "format"), [("generalized", "csv"), ("bucketized", "parquet")])
+def test_parts_in_folders_of_files_are_read_too(tmp_path: Path, form: str, format: str) -> None:
+    config, people = several_nights(tmp_path, sizes=(30, 20), form=form, format=format)
+    lose(tmp_path)
+    in_folders(tmp_path, format)
+    found = rebuilt(tmp_path, config, list(people.known.values()))
+    assert (found["parts"], found["released"], found["ambiguous"]) == (2, 50, 0)
+    (tmp_path / "gone.txt").write_text("p0\n")
+    taken = series.withdraw(config, tmp_path / "gone.txt", yes=True).to_dict()
+    status = series.status(config).to_dict()
+    assert status["released"] == 50 - 1 - taken["others"] and anon.check(config, tmp_path / "out").safe
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -3,6 +3,8 @@ the config is judged by and the docs print; and what the backends support."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -25,6 +27,7 @@ _LEVELS = ("intervals", "calendar", "bands")  # builders of columns that are alw
 ASSIGNING = ("merge", "colour")  # those that put equal quasi-identifiers into different groups
 SUPPORT = {name: model.support for name, model in CRITERIA.items()}
 
+VARIABLE = re.compile(r"(?<!\$)\$\{")
 _NO_CELLS = "people with the same quasi-identifiers are in different groups, which have no labels of their own"
 
 
@@ -184,6 +187,10 @@ def _of_series(config: Config) -> Iterator[Problem]:
     if config.columns.individual == "row":
         expected = "the column that says who a row is about"
         yield Problem("columns.individual", "row with series append", expected, "nobody may be in two parts")
+    for section in ("columns", "privacy"):
+        if VARIABLE.search(json.dumps(config.original[section])):
+            hint = "they are compared from night to night, and what a variable stands for is not stored"
+            yield Problem(section, "a variable with series append", "names and numbers as they are", hint)
     if config.method.kind != "partition":
         hint = "the search starts from what earlier parts leave, which only partition does"
         yield Problem("method.kind", f"{config.method.kind} with series append", "partition", hint)

@@ -5,33 +5,37 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from anon.config.columns import Columns
 from anon.config.criteria.skyline import Point, Skyline
 from anon.config.criterion import Criterion
+from anon.config.grammar import Config
 from anon.config.loosening import Number
 from anon.config.privacy import Privacy
+from anon.errors import ConfigError
 
+Written = dict[str, Any]
 _PRIVACY: TypeAdapter[list[Criterion]] = TypeAdapter(list[Privacy])
 
 
-def read_criteria(written: list[dict[str, Any]], columns: Columns, base: Path) -> list[Criterion]:
-    """Return criteria from the plain data of a config; none if this version does not know them."""
+def loosened(before: list[Written], now: list[Written], config: Config) -> list[str]:
+    """Return the names of the criteria of an earlier config that none of a config implies. `before` and `now` are both
+    written as plain data. One that cannot be read is implied by the same one only."""
+    others = [written for written in before if written not in now]
+    found = [(next(iter(written), "criterion"), _read(written, config)) for written in others]
+    return [name for name, old in found if old is None or not any(implies(new, old) for new in config.privacy)]
+
+
+def _read(written: Written, config: Config) -> Criterion | None:
+    """Return a criterion from the plain data of a config."""
     exact = json.loads(json.dumps(written), parse_float=Decimal)
     try:
-        found = _PRIVACY.validate_python(exact, strict=True, context={"base": base})
-    except ValidationError:
-        return []
-    return [criterion.on(columns) for criterion in found]
-
-
-def loosened(before: list[Criterion], now: list[Criterion]) -> list[str]:
-    """Return the names of the criteria of `before` that no criterion of `now` implies."""
-    return [old.name for old in before if not any(implies(new, old) for new in now)]
+        (found,) = _PRIVACY.validate_python([exact], strict=True, context={"base": config.base})
+        return found.on(config.columns)
+    except (ValidationError, ConfigError):
+        return None
 
 
 def implies(new: Criterion, old: Criterion) -> bool:

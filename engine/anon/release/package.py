@@ -65,7 +65,7 @@ def write_package(
         **({"bounds": BOUNDS} if config.release.bounds else {}),
         "groups": recoding.groups,
         **_shares(config, recoding, left_out.all),
-        "criteria": _without_files(config.original["privacy"]),
+        "criteria": published_criteria(config),
     }
     text = json.dumps(package, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with translated("writing the release", disk=True):
@@ -133,6 +133,12 @@ def cells(recoding: AnyRecoding) -> dict[str, Any]:
     """Return the kind of each column's values and the number of distinct cells in which it is published; for a
     hierarchy also its levels (0: the values)."""
     return {domain.column: _cells(domain, recoding, j) for j, domain in enumerate(recoding.domains)}
+
+
+def published_criteria(config: Config) -> list[dict[str, Any]]:
+    """Return the criteria of a config as a release publishes them."""
+    found: list[dict[str, Any]] = _without_files(config.original["privacy"])
+    return found
 
 
 def _without_files(value: Any) -> Any:

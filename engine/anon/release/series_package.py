@@ -49,6 +49,16 @@ def files_of_part(resource: Json, number: int) -> dict[str, str]:
     return {path: str(PurePosixPath(table, *PurePosixPath(path).parts[1:])) for path in paths_of(resource)}
 
 
+def digests_of(resource: Json) -> dict[str, str]:
+    """Return the digests of the files of a table by their names.
+
+    >>> digests_of({"path": "a.csv", "hash": "sha256:1"}), digests_of({"path": ["b", "c"], "hashes": ["2", "3"]})
+    ({'a.csv': '1'}, {'b': '2', 'c': '3'})
+    """
+    hashes = resource["hashes"] if isinstance(resource["path"], list) else [resource["hash"]]
+    return {path: digest.removeprefix("sha256:") for path, digest in zip(paths_of(resource), hashes, strict=True)}
+
+
 def with_files(resource: Json, digests: dict[str, str]) -> Json:
     """Return a table with its files and their digests: `hash` of one file, `hashes` of those of a folder in order."""
     hashes = [f"sha256:{digest}" for digest in digests.values()]

@@ -20,6 +20,7 @@ from anon.config import Config
 from anon.core.database import Database, causes, fed, quote, translated
 from anon.core.phrases import counted
 from anon.errors import SourceError
+from anon.release.series_package import paths_of
 from anon.runs.members import value_text
 from anon.runs.series.boxes import BoxTree
 from anon.runs.series.covers import Covers
@@ -215,10 +216,11 @@ class Matching:
 
 
 def _opened(database: Database, part: PublishedPart, place: Path, at: int) -> str:
-    """Make a view of one of the files of a part; return its name."""
+    """Make a view of one of the tables of a part, in a file or on a cluster in several; return its name."""
     resource = part.resources[at]
     kinds = {"quasi-identifier": "VARCHAR", "group": "BIGINT", "count": "BIGINT", "bound": "VARCHAR"}
     fields = {field["name"]: kinds.get(field["role"], "VARCHAR") for field in resource["schema"]["fields"]}
     view = f"published_{at}"
-    File(place / resource["path"], fields, view, []).open(database)
+    rows = [f"SELECT * FROM {File(place / path, fields, view, []).reader}" for path in paths_of(resource)]
+    database.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {' UNION ALL '.join(rows)}")
     return view

@@ -15,13 +15,14 @@ from anon.artifacts.reading import sealed_text
 from anon.config import Config
 from anon.config.absent import may_be_absent
 from anon.config.support import exact_labels
-from anon.config.tightening import loosened, read_criteria
+from anon.config.tightening import loosened
 from anon.core import disk
 from anon.core.database import Database, file_list, literal, translated
 from anon.criteria import EarlierGroups
 from anon.errors import ConfigError, Problem, VerificationError
+from anon.release.package import published_criteria
 from anon.release.publication import Step
-from anon.release.series_package import NAME, read_package
+from anon.release.series_package import NAME, digests_of, read_package
 from anon.runs.kinds import kinds_of
 from anon.runs.run_folder import put_in_place
 from anon.runs.scratch import at_hand
@@ -126,7 +127,7 @@ def read_parts(config: Config, place: Path) -> list[PublishedPart]:
         _check_criteria(config, package)
         for resource in resources:
             _check_columns(config, resource)
-        described = {resource["path"]: resource["hash"].removeprefix("sha256:") for resource in resources}
+        described = {name: digest for resource in resources for name, digest in digests_of(resource).items()}
         found = {name: digest for name, digest in disk.digests(place).items() if name != NAME}
     if found != described:
         raise VerificationError(f"the parts are not the files that {NAME} describes; put them back")
@@ -151,9 +152,8 @@ def _package(place: Path) -> Json:
 
 
 def _check_criteria(config: Config, package: Json) -> None:
-    """Raise ConfigError if the config's criteria are looser than those of the last part, if these can be read."""
-    before = read_criteria(package.get("criteria", []), config.columns, config.base)
-    if names := loosened(before, config.privacy):
+    """Raise ConfigError if the config's criteria are looser than those of the last part."""
+    if names := loosened(package.get("criteria", []), published_criteria(config), config):
         raise ConfigError.at("privacy", f"a looser {names[0]} than that of the parts", "the criteria of the series")
 
 
@@ -161,7 +161,7 @@ def _part(number: int, resources: list[Json]) -> PublishedPart:
     first = resources[0]
     gone = first.get("withdrawn_groups", 0)
     return PublishedPart(
-        number=number, run="", files={each["path"]: each["hash"].removeprefix("sha256:") for each in resources},
+        number=number, run="", files={name: digest for each in resources for name, digest in digests_of(each).items()},
         rows=first["rows"], individuals=first["rows"], groups=first["groups"] + gone, ids=NOBODY, resources=resources,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 from anon.artifacts.ledger import Settings
 from anon.config import Config
 from anon.config.support import exact_labels
-from anon.config.tightening import loosened, read_criteria
+from anon.config.tightening import loosened
 from anon.errors import ConfigError, Problem
 
 NEW_SERIES = "or begin a new series with other folders, which the same people must not be in"
@@ -40,7 +40,7 @@ def check_settings(config: Config, before: Settings) -> None:
         if now.release.get(name) != value
     ]
     if now.privacy != before.privacy:
-        for name in loosened(read_criteria(before.privacy, config.columns, config.base), config.privacy):
+        for name in loosened(before.privacy, now.privacy, config):
             expected = "criteria that are kept or tightened"
             problems.append(Problem("privacy", f"a looser {name} than in the nights before", expected, NEW_SERIES))
     if problems:
