@@ -86,6 +86,18 @@ def test_a_product_is_exact_for_the_only_person_in_both(monkeypatch: pytest.Monk
     assert belief == Fraction(1, 2) and found(releases).largest_belief == pytest.approx(0.5)
 
 
+def test_an_estimate_that_is_too_low_leaves_beliefs_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    releases = [[([5, 2], "ab"), ([1, 4, 6], "aba")], [([2, 0], "ba"), ([5, 3, 4], "abb")]]
+    bound = BeliefBounds({value: Confidence(Fraction(7, 10)) for value in "ab"})
+    assert found(releases, bound).over == found(releases, bound).possibly_over > 0
+    monkeypatch.setattr(together, "MOST_PEOPLE", 0)
+    bounded = found(releases, bound)
+    assert bounded.largest_belief == pytest.approx(2 / 3) and max(
+        max(each.values()) for each in oracle.beliefs(releases).values()
+    ) == Fraction(3, 4)
+    assert bounded.over == 0 < bounded.possibly_over
+
+
 def test_groups_that_no_world_fits_are_counted_apart() -> None:
     contradictory = found([[([0, 1], "ab"), ([7], "a")], [([0, 2], "cd"), ([8], "a")]])
     assert contradictory.contradictory == 3 and contradictory.one_value == 0

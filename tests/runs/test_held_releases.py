@@ -239,4 +239,56 @@ def test_a_changed_value_is_a_contradiction(tmp_path: Path) -> None:
     rows = table(1, list(range(12)))
     changed = rows.set_column(2, "disease", pa.array(["new", *rows.column("disease").to_pylist()[1:]]))
     facts = two_releases(tmp_path, rows, changed, privacy=PRIVACY[:1])
-    assert facts["contradictory"] > 0
+    assert facts["contradictory"] > 0 and not facts["exact"]
+    checked = anon.check(config(tmp_path, "b", privacy=PRIVACY[:1]), tmp_path / "b", held_with=tmp_path / "a")
+    assert not checked.safe and "contradictory_values" in codes(checked)
+
+
+def codes(checked: Any) -> list[str]:
+    return [warning["code"] for warning in checked.to_dict()["warnings"]]
+
+
+def test_ids_of_another_kind_are_refused(tmp_path: Path) -> None:
+    rows = table(1, list(range(12)))
+    for name, ids in (("a", pa.array(range(12))), ("b", pa.array([str(float(who)) for who in range(12)]))):
+        write(tmp_path, name, rows.set_column(0, "person", ids))
+        anon.run(config(tmp_path, name))
+    with pytest.raises(ConfigError, match="known by whole numbers; expected text, as in the first release"):
+        anon.check(config(tmp_path, "b"), tmp_path / "b", held_with=tmp_path / "a")
+
+
+def test_releases_in_which_nobody_is_recognized_are_not_exact(tmp_path: Path) -> None:
+    rows = table(1, list(range(12)))
+    for name in "ab":
+        ids = pa.array([f"{name}{who}" for who in range(12)])
+        write(tmp_path, name, rows.set_column(0, "person", ids))
+        anon.run(config(tmp_path, name))
+    checked = anon.check(config(tmp_path, "b"), tmp_path / "b", held_with=tmp_path / "a")
+    facts = checked.to_dict()["together"]
+    assert (facts["individuals"], facts["exact"]) == (0, False) and "nobody_recognized" in codes(checked)
+
+
+def test_rows_that_are_alike_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    by_row = {"columns": {"individual": "row", "quasi_identifiers": {"age": {}}, "sensitive": ["disease"]}}
+    rng = np.random.default_rng(1)
+    ages, diseases = [at // 2 for at in range(12)] + [20, 30], rng.permutation(["flu", "cold", "HIV"] * 5)[:14]
+    rows = pa.table({"age": ages, "disease": [str(each) for each in diseases]})
+    for name, own in (("a", rows), ("b", rows.take(pa.array(rng.permutation(14))).slice(0, 14))):
+        write(tmp_path, name, own)
+        anon.run(config(tmp_path, name, privacy=PRIVACY[:1], **by_row))
+    settings = config(tmp_path, "b", privacy=PRIVACY[:1], **by_row)
+    checked = anon.check(settings, tmp_path / "b", held_with=tmp_path / "a")
+    facts = checked.to_dict()["together"]
+    assert (facts["individuals"], facts["not_compared"]) == (2, 24)
+    assert not facts["exact"] and facts["contradictory"] == 0 and "rows_not_compared" in codes(checked)
+
+
+def test_releases_without_a_sensitive_column_can_be_replaced(tmp_path: Path) -> None:
+    columns = {"individual": "person", "quasi_identifiers": {"age": {}}}
+    settings = config(tmp_path, "a", columns=columns, privacy=PRIVACY[:1])
+    for people in (range(12), range(11)):
+        write(tmp_path, "a", table(1, list(people)))
+        ran = anon.run(settings, overwrite=True)
+    assert "together" not in ran.to_dict() and "intersection" in codes(ran)
+    with pytest.raises(ConfigError, match="without a sensitive column"):
+        anon.check(settings, tmp_path / "a", held_with=tmp_path / "a")

@@ -234,6 +234,8 @@ class TogetherFacts(ArtifactPart):
     certainly_over: Count
     contradictory: Count
     exact: bool
+    possibly_over: Count
+    not_compared: Count
     groups_examined: Count = 0  # of a sample
     groups: Count = 0
 

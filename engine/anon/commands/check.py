@@ -18,6 +18,7 @@ from anon.criteria.priors import write_prior
 from anon.criteria.value_names import Names
 from anon.errors import ConfigError
 from anon.report import facts
+from anon.report.together import left_open
 from anon.report.warnings import Warned, signed_off
 from anon.risk.every_attack import attack_table
 from anon.risk.overview import Attack
@@ -54,9 +55,11 @@ def check(config: Any, table: Any, options: Options = DEFAULTS, progress: Progre
     names = Names.from_config(config, found.values, found.frequency, options.show_values)
     summary = facts.summary(config, found, names, left_out)
     _add_withstood(config, summary, attacks)
-    summary["warnings"] = signed_off(config, summary["warnings"])
     if together:
-        summary |= {"together": together, "safe": summary["safe"] and not together["over"]}
+        judged = not together["over"] and not together["contradictory"]
+        summary |= {"together": together, "safe": summary["safe"] and judged}
+        summary["warnings"] += left_open(together)
+    summary["warnings"] = signed_off(config, summary["warnings"])
     progress.warn(summary["warnings"])
     return Result(summary, {"sizes": found.sizes})
 

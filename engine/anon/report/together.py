@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anon.core.phrases import counted, percent
+from anon.report.warnings import Warned
 
 Facts = dict[str, Any]
 
@@ -12,8 +13,8 @@ Facts = dict[str, Any]
 def figures(facts: Facts) -> list[tuple[str, str]]:
     """Return the figures with their meanings."""
     if not facts["individuals"]:
-        adds = f"individuals{_of_sample(facts)} are in two of the {facts['releases']} releases: they add nothing"
-        return [("0", f"{adds} to each other")]
+        adds = f"individuals{_of_sample(facts)} are in two of the {facts['releases']} releases"
+        return [("0", f"{adds}, as far as they can be recognized")]
     both = f"individuals{_of_sample(facts)} are in at least two of the {facts['releases']} releases"
     found = [
         (f"{facts['individuals']:,}", both),
@@ -56,3 +57,25 @@ def warning_text(facts: Facts, use: str) -> str:
         f"anyone holding both can {use}, which leaves "
         f"{facts['one_value']:,} of them with one possible value and {facts['two_values']:,} with two{sure}"
     )
+
+
+def left_open(facts: Facts) -> list[Facts]:
+    """Return the warnings about what a comparison could not judge."""
+    texts = {
+        "nobody_recognized": "individuals are in two of the releases: if these are about the same people, ids were "
+        "changed, and nothing was compared",
+        "contradictory_values": "individuals are in groups that contradict each other: a value was changed, or an id "
+        "is of somebody else, so that nothing is known about them",
+        "rows_not_compared": "rows are like others in their quasi-identifiers: whose they are in the other releases is "
+        "not known, and they were not compared",
+        "beliefs_left_open": "individuals about whom a belief may pass what the criteria allow: the bounds leave it "
+        "open, and the estimate does not pass it",
+    }
+    found = {
+        "contradictory_values": facts["contradictory"],
+        "rows_not_compared": facts["not_compared"],
+        "beliefs_left_open": 0 if facts["over"] else facts["possibly_over"],
+    }
+    counts = [(code, count) for code, count in found.items() if count]
+    counts += [] if facts["individuals"] else [("nobody_recognized", 0)]
+    return [Warned(code, count, texts[code]).to_dict() for code, count in counts]

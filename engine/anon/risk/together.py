@@ -60,8 +60,9 @@ class Together:
     """What several releases reveal together. `individuals`: those in at least two of them; of these, how many are left
     with one possible value and with two. `largest_belief` is the largest about anybody in a component; it lies between
     `at_least` and `at_most`. `over`: individuals about whom a belief passes its bound, or for whom too few values are
-    possible; of these, `certainly_over` by the bounds alone, without an estimate. `contradictory`: those in groups that
-    no world fits, because values were changed."""
+    possible; of these, `certainly_over` by the bounds alone, without an estimate; `possibly_over`: those about whom the
+    bounds allow a belief that passes its bound, and those that are over. `contradictory`: those in groups that no world
+    fits, because values were changed. `not_compared`: rows that nothing tells apart from others."""
 
     individuals: int = 0
     one_value: int = 0
@@ -73,6 +74,8 @@ class Together:
     certainly_over: int = 0
     contradictory: int = 0
     exact: bool = True
+    possibly_over: int = 0
+    not_compared: int = 0
 
     def __add__(self, other: Together) -> Together:
         def largest(name: str) -> float | None:
@@ -89,6 +92,7 @@ class Together:
             self.certainly_over + other.certainly_over,
             self.contradictory + other.contradictory,
             self.exact and other.exact,
+            self.possibly_over + other.possibly_over,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,10 +101,8 @@ class Together:
 
 def link(database: Database, releases: int, whole: str = "") -> int:
     """Make the tables of cells and of the groups in components from PEOPLE; return the number of individuals in at
-    least two releases, of those who are watched. `whole`: the table of the whole groups of a sample. A second row of
-    somebody in a release is another person: rows without a name are known by their quasi-identifiers, and the n-th of
-    equal ones is taken for the n-th elsewhere."""
-    numbered = f"SELECT who, release, g, row_number() OVER (PARTITION BY who, release ORDER BY g) AS i FROM {PEOPLE}"
+    least two releases, of those who are watched. `whole`: the table of the whole groups of a sample. Everybody is in a
+    release once."""
     own = ", ".join(f"max(g) FILTER (release = {at}) AS g{at}" for at in range(releases))
     names = [f"g{at}" for at in range(releases)]
     several = " + ".join(f"({name} IS NOT NULL)::INTEGER" for name in names)
@@ -109,7 +111,7 @@ def link(database: Database, releases: int, whole: str = "") -> int:
         f"CREATE OR REPLACE TEMP TABLE {CELLS} AS "
         f"SELECT row_number() OVER () AS cell, count(*) AS n, {several} AS releases, "
         f"list_filter([{nodes}], lambda node: node IS NOT NULL) AS nodes "
-        f"FROM (SELECT {own} FROM ({numbered}) GROUP BY who, i) GROUP BY {', '.join(names)}"
+        f"FROM (SELECT {own} FROM {PEOPLE} GROUP BY who) GROUP BY {', '.join(names)}"
     )
     linked = f"SELECT unnest(nodes) AS node FROM {CELLS} WHERE releases > 1"
     every = f"SELECT cell, n, releases, unnest(nodes) AS node FROM {CELLS}"
@@ -246,6 +248,7 @@ def _exact(component: _Component, bounds: BeliefBounds, most: int) -> tuple[Toge
             at_most=largest,
             over=over,
             certainly_over=over,
+            possibly_over=over,
         )
     return facts, found.steps
 
@@ -267,28 +270,31 @@ def _bounded(database: Database, bounds: BeliefBounds) -> Together:
     )
     shares = f"SELECT *, weight / sum(weight) OVER (PARTITION BY cell) AS share FROM ({weights})"
     believed = f"SELECT *, least(greatest(share, low), high) AS belief FROM ({shares})"
-    passed, surely = (
+    passed, surely, possibly = (
         f"coalesce(bool_or((excluded AND {own} >= most - {NEAR}) OR (NOT excluded AND {own} > most + {NEAR})), false)"
-        for own in ("belief", "low")
+        for own in ("belief", "low", "high")
     )
     # somebody with p possible values, all with bounds, is believed to have one of them with 1/p at least
     surely = f"{surely} OR 1 / count(*) > max(coalesce(most, 1)) + {NEAR}"
     by_cell = (
         f"SELECT cell, any_value(n) AS n, any_value(releases) AS releases, count(*) AS possible, "
         f"max(belief) AS belief, greatest(max(low), 1 / count(*)) AS low, max(high) AS high, "
-        f"{passed} AS passed, {surely} AS surely FROM ({believed}) LEFT JOIN {LIMITS} USING (v) GROUP BY cell"
+        f"{passed} AS passed, {surely} AS surely, {possibly} AS possibly "
+        f"FROM ({believed}) LEFT JOIN {LIMITS} USING (v) GROUP BY cell"
     )
     row = database.one(
         f"SELECT coalesce(sum(n) FILTER (releases > 1 AND possible = 1), 0)::BIGINT, "
         f"coalesce(sum(n) FILTER (releases > 1 AND possible = 2), 0)::BIGINT, max(belief), max(low), max(high), "
         f"coalesce(sum(n) FILTER (passed OR surely OR possible < {bounds.fewest}), 0)::BIGINT, "
         f"coalesce(sum(n) FILTER (surely OR possible < {bounds.fewest}), 0)::BIGINT, "
-        f"coalesce(sum(n), 0)::BIGINT FROM ({by_cell})"
+        f"coalesce(sum(n), 0)::BIGINT, "
+        f"coalesce(sum(n) FILTER (possibly OR passed OR surely OR possible < {bounds.fewest}), 0)::BIGINT "
+        f"FROM ({by_cell})"
     )
     every = f"SELECT DISTINCT cell, n FROM {NODES} ANTI JOIN {COUNTED} USING (cell) WHERE watched"
     people = int(database.one(f"SELECT coalesce(sum(n), 0) FROM ({every})")[0])
     belief, low, high = (None if value is None else min(float(value), 1.0) for value in row[2:5])
-    return Together(0, row[0], row[1], belief, low, high, row[5], row[6], people - row[7], exact=not people)
+    return Together(0, row[0], row[1], belief, low, high, row[5], row[6], people - row[7], not people, row[8])
 
 
 def _make_entries(database: Database) -> None:

@@ -20,7 +20,7 @@ from anon.risk.composition import NAME
 from anon.risk.overview import sampled
 from anon.risk.shared_sample import WHOLE, Examined, take_sample
 from anon.risk.together import PEOPLE, VALUES, BeliefBounds, Together, learned, link
-from anon.runs.members import MEMBERS, hashed, identity, read_key, value_text
+from anon.runs.members import MEMBERS, hashed, identity, read_key, read_kinds, value_text
 from anon.runs.previous_release import PreviousRelease, digest, manifest_marks, released_files
 from anon.runs.scratch import at_hand
 from anon.runs.workspace import RunFolders
@@ -96,6 +96,7 @@ def held_together(
     with translated("comparing releases"):
         rows = [_people(at, held, others) for at, held in enumerate(releases)]
         database.execute(f"CREATE OR REPLACE TEMP VIEW {PEOPLE} AS {' UNION ALL '.join(rows)}")
+        not_compared = _set_apart(database) if config.columns.individual == "row" else 0
         _show_values(database, grouped, next(iter(config.columns.sensitive)))
         examined = take_sample(database) if sample else None
         if examined is None:
@@ -107,8 +108,9 @@ def held_together(
             found.append(learned(database, individuals, _bounds(database, config, column)))
     worst = max(found, key=lambda each: (each.over, each.largest_belief or 0, each.one_value))
     # people who are not in the source cannot be recognized under another key
-    complete = len(releases) == 2 or not others
-    return replace(worst, exact=worst.exact and complete and examined is None), examined
+    complete = (len(releases) == 2 or not others) and individuals > 0 and not not_compared and examined is None
+    exact = worst.exact and complete and not worst.contradictory
+    return replace(worst, exact=exact, not_compared=not_compared), examined
 
 
 def _show_values(database: Database, grouped: list[dict[str, str]], column: str) -> None:
@@ -120,6 +122,10 @@ def _show_values(database: Database, grouped: list[dict[str, str]], column: str)
 def _check_same_people(releases: Sequence[HeldRelease]) -> None:
     """Refuse releases whose people cannot be recognized in each other."""
     first = releases[0]
+    if not first.config.columns.sensitive:
+        found, expected = f"{first.place}, without a sensitive column", "one, about which something is learned"
+        raise ConfigError.at("--with", found, expected)
+    kinds = read_kinds(first.run)
     for held in releases[1:]:
         columns = held.config.columns
         missing = [name for name in first.config.columns.sensitive if name not in columns.sensitive]
@@ -130,6 +136,9 @@ def _check_same_people(releases: Sequence[HeldRelease]) -> None:
         if (columns.individual, held.known_by) != (first.config.columns.individual, first.known_by):
             expected = f"people known by {', '.join(first.known_by)}, as in the first release"
             raise ConfigError.at("--with", f"{held.place}, whose people are known by other columns", expected)
+        if (own := read_kinds(held.run)) != kinds:
+            found, expected = f"{held.place}, whose people are known by {own}", f"{kinds}, as in the first release"
+            raise ConfigError.at("--with", found, expected)
 
 
 def _publish_values(database: Database, at: int, held: HeldRelease, config: Config, spill: Path) -> dict[str, str]:
@@ -203,6 +212,22 @@ def _check_members(database: Database, releases: int) -> None:
         wrong = f"SELECT count(*) FROM ({own}) FULL JOIN ({values}) USING (g) WHERE n IS DISTINCT FROM c"
         if database.one(wrong)[0]:
             raise ConfigError.at("--with", f"a {MEMBERS} with other groups than the release", "those of one run")
+
+
+def _set_apart(database: Database) -> int:
+    """Make rows whose quasi-identifiers another row of a release has, too, people of their own: who is who in another
+    release is not known. Return how many of them there are with quasi-identifiers that several releases have."""
+    own = f"SELECT *, count(*) OVER (PARTITION BY who, release) AS own FROM {PEOPLE}"
+    several = "min(release) OVER (PARTITION BY who) < max(release) OVER (PARTITION BY who) AS shared"
+    database.execute(
+        f"CREATE OR REPLACE TEMP TABLE held_rows AS SELECT release, g, shared, max(own) OVER (PARTITION BY who) > 1 AS "
+        f"equal, CASE WHEN equal THEN NULL ELSE who END AS who FROM (SELECT *, {several} FROM ({own}))"
+    )
+    # who is unique is a hash of 64 bits, and these are the numbers from 0 on
+    numbers = "coalesce(who, (row_number() OVER () - 1)::UBIGINT)"
+    database.execute(f"CREATE OR REPLACE TEMP TABLE held_apart AS SELECT {numbers} AS who, release, g FROM held_rows")
+    database.execute(f"CREATE OR REPLACE TEMP VIEW {PEOPLE} AS SELECT * FROM held_apart")
+    return int(database.one("SELECT count(*) FROM held_rows WHERE equal AND shared")[0])
 
 
 def _bounds(database: Database, config: Config, column: str) -> BeliefBounds:

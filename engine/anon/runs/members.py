@@ -1,7 +1,7 @@
 """Write who is in which group of a release into its run folder, so that later releases can be held against it:
-members.parquet has the keyed hash of each individual, `who`, and the published number of the group, `g`; members.key
-has the key. The file has neither identifiers nor values. A release that replaces another takes over its key, by which
-the same people are recognized.
+members.parquet has the keyed hash of each individual, `who`, the published number of the group, `g`, and in its
+metadata of which kind the hashed texts are (kinds.py); members.key has the key. The file has neither identifiers nor
+values. A release that replaces another takes over its key, by which the same people are recognized.
 
 The hash is the first 64 bits of SHA-256 over the key and the text of `columns.individual`, or where every row is
 another person over the texts of the quasi-identifiers: rows with equal ones have equal hashes."""
@@ -26,10 +26,12 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding, LevelRecoding
 from anon.recoding.refined import RefinedRecoding
 from anon.recoding.tree import Recoding
+from anon.runs.kinds import kinds_of
 from anon.source import Source
 from anon.verify.content.assigned import groups_of_rows
 
 MEMBERS, KEY = "members.parquet", "members.key"
+KINDS = "kinds"  # in the metadata
 SCHEMA = pa.schema([("who", pa.uint64()), ("g", pa.uint32())])
 BETWEEN, NOTHING = "chr(31)", "chr(30)"  # separators of ASCII: between texts, and in place of a missing one
 
@@ -63,6 +65,7 @@ def write_members(
     with translated("writing the run folder", disk=True), causes(failures):
         (run / KEY).write_text(key, encoding="ascii")
         with pq.ParquetWriter(run / MEMBERS, SCHEMA, compression="zstd", store_schema=False) as writer:
+            writer.add_key_value_metadata({KINDS: kinds_of(config, source)})
             for batch in groups:
                 group = batch.column("g").to_numpy()
                 numbers = group if number is None else number[group]
@@ -107,3 +110,9 @@ def read_key(run: Path) -> str:
     except (OSError, ValueError):
         return ""
     return key if re.fullmatch("[0-9a-f]{64}", key) else ""
+
+
+def read_kinds(run: Path) -> str:
+    """Return the kinds of what the members in a run folder are known by."""
+    found: bytes = (pq.read_metadata(run / MEMBERS).metadata or {}).get(KINDS.encode(), b"")
+    return found.decode()
