@@ -98,6 +98,13 @@ def test_an_estimate_that_is_too_low_leaves_beliefs_open(monkeypatch: pytest.Mon
     assert bounded.over == 0 < bounded.possibly_over
 
 
+@pytest.mark.parametrize("times", [2, 4, 6])
+def test_a_small_component_of_many_releases_is_counted_exactly(times: int) -> None:
+    releases = [[(list(range(40)), "ab" * 20)] for _ in range(times)]
+    one = found(releases)
+    assert one.exact and (one.individuals, one.two_values, one.largest_belief) == (40, 40, pytest.approx(0.5))
+
+
 def test_groups_that_no_world_fits_are_counted_apart() -> None:
     contradictory = found([[([0, 1], "ab"), ([7], "a")], [([0, 2], "cd"), ([8], "a")]])
     assert contradictory.contradictory == 3 and contradictory.one_value == 0

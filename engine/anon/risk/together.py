@@ -170,6 +170,7 @@ def _small_components(database: Database) -> str:
         f"CREATE OR REPLACE TEMP TABLE shared_labels AS SELECT node, if(any_value(whole), node, -1) AS label, "
         f"CAST(sum(n) AS BIGINT) AS people FROM {NODES} GROUP BY node"
     )
+    releases = database.one(f"SELECT max(releases) FROM {CELLS}")[0]
     for _ in range(SPREADS):
         of_cells = f"SELECT cell, min(label) AS label FROM {NODES} JOIN shared_labels USING (node) GROUP BY cell"
         spread = f"SELECT node, min(c.label) AS label FROM {NODES} JOIN ({of_cells}) AS c USING (cell) GROUP BY node"
@@ -177,7 +178,7 @@ def _small_components(database: Database) -> str:
         # a cell counts once for each of its groups: at most as often as there are releases
         database.execute(
             f"CREATE OR REPLACE TEMP TABLE shared_spread AS SELECT node, people, l.label AS earlier, "
-            f"CASE WHEN {sizes} > {3 * MOST_PEOPLE} THEN -1 ELSE s.label END AS label "
+            f"CASE WHEN {sizes} > {releases * MOST_PEOPLE} THEN -1 ELSE s.label END AS label "
             f"FROM shared_labels AS l JOIN ({spread}) AS s USING (node)"
         )
         database.execute("CREATE OR REPLACE TEMP TABLE shared_labels AS SELECT node, label, people FROM shared_spread")
