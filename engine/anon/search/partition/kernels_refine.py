@@ -14,7 +14,7 @@ from anon.core.kernels import kernel
 _ways = kernel("search_pool_ways")
 _parts = kernel("search_pool_parts")
 _near = kernel("search_near_groups")
-NEAREST = 64  # groups that a group is pooled with, at most
+NEAREST = 128  # groups that a group is pooled with, at most
 
 
 @dataclass(frozen=True)
