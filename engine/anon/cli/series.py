@@ -66,9 +66,8 @@ def rebuild(flags: CommonFlags, config: ConfigFile) -> int:
     """Make the ledger of a series again, if it is lost or damaged, from the published parts and the source.
 
     The source must hold everybody who was released, with the values of then (exit 5 otherwise). The parts do not say
-    who is in them, so whoever fits a published row is taken for released: nobody is released twice, and some may never
-    be released. Those who waited are new again; withdrawals have to be repeated.
-    """
+    who is in them, so everybody who fits a published row counts as released: nobody is released twice, and some may
+    never be released. Those who waited are new again; withdrawals have to be repeated."""
     from anon.commands import series as commands
 
     with flags.progress() as progress:

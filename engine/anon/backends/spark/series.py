@@ -173,8 +173,8 @@ def _counts(people: DataFrame) -> PoolCounts:
 
 
 def _not_released(hashed: DataFrame, people: DataFrame) -> DataFrame:
-    """Return the rows of those who were not released, with whether they waited; of whoever waited and is in the source
-    again those of the source. Rows about nobody stay: the checks of the source are about these."""
+    """Return the rows of those who were not released, with whether they waited; of those who waited and are in the
+    source again those of the source. Rows about nobody stay: the checks of the source are about these."""
     joined = hashed.join(people, HASH, "left")
     kept = joined.where("NOT coalesce(released, false) AND (here OR NOT in_source)")
     return kept.withColumn("waited", kept["waited"].isNotNull() & kept["waited"]).drop("here", "in_source", "released")

@@ -1,11 +1,11 @@
 """Hold some rows of the source out, and take them out of the release, too.
 
-Whoever is tested must not be among those who were trained with. A quarter of the source's rows are held out, by a hash
-of their rank in the order of all values, which does not depend on the order in which rows are read. The release has no
-keys, but rows with equal published values are the same to whoever trains with them: for each row that is held out, one
-row of the release is removed whose labels cover its values and which has the same other values. If labels do not
-overlap, what is left is exactly the release without these people; if they do, a person's row may be that of somebody
-else with the same values. Suppressed people have no row in the release; they are tested with as all others."""
+Those who are tested must not be among those who were trained with. A quarter of the source's rows are held out, by a
+hash of their rank in the order of all values, which does not depend on the order in which rows are read. The release
+has no keys, but rows with equal published values are the same in training: for each row that is held out, one row of
+the release is removed whose labels cover its values and which has the same other values. If labels do not overlap, what
+is left is exactly the release without these people; if they do, a person's row may be that of somebody else with the
+same values. Suppressed people have no row in the release; they are tested with as all others."""
 
 from __future__ import annotations
 

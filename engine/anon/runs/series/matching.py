@@ -4,8 +4,8 @@ linked to every row that fits: its labels cover the quasi-identifiers, and value
 Every row is somebody's, and nobody has two. So if the number of people who fit some equal rows of a group is the
 number of these rows, the rows are theirs, and their links to other rows are removed; this is repeated while it
 removes any. People and rows that are then linked, directly or through others, make a cluster. If a cluster has equal
-numbers of both, all of its people were released, whoever has which row; in other clusters they may have been: they
-are ambiguous. With fewer people than rows, the source does not hold everybody who was released."""
+numbers of both, all of its people were released, whichever rows are theirs; in other clusters they may have been:
+they are ambiguous. With fewer people than rows, the source does not hold everybody who was released."""
 
 from __future__ import annotations
 

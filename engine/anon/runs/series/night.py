@@ -4,7 +4,7 @@ Who waits is decided for all at once, before the search: if those who came this 
 one group beside the earlier parts, those who came this night are tried alone, and if they are unsafe as well everybody
 waits. The decision is a function of the numbers of people with each value: whose value is whose does not enter it, so
 that of two who came in the same night neither waits without the other, and waiting singles out nobody. To hold back
-only those with the most frequent value would: whoever waits would have it."""
+only those with the most frequent value would: everybody who waits would have it."""
 
 from __future__ import annotations
 

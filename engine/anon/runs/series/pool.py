@@ -72,7 +72,7 @@ class Pool(Origin):
             tables = [NEW_ROWS] if self.alone else [NEW_ROWS, WAITING_ROWS]
             database.execute(f"CREATE VIEW {name} AS {' UNION ALL '.join(f'SELECT * FROM {t}' for t in tables)}")
         self.whole.check_unchanged()
-        self.rows, self.counts = DatabaseRows(database, columns.individual), _counts(database)
+        self.rows, self.counts = DatabaseRows(database, columns.individual, self.ledger.key), _counts(database)
         if not one(database, f"SELECT count(*) FROM {name}")[0]:
             raise NobodyNew
 

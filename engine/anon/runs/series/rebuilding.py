@@ -1,7 +1,7 @@
 """Make the ledger of a series again, which was lost or damaged, from the published parts and a source that holds
-everybody who was released. The parts do not say whose a row is: whoever may have one (matching.py) is taken for
+everybody who was released. The parts do not say whose a row is: everybody who may have one (matching.py) counts as
 released, in every group in which it may be, so that nobody is in two parts; some may never be released. Groups that
-were withdrawn are in no part: if there are any, whoever is in the source and fits no row may have been in one, and is
+were withdrawn are in no part: if there are any, everybody in the source who fits no row may have been in one, and is
 taken for withdrawn."""
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from anon.recoding.assignment import Assignment
 from anon.recoding.outcome import Outcome
 from anon.recoding.refined import RefinedRecoding
 from anon.release import WrittenRelease
+from anon.runs.series import hashes
 from anon.source import Column, Source
 
 # Tables of a night; those of `who` have the texts of individuals. They are in a file of the spill: the search leaves
@@ -27,7 +28,7 @@ from anon.source import Column, Source
 ON_DISK = "series_on_disk"
 IDS = f"{ON_DISK}.ids"  # everybody in the source or waiting: who, and both halves of the hash
 NEW_ROWS, WAITING_ROWS = f"{ON_DISK}.new_rows", f"{ON_DISK}.waiting_rows"  # of those who were not released
-PLACED, LEFT = f"{ON_DISK}.placed", f"{ON_DISK}.left_out"  # who is in which group; who is in none
+PLACED, LEFT = f"{ON_DISK}.placed", f"{ON_DISK}.left_out"  # hashes with their groups; who is in none
 TO_PARQUET = "(FORMAT parquet, COMPRESSION uncompressed)"  # hashes do not become smaller
 READ = 65_536  # rows
 SCHEMA = pa.schema([("who", pa.string()), ("g", pa.int64())])
@@ -87,6 +88,7 @@ class DatabaseRows(NightRows):
 
     database: Database
     individual: str  # the column
+    key: str  # of the hashes
 
     def place(self, source: Source, finder: GroupFinder) -> None:
         own = ", ".join(finder.aliases)
@@ -103,14 +105,18 @@ class DatabaseRows(NightRows):
 
         with closing(self.database.cursor()) as database, causes(failures):
             database.register("series_stream", fed(SCHEMA, batches(), failures))
-            database.execute(f"CREATE TABLE {PLACED} AS SELECT * FROM series_stream")
+            hashes.set_key(database, self.key)
+            hashed = (
+                f"SELECT CASE WHEN g < 0 THEN who END AS who, {hashes.hashed('who')} AS digest, g FROM series_stream"
+            )
+            database.execute(f"CREATE TABLE {PLACED} AS SELECT who, {hashes.halves('digest')}, g FROM ({hashed})")
         self.database.execute(f"CREATE TABLE {LEFT} AS SELECT who FROM {PLACED} WHERE g < 0")
 
     def leave(self, source: Source) -> None:
         self.database.execute(f"CREATE TABLE {LEFT} AS SELECT DISTINCT CAST(who AS VARCHAR) AS who FROM kept_rows")
 
     def save_ids(self, file: Path) -> int:
-        return save_ids(self.database, f"SELECT hi, lo, g FROM {PLACED} JOIN {IDS} USING (who) WHERE g >= 0", file)
+        return save_ids(self.database, f"SELECT hi, lo, g FROM {PLACED} WHERE g >= 0", file)
 
     def save_waiting(self, file: Path, alone: bool) -> int:
         left = f" WHERE CAST({quote(self.individual)} AS VARCHAR) IN (SELECT who FROM {LEFT})"

@@ -1,6 +1,6 @@
-"""Take individuals out of a series: whoever asks to be erased takes the whole group along, because the rest of it would
-show by subtraction what was taken out. The other members are not released again. Whoever is in no part is not released
-later either."""
+"""Take individuals out of a series: with somebody who asks to be erased goes the whole group, because the rest of it
+would show by subtraction what was taken out. The other members are not released again. Those who are in no part are
+not released later either."""
 
 from __future__ import annotations
 

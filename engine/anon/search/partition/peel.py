@@ -21,7 +21,7 @@ A child that left has no member in the rest, so the values decide the group, and
 criteria are statements about these sets, whose members the adversary is assumed to know, whatever the labels say.
 Published labels still distinguish all groups: take two groups and the split that set them apart. Either they lie
 under two of its children, or one lies in a child c and the other in the rest, which has no member in c: it is published
-as a node that covers members outside c, so not as c or a node below it. Whoever reads the labels learns nothing more
+as a node that covers members outside c, so not as c or a node below it. A reader of the labels learns nothing more
 than the criteria assume: that a person in the rest has none of the values that left."""
 
 from __future__ import annotations
