@@ -226,7 +226,7 @@ def test_reuse_of_the_recoding_warns_that_releases_can_be_subtracted(house: Hous
     house.write(pa.concat_tables([ROWS, ROWS.slice(0, 10)]))
     method = {"kind": "reuse", "run": str(house.folder / "out-run")}
     told = house.cli("run", "--json", "--overwrite", method=method).json
-    assert warned(told) == [2000]
+    assert warned(told) == [2010]
     assert any("subtract" in warning["text"] for warning in told["warnings"])
 
 

@@ -91,8 +91,9 @@ class PreviousRelease:
             return []
         same = self.manifest.recoding_sha256 == recoding
         use = "subtract one from the other" if same else "intersect them"
-        # a sample without anybody in both does not say that nobody is
-        if together and (together["individuals"] or "groups_examined" not in together):
+        # a sample without anybody in both, or rows that cannot be told apart, do not say that nobody is
+        unknown = "groups_examined" in together or together.get("not_compared", 0) > 0
+        if together and (together["individuals"] or not unknown):
             both, text = together["individuals"], warning_text(together, use)
             return [Warned("intersection", both, text).to_dict()] if both else []
         what = "with the groups of the one before" if same else "that replaces another of the same people"
