@@ -48,7 +48,7 @@ def check_empty(config: Config) -> None:
     """Raise ConfigError if there is a release, of which a new ledger would know nothing."""
     if names := published_names(config):
         place = redact(str(config.release.path), config.secrets)
-        expected = "a new folder for a new series, or the run folder of the last run put back"
+        expected = "the run folder of the last run put back, a new ledger by `anon series rebuild`, or other folders"
         raise ConfigError.at("release.path", f"{place}, where {len(names):,} files are, without a ledger", expected)
 
 
