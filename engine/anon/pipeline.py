@@ -14,7 +14,7 @@ from anon.backends.base import Backend
 from anon.config import Append, Config, load, redact, without_secrets
 from anon.config.support import exact_labels, refuse_unsupported
 from anon.core.checkpoint import Checkpoint
-from anon.core.memory import Memory
+from anon.core.memory import Memory, release_unused
 from anon.core.progress import Progress
 from anon.criteria.value_names import Names
 from anon.errors import ConfigError
@@ -145,7 +145,9 @@ def _make(
             utility["aggregated"] = utility.get("aggregated", {}) | written.lost_by_means
     with progress.stage("attack"):
         people = backend.people(source, cube, outcome)
-        attacks = attack_run(config, found, outcome.recoding, people, cube)
+        with backend.at_rest():
+            attacks = attack_run(config, found, outcome.recoding, people, cube)
+        release_unused()  # of the attacks
         names = Names.from_config(config, found.values, found.frequency, show_values)
         locate_worst(found, show_values)
         drawn |= {"shows_values": show_values, "sensitive": sensitive_columns(found, names)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from anon.config import Config
 from anon.config.examined import NO_PEOPLE
 from anon.core.database import translated
+from anon.core.memory import release_unused
 from anon.cube import Cube
 from anon.recoding.assignment import Assignment
 from anon.recoding.levels import AnyRecoding
@@ -23,6 +24,7 @@ def attack_run(
     their own quasi-identifiers, if they are at hand."""
     with translated("attacking the release"):
         attacks = attack_table(config, found)
+    release_unused()  # of the histograms
     return [*attacks, downcoding(config, recoding), *_informed(config, found, recoding, people, cube)]
 
 
